@@ -1,0 +1,115 @@
+package config
+
+import (
+	"maps"
+	"path"
+	"strconv"
+)
+
+// ConnectionsPart is the key of the rendered part in <instance>-connections.
+const ConnectionsPart = "50-connections.conf"
+
+// Connections collects the secret part of one instance's configuration: the
+// options that the operator owns, and the certificate files that they name.
+//
+//	c := config.NewConnections("/etc/project")
+//	c.Database("database", db)
+//	c.MessageBus(bus)
+//	data, err := c.Data() // of the Secret <instance>-connections
+type Connections struct {
+	Sections Sections
+	files    map[string][]byte
+	dir      string
+}
+
+// NewConnections takes the directory in which the service finds its merged
+// configuration, normally /etc/<project>: CA files are named by it.
+func NewConnections(dir string) *Connections {
+	return &Connections{dir: dir, files: map[string][]byte{}}
+}
+
+// Data is the content of the Secret <instance>-connections.
+func (c *Connections) Data() (map[string][]byte, error) {
+	text, err := c.Sections.Render()
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{ConnectionsPart: []byte(text)}
+	maps.Copy(data, c.files)
+	return data, nil
+}
+
+// authority stores a CA file and returns its path in the container.
+func (c *Connections) authority(name string, ca []byte) string {
+	if len(ca) == 0 {
+		return ""
+	}
+	file := name + "-ca.crt"
+	c.files[file] = ca
+	return path.Join(c.dir, file)
+}
+
+// Database sets the connection of a section such as database.
+func (c *Connections) Database(section string, d Database) {
+	c.Sections.Set(section, "connection", d.URL(c.authority(section, d.CA)))
+}
+
+// MessageBus sets [DEFAULT] transport_url and what goes with it.
+// heartbeat_in_pthread must be off in services that use eventlet.
+func (c *Connections) MessageBus(m MessageBus) {
+	const rabbit = "oslo_messaging_rabbit"
+	c.Sections.Set("DEFAULT", "transport_url", m.URL())
+	c.Sections.Set(rabbit, "rabbit_quorum_queue", strconv.FormatBool(m.QuorumQueues))
+	c.Sections.Set(rabbit, "heartbeat_in_pthread", "false")
+	if ca := c.authority("messagebus", m.CA); ca != "" {
+		c.Sections.Set(rabbit, "ssl_ca_file", ca)
+		c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true")
+	}
+}
+
+// Auth sets keystoneauth's options of a section, for example service_user. It
+// leaves region_name out, which is not an option of every such section.
+//
+// Each section gets its own full block: auth_section may only point to a
+// section that every process of the service registers.
+func (c *Connections) Auth(section string, i Identity) {
+	for _, setting := range []Setting{
+		{"auth_type", "password"},
+		{"auth_url", i.AuthURL},
+		{"username", i.User},
+		{"password", string(i.Password)},
+		{"user_domain_name", i.UserDomain},
+		{"project_domain_name", i.ProjectDomain},
+		{"project_name", i.Project},
+	} {
+		c.Sections.Set(section, setting.Name, setting.Value)
+	}
+	if ca := c.authority("identity", i.CA); ca != "" {
+		c.Sections.Set(section, "cafile", ca)
+	}
+}
+
+// Adapter is Auth for a section through which another service is called and
+// found in the catalogue: placement, neutron, cinder and the like.
+func (c *Connections) Adapter(section string, i Identity) {
+	c.Auth(section, i)
+	c.Sections.Set(section, "region_name", i.Region)
+}
+
+// AuthToken sets [keystone_authtoken], with which an API checks the tokens it
+// is given. Only holders of the role service may send a service token.
+func (c *Connections) AuthToken(i Identity) {
+	const section = "keystone_authtoken"
+	c.Auth(section, i)
+	c.Sections.Set(section, "www_authenticate_uri", i.PublicAuthURL)
+	c.Sections.Set(section, "region_name", i.Region)
+	c.Sections.Set(section, "service_token_roles", "service")
+	c.Sections.Set(section, "service_token_roles_required", "true")
+}
+
+// ServiceUser sets [service_user]: a service token goes with a user's token, so
+// that one that expires meanwhile still works.
+func (c *Connections) ServiceUser(i Identity) {
+	c.Auth("service_user", i)
+	c.Sections.Set("service_user", "send_service_user_token", "true")
+}

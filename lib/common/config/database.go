@@ -1,0 +1,75 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Database is what a database connection Secret says.
+type Database struct {
+	User     string
+	Password Password
+	Hostname string // DNS name or IP address, IPv6 without brackets
+	Port     int    // default 3306
+	Database string // default: by role, the parser's argument
+	TLS      bool   // default: whether ca.crt is given
+	CA       []byte // PEM; nil with TLS: encrypted, certificate not checked
+}
+
+// SQLAlchemy takes the database name of a URL as it stands, without decoding.
+var databaseName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// ParseDatabase reads a database Secret: user, password and hostname suffice.
+// The error is KeyErrors.
+func ParseDatabase(data map[string][]byte, defaultDatabase string) (Database, error) {
+	r := secretReader{data: data}
+	d := Database{
+		User:     r.required(KeyUser),
+		Password: Password(r.required(KeyPassword)),
+		Hostname: r.hostname(),
+		Port:     r.port(3306),
+		Database: r.optional(KeyDatabase, defaultDatabase),
+	}
+	if !databaseName.MatchString(d.Database) {
+		r.refuse(KeyDatabase, "must be 1 to 64 letters, digits, _ or -")
+	}
+	d.TLS, d.CA = r.tls()
+	return d, r.err()
+}
+
+func (r *secretReader) hostname() string {
+	value := r.required(KeyHostname)
+	if value == "" {
+		return ""
+	}
+	host, err := parseHost(value)
+	if err != nil {
+		if _, _, split := net.SplitHostPort(value); split == nil {
+			err = fmt.Errorf("must be a host alone; the port goes into key %s", KeyPort)
+		}
+		r.refuse(KeyHostname, "%v", err)
+	}
+	return host
+}
+
+// URL is the SQLAlchemy URL of the connection. caFile is where ca.crt stands
+// for the process that uses the URL; it is ignored without TLS and CA.
+//
+// No charset is stated: PyMySQL then speaks utf8mb4, which includes what the
+// utf8mb3 columns of OpenStack's schemas hold. Without a CA, only an option of
+// the ssl_ family makes PyMySQL use TLS at all.
+func (d Database) URL(caFile string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "mysql+pymysql://%s:%s@%s/%s", percentEncode(d.User), percentEncode(string(d.Password)),
+		net.JoinHostPort(d.Hostname, strconv.Itoa(d.Port)), d.Database)
+	switch {
+	case d.TLS && len(d.CA) > 0:
+		out.WriteString("?ssl_ca=" + percentEncode(caFile))
+	case d.TLS:
+		out.WriteString("?ssl_check_hostname=false")
+	}
+	return out.String()
+}

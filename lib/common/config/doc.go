@@ -1,0 +1,35 @@
+// Package config makes the configuration of an oslo.config service: it reads
+// connection Secrets, renders them, checks an administrator's snippet and
+// carries the scripts that put the parts together in a pod.
+//
+//	connection Secrets          ConfigMap <instance>-config-data    ConfigMap <instance>-scripts
+//	(user password hostname …)  10-defaults.conf  90-custom.conf    merge-config options.json
+//	        │                   policy.yaml …                       start-service probe
+//	        │ ParseDatabase …          │                                   │
+//	        ▼ Connections              │ CheckSnippet, before rollout      │
+//	Secret <instance>-connections      │                                   │
+//	50-connections.conf, *-ca.crt      │                                   │
+//	        │                          │                                   │
+//	        └────────────┬─────────────┘                                   │
+//	                     ▼                                                 │
+//	        init container: merge-config --project <project>  ◄────────────┤
+//	                     │                                                 │
+//	                     ▼  in-memory emptyDir, /var/lib/config-data/merged │
+//	        <project>.conf                 a comment                       │
+//	        <project>.conf.d/NN-*.conf     the parts, unchanged            │
+//	        <project>.conf.effective       for people, secrets masked      │
+//	        *-ca.crt, policy.yaml, api-paste.ini                           │
+//	                     │                                                 │
+//	                     ▼  mounted read-only at /etc/<project>            ▼
+//	        main container: start-service <command>, readiness probe: probe PORT…
+//
+// The services read the parts themselves, as files of one --config-dir (or as
+// /etc/<project>/<project>.conf.d, which is oslo.config's default), so what a
+// part means is oslo.config's decision alone: a later file wins, multi-valued
+// options accumulate, deprecated names resolve per file. The effective view is
+// the only thing computed here, and the tests compare it with what the real
+// oslo.config reads.
+//
+// The package knows no service by name: names of projects, sections and
+// default databases are arguments.
+package config

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MessageBus is what a message bus connection Secret says.
+type MessageBus struct {
+	User         string
+	Password     Password
+	Hosts        []HostPort // in the order given; oslo.messaging shuffles them
+	VHost        string     // default /
+	TLS          bool       // default: whether ca.crt is given
+	CA           []byte     // PEM; nil with TLS: encrypted, certificate not checked
+	QuorumQueues bool       // default false, as in oslo.messaging
+}
+
+// HostPort is one member of a message bus.
+type HostPort struct {
+	Host string // DNS name or IP address, IPv6 without brackets
+	Port int
+}
+
+func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa(h.Port)) }
+
+// ParseMessageBus reads a message bus Secret: user, password and hostname
+// suffice. The hostname may be a list host[:port],… and the default port is
+// 5672, or 5671 with TLS. The error is KeyErrors.
+func ParseMessageBus(data map[string][]byte) (MessageBus, error) {
+	r := secretReader{data: data}
+	m := MessageBus{
+		User:         r.required(KeyUser),
+		Password:     Password(r.required(KeyPassword)),
+		VHost:        r.vhost(),
+		QuorumQueues: r.boolean(KeyQuorumQueues, false),
+	}
+	r.refuseSlash(KeyUser, m.User)
+	r.refuseSlash(KeyPassword, string(m.Password))
+	m.TLS, m.CA = r.tls()
+	defaultPort := 5672
+	if m.TLS {
+		defaultPort = 5671
+	}
+	m.Hosts = r.hosts(r.port(defaultPort))
+	return m, r.err()
+}
+
+// refuseSlash: the RabbitMQ driver decodes the URL, encodes it again with a
+// function that leaves / alone, and then cannot parse the result.
+func (r *secretReader) refuseSlash(key, value string) {
+	if strings.Contains(value, "/") {
+		r.refuse(key, "contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value")
+	}
+}
+
+// vhost refuses what does not survive: the RabbitMQ driver inserts the decoded
+// vhost into a second URL as it stands, where these characters have a meaning.
+func (r *secretReader) vhost() string {
+	vhost := r.optional(KeyVHost, "/")
+	if vhost == "/" {
+		return vhost
+	}
+	r.refuseSlash(KeyVHost, vhost)
+	if strings.ContainsAny(vhost, "%?#;\t") {
+		r.refuse(KeyVHost, "contains one of %% ? # ; or a tab, which oslo.messaging cannot take in a vhost; choose another name")
+	}
+	return vhost
+}
+
+func (r *secretReader) hosts(port int) []HostPort {
+	value := r.required(KeyHostname)
+	if value == "" {
+		return nil
+	}
+	var hosts []HostPort
+	for i, entry := range strings.Split(value, ",") {
+		host, err := parseHostPort(strings.TrimSpace(entry), port)
+		if err != nil {
+			r.refuse(KeyHostname, "entry %d %v", i+1, err)
+			continue
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+func parseHostPort(entry string, defaultPort int) (HostPort, error) {
+	if host, err := parseHost(entry); err == nil {
+		return HostPort{Host: host, Port: defaultPort}, nil
+	}
+	name, number, err := net.SplitHostPort(entry)
+	if err != nil {
+		return HostPort{}, fmt.Errorf("is not host or host:port")
+	}
+	host, err := parseHost(name)
+	if err != nil {
+		return HostPort{}, err
+	}
+	port, err := parsePort(number)
+	if err != nil {
+		return HostPort{}, fmt.Errorf("has a wrong port: it %w", err)
+	}
+	return HostPort{Host: host, Port: port}, nil
+}
+
+// URL is the transport URL of oslo.messaging. TLS is asked for in the URL and
+// not in [oslo_messaging_rabbit], which would hold for every bus that a process
+// talks to. The vhost / is rendered as a second slash.
+func (m MessageBus) URL() string {
+	hosts := make([]string, len(m.Hosts))
+	for i, host := range m.Hosts {
+		hosts[i] = percentEncode(m.User) + ":" + percentEncode(string(m.Password)) + "@" + host.String()
+	}
+	vhost := percentEncode(m.VHost)
+	if m.VHost == "/" {
+		vhost = "/"
+	}
+	url := "rabbit://" + strings.Join(hosts, ",") + "/" + vhost
+	if m.TLS {
+		url += "?ssl=1"
+	}
+	return url
+}
+
+// Ports lists the ports of the bus without repetition, for the probe.
+func (m MessageBus) Ports() []int {
+	var ports []int
+	for _, host := range m.Hosts {
+		if !slices.Contains(ports, host.Port) {
+			ports = append(ports, host.Port)
+		}
+	}
+	return ports
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Sections is a file for oslo.config: sections and options in the order in
+// which they were first named. The zero value is an empty file.
+type Sections []Section
+
+// Section is one [Name] with its options.
+type Section struct {
+	Name     string
+	Settings []Setting
+}
+
+// Setting is one option. Value is what the service is to read back, literally.
+type Setting struct {
+	Name  string
+	Value string
+}
+
+// Set gives an option one value, in place of any that it had.
+func (s *Sections) Set(section, name, value string) {
+	at := s.section(section)
+	kept := at.Settings[:0]
+	placed := false
+	for _, setting := range at.Settings {
+		if setting.Name != name {
+			kept = append(kept, setting)
+		} else if !placed {
+			kept, placed = append(kept, Setting{name, value}), true
+		}
+	}
+	if !placed {
+		kept = append(kept, Setting{name, value})
+	}
+	at.Settings = kept
+}
+
+// Add gives a multi-valued option a further value.
+func (s *Sections) Add(section, name, value string) {
+	at := s.section(section)
+	at.Settings = append(at.Settings, Setting{name, value})
+}
+
+func (s *Sections) section(name string) *Section {
+	for i := range *s {
+		if (*s)[i].Name == name {
+			return &(*s)[i]
+		}
+	}
+	*s = append(*s, Section{Name: name})
+	return &(*s)[len(*s)-1]
+}
+
+var (
+	sectionName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	optionName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+)
+
+// Render returns the text of the file. It refuses what no file can hold: a name
+// that is none and a value with a line break.
+func (s Sections) Render() (string, error) {
+	var out strings.Builder
+	for i, section := range s {
+		if !sectionName.MatchString(section.Name) {
+			return "", fmt.Errorf("section name %q: use letters, digits, _ . and -", section.Name)
+		}
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(&out, "[%s]\n", section.Name)
+		for _, setting := range section.Settings {
+			if !optionName.MatchString(setting.Name) {
+				return "", fmt.Errorf("[%s] option name %q: use letters, digits, _ . and -", section.Name, setting.Name)
+			}
+			if strings.ContainsAny(setting.Value, "\r\n") {
+				return "", fmt.Errorf("[%s] %s: the value contains a line break", section.Name, setting.Name)
+			}
+			fmt.Fprintf(&out, "%s = %s\n", setting.Name, literal(setting.Value))
+		}
+	}
+	return out.String(), nil
+}
+
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9_.,:;/@%?=&+*~#\[\]-]*$`)
+
+// literal quotes a value only where oslo.config would change it otherwise.
+func literal(value string) string {
+	if plainValue.MatchString(value) {
+		return value
+	}
+	return Quote(value)
+}
+
+// Quote writes a value such that oslo.config reads back exactly it: one pair of
+// quotes is stripped, and \$ is the only escape of a $ that also works behind a
+// backslash ($$ does not). Line breaks cannot be written.
+func Quote(value string) string {
+	return `"` + strings.ReplaceAll(value, "$", `\$`) + `"`
+}
