@@ -1,0 +1,126 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// Condition types of the stages, besides Ready, Stalled and Available.
+const (
+	// ConditionInputsReady is True when every object that the spec names exists,
+	// and the metadata Secret is there.
+	ConditionInputsReady = commonv1.ConditionInputsReady
+	// ConditionNovaReady is True when the Nova is ready.
+	ConditionNovaReady = "NovaReady"
+)
+
+// ControlPlaneConditions are the condition types of the stages, in their order.
+var ControlPlaneConditions = []string{
+	ConditionInputsReady,
+	ConditionNovaReady,
+}
+
+// ControlPlane is the one resource from which a Nova of the same name and the
+// metadata Secret are made.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=controlplanes,scope=Namespaced,shortName=cp,categories=openstack
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Cells",type=string,JSONPath=`.status.nova.readyCells`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 24 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 24 lower-case letters, digits and '-', begin with a letter and not end with '-': cells, pods and databases are named after it"
+type ControlPlane struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	// +required
+	Spec ControlPlaneSpec `json:"spec"`
+
+	// status is what was observed.
+	// +optional
+	Status ControlPlaneStatus `json:"status,omitzero"`
+}
+
+// Common gives the engine the part of the status that it writes.
+func (c *ControlPlane) Common() *commonv1.Status { return &c.Status.Status }
+
+// ControlPlaneSpec is what is wanted of a ControlPlane.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.database.serviceRef) || self.nova.cells.all(cell, has(cell.database))",message="every cell must have a database of its own where spec.database gives Secrets: those hold the API database and cell0 only"
+// +kubebuilder:validation:XValidation:rule="has(self.messageBus.serviceRef) || self.nova.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own where spec.messageBus gives a Secret: that holds the bus of the global services only"
+type ControlPlaneSpec struct {
+	// containerImage runs every service that does not have its own.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ContainerImage string `json:"containerImage"`
+
+	// database is where the API database and cell0 are, and every cell that does
+	// not have its own.
+	// +required
+	Database novav1.Database `json:"database"`
+
+	// messageBus is the bus of the global services, and of every cell that does
+	// not have its own.
+	// +required
+	MessageBus novav1.MessageBus `json:"messageBus"`
+
+	// identity is the account at Keystone and the region of the endpoints.
+	// +required
+	Identity novav1.Identity `json:"identity"`
+
+	// nova describes the compute services and cells.
+	// +required
+	Nova novav1.NovaTemplate `json:"nova"`
+}
+
+// ControlPlaneStatus is what was observed of a ControlPlane.
+type ControlPlaneStatus struct {
+	commonv1.Status `json:",inline"`
+
+	// nova says how the Nova is.
+	// +optional
+	Nova *NovaStatus `json:"nova,omitempty"`
+}
+
+// NovaStatus says how the Nova of a ControlPlane is.
+type NovaStatus struct {
+	// name of the Nova.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	Name string `json:"name"`
+
+	// ready is the Nova's Ready condition: True, False or Unknown.
+	// +required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Ready metav1.ConditionStatus `json:"ready"`
+
+	// readyCells says how many of the listed cells are ready, as in 1/2.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	ReadyCells string `json:"readyCells,omitempty"`
+
+	// endpoints are the addresses of the compute API, as in the catalog.
+	// +optional
+	// +listType=map
+	// +listMapKey=interface
+	// +kubebuilder:validation:MaxItems=2
+	Endpoints []commonv1.Endpoint `json:"endpoints,omitempty"`
+}
+
+// ControlPlaneList is a list of ControlPlanes.
+//
+// +kubebuilder:object:root=true
+type ControlPlaneList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []ControlPlane `json:"items"`
+}

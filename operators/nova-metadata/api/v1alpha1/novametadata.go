@@ -1,0 +1,128 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// Condition types of the stages, besides Ready and Stalled.
+const (
+	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
+	// names exists and has the keys that are needed.
+	ConditionInputsReady = commonv1.ConditionInputsReady
+	// ConditionConfigReady is True when the configuration was checked and stored.
+	ConditionConfigReady = commonv1.ConditionConfigReady
+	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
+	// ConditionEndpointReady is True when the addresses in status.endpoints are known.
+	ConditionEndpointReady = commonv1.ConditionEndpointReady
+)
+
+// NovaMetadataConditions are the condition types of the stages, in their order.
+var NovaMetadataConditions = []string{
+	ConditionInputsReady,
+	ConditionConfigReady,
+	ConditionWorkloadReady,
+	ConditionEndpointReady,
+}
+
+// MetadataMode says for which cells a metadata service answers. Only Global is
+// accepted by this version.
+// +kubebuilder:validation:Enum=Global
+type MetadataMode string
+
+// MetadataGlobal answers for every cell.
+const MetadataGlobal MetadataMode = "Global"
+
+// NovaMetadata runs the metadata API, from which servers learn about themselves.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=novametadata,scope=Namespaced,shortName=nmeta,categories=openstack
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 50 lower-case letters, digits and '-', begin with a letter and not end with '-': pods and Services are named after it"
+type NovaMetadata struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	// +required
+	Spec NovaMetadataSpec `json:"spec"`
+
+	// status is what was observed.
+	// +optional
+	Status NovaMetadataStatus `json:"status,omitzero"`
+}
+
+// Common gives the engine the part of the status that it writes.
+func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
+
+// NovaMetadataSpec is what is wanted of a NovaMetadata.
+type NovaMetadataSpec struct {
+	commonv1.ServiceSpec `json:",inline"`
+
+	// mode is Global: one metadata service answers for every cell. Default: Global.
+	// +optional
+	// +kubebuilder:default=Global
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaMetadata for the other mode"
+	Mode MetadataMode `json:"mode,omitempty"`
+
+	// apiDatabaseSecretRef names the Secret with the connection to the API
+	// database: hostname, user, password and optionally port (3306), database
+	// (nova_api), tls, ca.crt.
+	// +required
+	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
+
+	// databaseSecretRef names the Secret with the connection to cell0's database:
+	// hostname, user, password and optionally port (3306), database (nova_cell0),
+	// tls, ca.crt.
+	// +required
+	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
+
+	// messageBusSecretRef names the Secret with the connection to the message
+	// bus: hostname (or a list host[:port],...), user, password and optionally
+	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
+	// +required
+	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
+
+	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
+	// agent signs its requests with.
+	// +required
+	MetadataSecretRef commonv1.SecretReference `json:"metadataSecretRef"`
+
+	// identitySecretRef names the Secret with the service's account at Keystone,
+	// with which the service asks Neutron: authURL, user, password and optionally
+	// publicAuthURL, project (service), userDomain and projectDomain (Default),
+	// region (RegionOne), ca.crt.
+	// +optional
+	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
+}
+
+// NovaMetadataStatus is what was observed of a NovaMetadata.
+type NovaMetadataStatus struct {
+	commonv1.ServiceStatus `json:",inline"`
+
+	// endpoints are the addresses at which the service is reached; Internal is
+	// what Neutron's metadata agent is given.
+	// +optional
+	// +listType=map
+	// +listMapKey=interface
+	// +kubebuilder:validation:MaxItems=2
+	Endpoints []commonv1.Endpoint `json:"endpoints,omitempty"`
+}
+
+// NovaMetadataList is a list of NovaMetadata.
+//
+// +kubebuilder:object:root=true
+type NovaMetadataList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []NovaMetadata `json:"items"`
+}

@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// Condition types of the stages, besides Ready and Stalled.
+const (
+	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
+	// names exists and has the keys that are needed.
+	ConditionInputsReady = commonv1.ConditionInputsReady
+	// ConditionConfigReady is True when the configuration was checked and stored.
+	ConditionConfigReady = commonv1.ConditionConfigReady
+	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
+)
+
+// NovaSchedulerConditions are the condition types of the stages, in their order.
+var NovaSchedulerConditions = []string{
+	ConditionInputsReady,
+	ConditionConfigReady,
+	ConditionWorkloadReady,
+}
+
+// NovaScheduler runs nova-scheduler, which chooses a host for every server.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=novaschedulers,scope=Namespaced,shortName=nsched,categories=openstack
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 50 lower-case letters, digits and '-', begin with a letter and not end with '-': pods and Services are named after it"
+type NovaScheduler struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	// +required
+	Spec NovaSchedulerSpec `json:"spec"`
+
+	// status is what was observed.
+	// +optional
+	Status NovaSchedulerStatus `json:"status,omitzero"`
+}
+
+// Common gives the engine the part of the status that it writes.
+func (s *NovaScheduler) Common() *commonv1.Status { return &s.Status.Status }
+
+// NovaSchedulerSpec is what is wanted of a NovaScheduler.
+type NovaSchedulerSpec struct {
+	commonv1.ServiceSpec `json:",inline"`
+
+	// apiDatabaseSecretRef names the Secret with the connection to the API
+	// database: hostname, user, password and optionally port (3306), database
+	// (nova_api), tls, ca.crt.
+	// +required
+	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
+
+	// databaseSecretRef names the Secret with the connection to cell0's database:
+	// hostname, user, password and optionally port (3306), database (nova_cell0),
+	// tls, ca.crt.
+	// +required
+	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
+
+	// messageBusSecretRef names the Secret with the connection to the message
+	// bus: hostname (or a list host[:port],...), user, password and optionally
+	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
+	// +required
+	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
+
+	// identitySecretRef names the Secret with the service's account at Keystone,
+	// with which the scheduler asks Placement: authURL, user, password and
+	// optionally publicAuthURL, project (service), userDomain and projectDomain
+	// (Default), region (RegionOne), ca.crt.
+	// +required
+	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
+}
+
+// NovaSchedulerStatus is what was observed of a NovaScheduler.
+type NovaSchedulerStatus struct {
+	commonv1.ServiceStatus `json:",inline"`
+}
+
+// NovaSchedulerList is a list of NovaSchedulers.
+//
+// +kubebuilder:object:root=true
+type NovaSchedulerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []NovaScheduler `json:"items"`
+}

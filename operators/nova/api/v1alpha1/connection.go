@@ -1,0 +1,146 @@
+package v1alpha1
+
+import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
+// Connection is a server on which the operator registers accounts, or the
+// Secret of what was registered there already.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceRef) == has(self.adminSecretRef)",message="must have serviceRef and adminSecretRef together: the Service says where to register, the Secret as whom"
+// +kubebuilder:validation:XValidation:rule="has(self.connectionSecretRef) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef, where that is done already"
+type Connection struct {
+	// serviceRef names the Service of the server; hostname and port come from it.
+	// +optional
+	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
+
+	// adminSecretRef names the Secret with the account that may register others
+	// there: user (or username), password and optionally tls, ca.crt.
+	// +optional
+	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
+
+	// connectionSecretRef names the Secret of what an administrator has registered:
+	// hostname, user, password and what else the services read from such a Secret.
+	// +optional
+	ConnectionSecretRef *commonv1.SecretReference `json:"connectionSecretRef,omitempty"`
+}
+
+// Given says that an administrator has registered everything already.
+func (c Connection) Given() bool { return c.ConnectionSecretRef != nil }
+
+// DeletionPolicy says what becomes of databases when their owner is deleted.
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+const (
+	// DeletionRetain leaves the databases; a re-created CR of that name finds them.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionDelete drops the databases.
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// QueueType is the type of RabbitMQ's queues.
+// +kubebuilder:validation:Enum=Quorum;Classic
+type QueueType string
+
+const (
+	// QueueQuorum makes replicated, durable queues.
+	QueueQuorum QueueType = "Quorum"
+	// QueueClassic makes classic queues.
+	QueueClassic QueueType = "Classic"
+)
+
+// Database is where the API database, cell0 and, by default, the cells are.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.serviceRef) == has(self.adminSecretRef)",message="must have serviceRef and adminSecretRef together: the Service says where to register, the Secret as whom"
+// +kubebuilder:validation:XValidation:rule="has(self.apiSecretRef) == has(self.cell0SecretRef)",message="must have apiSecretRef and cell0SecretRef together: both databases are needed"
+// +kubebuilder:validation:XValidation:rule="(has(self.apiSecretRef) || has(self.cell0SecretRef)) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef, where that is done already"
+// +kubebuilder:validation:XValidation:rule="self.?serviceRef == oldSelf.?serviceRef && self.?apiSecretRef == oldSelf.?apiSecretRef && self.?cell0SecretRef == oldSelf.?cell0SecretRef",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="self.?prefix == oldSelf.?prefix",message="must not change prefix: databases and accounts are named after it"
+// +kubebuilder:validation:XValidation:rule="!has(self.prefix) || !has(self.apiSecretRef)",message="must not have prefix beside apiSecretRef: nothing is registered that it could name"
+type Database struct {
+	// serviceRef names the Service of MariaDB; hostname and port come from it. It
+	// cannot be changed.
+	// +optional
+	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
+
+	// adminSecretRef names the Secret with the account that may create databases
+	// and accounts there: user (or username), password and optionally tls, ca.crt.
+	// +optional
+	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
+
+	// prefix begins the names of databases, accounts and vhosts: <prefix>_api,
+	// <prefix>_cell0, <prefix>_<cell>. It cannot be changed. Default: the name of
+	// the Nova.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
+	Prefix string `json:"prefix,omitempty"`
+
+	// apiSecretRef names the Secret with the connection to an API database that
+	// an administrator has made: hostname, user, password and optionally port
+	// (3306), database (nova_api), tls, ca.crt.
+	// +optional
+	APISecretRef *commonv1.SecretReference `json:"apiSecretRef,omitempty"`
+
+	// cell0SecretRef is the same for cell0 (database: nova_cell0). Every cell then
+	// needs a database of its own.
+	// +optional
+	Cell0SecretRef *commonv1.SecretReference `json:"cell0SecretRef,omitempty"`
+}
+
+// Given says that an administrator has made the databases already.
+func (d Database) Given() bool { return d.APISecretRef != nil }
+
+// MessageBus is the RabbitMQ of the global services and, by default, the cells.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort beside connectionSecretRef: nothing is registered through it"
+type MessageBus struct {
+	Connection `json:",inline"`
+
+	// managementPort of RabbitMQ, through which vhosts and users are registered.
+	// Default: the port named "management" of the Service.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	ManagementPort *int32 `json:"managementPort,omitempty"`
+
+	// queueType is Quorum or Classic, also for every cell whose bus is registered;
+	// with connectionSecretRef, that Secret's quorumQueues counts. It cannot be
+	// changed. Default: Quorum.
+	// +optional
+	// +kubebuilder:default=Quorum
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: queues of another type need new vhosts"
+	QueueType QueueType `json:"queueType,omitempty"`
+}
+
+// Identity is the account at Keystone.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.adminSecretRef) != has(self.connectionSecretRef)",message="must have either adminSecretRef, for the operator to register user and endpoints, or connectionSecretRef, where that is done already"
+type Identity struct {
+	// adminSecretRef names the Secret with the account that may register the user
+	// nova, the compute service and its endpoints: authURL, user (or username),
+	// password and optionally publicAuthURL, project, userDomain, projectDomain,
+	// ca.crt.
+	// +optional
+	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
+
+	// connectionSecretRef names the Secret with an account that an administrator
+	// has registered: authURL, user, password and optionally publicAuthURL, project
+	// (service), userDomain and projectDomain (Default), region (RegionOne),
+	// ca.crt. No endpoint is registered.
+	// +optional
+	ConnectionSecretRef *commonv1.SecretReference `json:"connectionSecretRef,omitempty"`
+
+	// region of the endpoints; with connectionSecretRef, that Secret's region
+	// counts. It cannot be changed. Default: RegionOne.
+	// +optional
+	// +kubebuilder:default=RegionOne
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-._A-Za-z0-9]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: the endpoints in the catalog belong to the region they were registered in"
+	Region string `json:"region,omitempty"`
+}
+
+// Given says that an administrator has registered the account already.
+func (i Identity) Given() bool { return i.ConnectionSecretRef != nil }
