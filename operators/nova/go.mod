@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	asterism.dev/lib/common v0.0.0-00010101000000-000000000000
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/gophercloud/gophercloud/v2 v2.15.0
 	github.com/michaelklishin/rabbit-hole/v3 v3.5.0
 	k8s.io/apimachinery v0.37.2
 )

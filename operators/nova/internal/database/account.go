@@ -1,0 +1,133 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// longestUser is MariaDB's limit on an account's name.
+const longestUser = 80
+
+// Account is a database account, valid from any host, with all privileges on
+// one database and none on any other.
+type Account struct {
+	User       string
+	Password   registration.Password
+	Database   string
+	RequireTLS bool // REQUIRE SSL; needs Server.TLS
+}
+
+// EnsureAccount creates the account, or puts its password, its TLS requirement
+// and its privileges right. It logs in as the account first and writes only
+// what is wrong.
+func (c *Client) EnsureAccount(ctx context.Context, account Account) error {
+	if err := account.check(c.server); err != nil {
+		return err
+	}
+	grants, err := c.ownGrants(ctx, account)
+	if err != nil {
+		return err
+	}
+	if grants == nil || requiresTLS(grants) != account.RequireTLS {
+		if err := c.setPassword(ctx, account); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(grants, account.grant()) {
+		return nil
+	}
+	return c.exec(ctx, account.grant())
+}
+
+func (a Account) check(server Server) error {
+	if a.RequireTLS && !server.TLS {
+		return fmt.Errorf("account %q requires TLS, but TLS is off for %s", a.User, server.Address)
+	}
+	return errors.Join(
+		registration.CheckName("database account", a.User, longestUser),
+		registration.CheckName("database", a.Database, longestDatabase))
+}
+
+func accountName(user string) string { return quoteName(user) + "@" + quoteName("%") }
+
+// grant is the statement that gives the privileges, worded as SHOW GRANTS
+// words it. In the name of a database "_" and "%" are wildcards there.
+func (a Account) grant() string {
+	pattern := strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(a.Database)
+	return "GRANT ALL PRIVILEGES ON " + quoteName(pattern) + ".* TO " + accountName(a.User)
+}
+
+func requiresTLS(grants []string) bool {
+	return slices.ContainsFunc(grants, func(grant string) bool { return strings.Contains(grant, " REQUIRE SSL") })
+}
+
+// ownGrants logs in as the account and returns what SHOW GRANTS says, or nil
+// if the server does not let it in.
+func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, error) {
+	server := c.server
+	server.User, server.Password = account.User, account.Password
+	db, err := server.open()
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close() //nolint:errcheck // nothing was written
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
+	if err = server.failure(err); err != nil {
+		if _, denied := errors.AsType[*registration.Denied](err); denied {
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has the failure
+	grants := []string{}
+	for rows.Next() {
+		var grant string
+		if err := rows.Scan(&grant); err != nil {
+			return nil, server.failure(err)
+		}
+		grants = append(grants, grant)
+	}
+	return grants, server.failure(rows.Err())
+}
+
+func (c *Client) setPassword(ctx context.Context, account Account) error {
+	absent, err := c.AccountAbsent(ctx, account.User)
+	if err != nil {
+		return err
+	}
+	statement := "ALTER USER "
+	if absent {
+		statement = "CREATE USER IF NOT EXISTS "
+	}
+	require := " REQUIRE NONE"
+	if account.RequireTLS {
+		require = " REQUIRE SSL"
+	}
+	return c.execSecret(ctx, fmt.Sprintf("set the password of account %q", account.User),
+		statement+accountName(account.User)+" IDENTIFIED BY ?"+require, string(account.Password))
+}
+
+// DropAccount removes the account if it exists.
+func (c *Client) DropAccount(ctx context.Context, user string) error {
+	if err := registration.CheckName("database account", user, longestUser); err != nil {
+		return err
+	}
+	return c.exec(ctx, "DROP USER IF EXISTS "+accountName(user))
+}
+
+// AccountAbsent tells whether there is no such account.
+func (c *Client) AccountAbsent(ctx context.Context, user string) (bool, error) {
+	if err := registration.CheckName("database account", user, longestUser); err != nil {
+		return false, err
+	}
+	var count int
+	err := c.queryRow(ctx, &count, "SELECT COUNT(*) FROM mysql.user WHERE User = ? AND Host = '%'", user)
+	return err == nil && count == 0, err
+}

@@ -1,0 +1,185 @@
+// Package database registers databases and accounts at a MariaDB server, and
+// counts the hosts in the database of a Nova cell.
+//
+// A database carries its ownership mark as its comment, written by CREATE
+// DATABASE (MariaDB 10.5 or newer). An account's name holds part of its
+// owner's UID, so an account of that name is ours; it has no mark.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// Server is a MariaDB server and the account to log in with.
+type Server struct {
+	Address  string // host:port
+	User     string
+	Password registration.Password
+	TLS      bool   // encrypt, and verify the server's certificate
+	CA       []byte // PEM, optional: default is the system's certificates
+
+	sqlMode string // what a test puts in place of sessionMode
+}
+
+// sessionMode is set on each connection, so that how text is quoted does not
+// depend on the server's configuration (ANSI_QUOTES, NO_BACKSLASH_ESCAPES).
+const sessionMode = "STRICT_ALL_TABLES"
+
+// Client is a connection to a Server. Its methods return the error types of
+// package registration; no error holds a password.
+type Client struct {
+	server  Server
+	db      *sql.DB
+	version string
+}
+
+// Connect logs in. The Client has to be closed.
+func Connect(ctx context.Context, server Server) (*Client, error) {
+	db, err := server.open()
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{server: server, db: db}
+	if err := client.queryRow(ctx, &client.version, "SELECT VERSION()"); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// Close closes the connection.
+func (c *Client) Close() { _ = c.db.Close() }
+
+// Version is what the server calls itself, such as "10.11.19-MariaDB-log".
+func (c *Client) Version() string { return c.version }
+
+var mariaDBVersion = regexp.MustCompile(`(\d+)\.(\d+)\.\d+-MariaDB`)
+
+// checkVersion refuses servers that cannot store a mark on a database.
+func (c *Client) checkVersion() error {
+	found := mariaDBVersion.FindStringSubmatch(c.version)
+	if found != nil {
+		major, _ := strconv.Atoi(found[1])
+		minor, _ := strconv.Atoi(found[2])
+		if major > 10 || major == 10 && minor >= 5 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is version %q: MariaDB 10.5 or newer is needed, for comments on databases", c.server.Address, c.version)
+}
+
+func (s Server) open() (*sql.DB, error) {
+	config := mysql.NewConfig()
+	config.Net, config.Addr = "tcp", s.Address
+	config.User, config.Passwd = s.User, string(s.Password)
+	config.DialFunc = registration.NewDialer().DialContext
+	config.ReadTimeout, config.WriteTimeout = registration.AnswerTimeout, registration.AnswerTimeout
+	config.Logger = &mysql.NopLogger{}
+	// CREATE USER takes no parameters: the driver puts quoted literals in
+	// their place, as the session's mode demands.
+	config.InterpolateParams = true
+	mode := s.sqlMode
+	if mode == "" {
+		mode = sessionMode
+	}
+	config.Params = map[string]string{"sql_mode": "'" + mode + "'"}
+	if s.TLS {
+		var err error
+		if config.TLS, err = registration.TLSConfig(s.CA); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Address, err)
+		}
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Address, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// queryRow reads one row of one column. No row gives sql.ErrNoRows.
+func (c *Client) queryRow(ctx context.Context, result any, query string, arguments ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	return c.server.failure(c.db.QueryRowContext(ctx, query, arguments...).Scan(result))
+}
+
+func (c *Client) exec(ctx context.Context, statement string, arguments ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	_, err := c.db.ExecContext(ctx, statement, arguments...)
+	return c.server.failure(err)
+}
+
+// execSecret is exec for a statement that holds a password. The server quotes
+// the statement in some of its messages, so only their number is reported.
+func (c *Client) execSecret(ctx context.Context, doing, statement string, arguments ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	_, err := c.db.ExecContext(ctx, statement, arguments...)
+	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		err = &mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing}
+		if refused.Number == errPasswordPolicy {
+			err = fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
+			return err
+		}
+	}
+	return c.server.failure(err)
+}
+
+// Numbers of the server's errors: https://mariadb.com/kb/en/mariadb-error-codes/
+const (
+	errTooManyConnections   = 1040
+	errDatabaseDenied       = 1044
+	errLoginDenied          = 1045
+	errNotReady             = 1047 // a Galera node outside the primary component
+	errShutdown             = 1053
+	errDatabaseExists       = 1007
+	errHostBlocked          = 1129
+	errHostDenied           = 1130
+	errTableDenied          = 1142
+	errTooManyUserConnects  = 1203
+	errPrivilegeMissing     = 1227
+	errReadOnly             = 1290
+	errTableMissing         = 1146
+	errDatabaseMissing      = 1049
+	errPasswordPolicy       = 1819
+	errLoginWithoutPassword = 1698
+)
+
+// failure gives an error of the driver one of the types of package
+// registration where one fits.
+func (s Server) failure(err error) error {
+	if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return &registration.Unreachable{Address: s.Address, Err: err}
+	}
+	switch refused.Number {
+	case errLoginDenied, errLoginWithoutPassword:
+		return &registration.Denied{Address: s.Address, Account: s.User, Reason: "wrong user or password"}
+	case errDatabaseDenied, errHostDenied, errTableDenied, errPrivilegeMissing:
+		return &registration.Denied{Address: s.Address, Account: s.User, Reason: refused.Message}
+	case errTooManyConnections, errNotReady, errShutdown, errHostBlocked, errTooManyUserConnects, errReadOnly:
+		return &registration.Unreachable{Address: s.Address, Err: errors.New(refused.Message)}
+	}
+	return fmt.Errorf("%s: %w", s.Address, refused)
+}
+
+// quoteName makes an identifier of a name.
+func quoteName(name string) string {
+	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}

@@ -1,0 +1,215 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/endpoints"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/regions"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/services"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// Catalog is what one region's catalog says of a service.
+type Catalog struct {
+	ServiceType string            // such as compute
+	ServiceName string            // such as nova; for a new service entry only
+	Region      string            // created if it is missing
+	Endpoints   map[string]string // URL by interface: public, internal, admin
+}
+
+var regionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
+
+// EnsureCatalog makes the endpoints of the catalog's region be those of
+// catalog, each with the mark: creates, corrects and removes what differs. Any
+// endpoint of that service type in that region with another mark, or with
+// none, is a registration.Conflict; then nothing is written.
+func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark registration.Mark) error {
+	if !regionPattern.MatchString(catalog.Region) {
+		return fmt.Errorf(`region %q must consist of letters, digits, ".", "_" and "-", and begin with a letter or digit`, catalog.Region)
+	}
+	entries, err := c.serviceEntries(ctx, catalog.ServiceType)
+	if err != nil {
+		return err
+	}
+	found, err := c.endpointsOf(ctx, entries)
+	if err != nil {
+		return err
+	}
+	inRegion := slices.DeleteFunc(slices.Clone(found), func(e endpoints.Endpoint) bool { return regionOf(e) != catalog.Region })
+	for _, endpoint := range inRegion {
+		if endpoint.Description != string(mark) {
+			return &registration.Conflict{
+				Address: c.address, Kind: "endpoint", Found: endpoint.Description, Want: mark,
+				Name: fmt.Sprintf("%s %s of %s in region %s", endpoint.Availability, endpoint.URL, catalog.ServiceType, catalog.Region),
+			}
+		}
+	}
+	if err := c.ensureRegion(ctx, catalog.Region, mark); err != nil {
+		return err
+	}
+	service, err := c.ensureService(ctx, catalog, entries, mark)
+	if err != nil {
+		return err
+	}
+	return c.ensureEndpoints(ctx, catalog, service, inRegion, mark)
+}
+
+// serviceEntries returns the service entries of a type, ordered by ID, so that
+// all installations choose the same one for their endpoints.
+func (c *Client) serviceEntries(ctx context.Context, serviceType string) ([]services.Service, error) {
+	doing := fmt.Sprintf("look for services of type %q", serviceType)
+	pages, err := services.List(c.api, services.ListOpts{ServiceType: serviceType}).AllPages(ctx)
+	if err != nil {
+		return nil, c.failure(doing, err)
+	}
+	found, err := services.ExtractServices(pages)
+	slices.SortFunc(found, func(a, b services.Service) int { return cmp.Compare(a.ID, b.ID) })
+	return found, c.failure(doing, err)
+}
+
+func (c *Client) endpointsOf(ctx context.Context, entries []services.Service) ([]endpoints.Endpoint, error) {
+	const doing = "look for endpoints"
+	var all []endpoints.Endpoint
+	for _, entry := range entries {
+		pages, err := endpoints.List(c.api, endpoints.ListOpts{ServiceID: entry.ID}).AllPages(ctx)
+		if err != nil {
+			return nil, c.failure(doing, err)
+		}
+		found, err := endpoints.ExtractEndpoints(pages)
+		if err != nil {
+			return nil, c.failure(doing, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func regionOf(endpoint endpoints.Endpoint) string { return cmp.Or(endpoint.RegionID, endpoint.Region) }
+
+func (c *Client) ensureRegion(ctx context.Context, region string, mark registration.Mark) error {
+	err := regions.Get(ctx, c.api, region).Err
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		err = regions.Create(ctx, c.api, regions.CreateOpts{ID: region, Description: string(mark)}).Err
+		return c.failure(fmt.Sprintf("create region %q", region), err)
+	}
+	return c.failure(fmt.Sprintf("look for region %q", region), err)
+}
+
+// ensureService returns the ID of the entry for new endpoints.
+func (c *Client) ensureService(ctx context.Context, catalog Catalog, entries []services.Service, mark registration.Mark) (string, error) {
+	if len(entries) > 0 {
+		return entries[0].ID, nil
+	}
+	created, err := services.Create(ctx, c.api, services.CreateOpts{
+		Type: catalog.ServiceType, Name: catalog.ServiceName, Description: string(mark),
+	}).Extract()
+	if err != nil {
+		return "", c.failure(fmt.Sprintf("create the service %q", catalog.ServiceName), err)
+	}
+	return created.ID, nil
+}
+
+// ensureEndpoints turns found, our endpoints in the region, into those of
+// catalog.
+func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service string, found []endpoints.Endpoint, mark registration.Mark) error {
+	missing := maps.Clone(catalog.Endpoints)
+	for _, endpoint := range found {
+		wanted, ok := missing[string(endpoint.Availability)]
+		delete(missing, string(endpoint.Availability)) // what is left over is superfluous
+		if !ok {
+			if err := c.deleteEndpoint(ctx, endpoint); err != nil {
+				return err
+			}
+			continue
+		}
+		if endpoint.URL == wanted {
+			continue
+		}
+		err := endpoints.Update(ctx, c.api, endpoint.ID, endpoints.UpdateOpts{URL: wanted}).Err
+		if err != nil {
+			return c.failure(fmt.Sprintf("change the %s endpoint of %q", endpoint.Availability, catalog.ServiceName), err)
+		}
+	}
+	for _, side := range slices.Sorted(maps.Keys(missing)) {
+		err := endpoints.Create(ctx, c.api, endpoints.CreateOpts{
+			Availability: gophercloud.Availability(side), URL: missing[side],
+			Region: catalog.Region, ServiceID: service, Description: string(mark),
+		}).Err
+		if err != nil {
+			return c.failure(fmt.Sprintf("create the %s endpoint of %q", side, catalog.ServiceName), err)
+		}
+	}
+	return nil
+}
+
+func (c *Client) deleteEndpoint(ctx context.Context, endpoint endpoints.Endpoint) error {
+	err := endpoints.Delete(ctx, c.api, endpoint.ID).Err
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return c.failure(fmt.Sprintf("delete the %s endpoint %s", endpoint.Availability, endpoint.URL), err)
+}
+
+// DeleteCatalog removes all endpoints of the service type that carry the mark,
+// in any region, and Asterism's service entry of that type if it has no
+// endpoint left.
+func (c *Client) DeleteCatalog(ctx context.Context, serviceType string, mark registration.Mark) error {
+	entries, err := c.serviceEntries(ctx, serviceType)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		found, err := c.endpointsOf(ctx, []services.Service{entry})
+		if err != nil {
+			return err
+		}
+		others := len(found)
+		for _, endpoint := range found {
+			if endpoint.Description != string(mark) {
+				continue
+			}
+			if err := c.deleteEndpoint(ctx, endpoint); err != nil {
+				return err
+			}
+			others--
+		}
+		if others > 0 || !registration.IsMark(entry.Description) {
+			continue
+		}
+		err = services.Delete(ctx, c.api, entry.ID).Err
+		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return c.failure(fmt.Sprintf("delete the service %q", entry.Name), err)
+		}
+	}
+	return nil
+}
+
+// CatalogAbsent tells whether no endpoint of the service type carries the
+// mark, and no service entry without endpoints does.
+func (c *Client) CatalogAbsent(ctx context.Context, serviceType string, mark registration.Mark) (bool, error) {
+	entries, err := c.serviceEntries(ctx, serviceType)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		found, err := c.endpointsOf(ctx, []services.Service{entry})
+		if err != nil {
+			return false, err
+		}
+		if len(found) == 0 && entry.Description == string(mark) {
+			return false, nil
+		}
+		if slices.ContainsFunc(found, func(e endpoints.Endpoint) bool { return e.Description == string(mark) }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,180 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/domains"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// longestUser is Keystone's limit on a user's name.
+const longestUser = 255
+
+// User is a service's own user.
+type User struct {
+	Name          string
+	Password      registration.Password
+	Domain        string   // default: Default
+	Project       string   // default: service
+	ProjectDomain string   // default: Default
+	Roles         []string // in Project; Nova needs admin and service
+}
+
+func (u User) withDefaults() User {
+	u.Domain = orDefault(u.Domain, "Default")
+	u.Project = orDefault(u.Project, "service")
+	u.ProjectDomain = orDefault(u.ProjectDomain, "Default")
+	return u
+}
+
+// EnsureUser creates the user with the mark, or puts its password and its
+// roles right; project and roles are created if they are missing. It tries the
+// password first and writes only what is wrong, because a changed password
+// ends all tokens of the user. A user of that name with another mark, or with
+// none, is a registration.Conflict and stays as it is.
+func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
+	user = user.withDefaults()
+	found, err := c.findUser(ctx, user.Name, user.Domain)
+	if err != nil {
+		return err
+	}
+	if found != nil && found.Description != string(mark) {
+		return &registration.Conflict{Address: c.address, Kind: "Keystone user", Name: user.Name, Found: found.Description, Want: mark}
+	}
+	if found != nil {
+		complete, err := c.mayUse(ctx, user)
+		if complete || err != nil {
+			return err
+		}
+	}
+	id, err := c.ensurePassword(ctx, user, found, mark)
+	if err != nil {
+		return err
+	}
+	return c.ensureRoles(ctx, user, id, mark)
+}
+
+// mayUse tells whether the user gets a token for its project with its roles.
+func (c *Client) mayUse(ctx context.Context, user User) (bool, error) {
+	token := c.login(ctx, login{
+		user: user.Name, userDomain: user.Domain, password: user.Password,
+		project: user.Project, projectDomain: user.ProjectDomain,
+	})
+	if gophercloud.ResponseCodeIs(token.Err, http.StatusUnauthorized) {
+		return false, nil
+	}
+	granted, err := token.ExtractRoles()
+	if err != nil {
+		return false, c.secretFailure(fmt.Sprintf("log in as user %q", user.Name), err)
+	}
+	for _, role := range user.Roles {
+		if !slices.ContainsFunc(granted, func(has tokens.Role) bool { return has.Name == role }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ensurePassword returns the user's ID. found is nil if it has to be created.
+func (c *Client) ensurePassword(ctx context.Context, user User, found *users.User, mark registration.Mark) (string, error) {
+	if found == nil {
+		return c.createUser(ctx, user, mark)
+	}
+	token := c.login(ctx, login{user: user.Name, userDomain: user.Domain, password: user.Password})
+	if token.Err == nil {
+		return found.ID, nil
+	}
+	if !gophercloud.ResponseCodeIs(token.Err, http.StatusUnauthorized) {
+		return "", c.secretFailure(fmt.Sprintf("log in as user %q", user.Name), token.Err)
+	}
+	err := users.Update(ctx, c.api, found.ID, users.UpdateOpts{
+		Password: string(user.Password), Enabled: new(true), Options: serviceUser,
+	}).Err
+	return found.ID, c.secretFailure(fmt.Sprintf("set the password of user %q", user.Name), err)
+}
+
+// serviceUser exempts a user whose password nobody types from the rules for
+// people (keystone doc: admin/resource-options).
+var serviceUser = map[users.Option]any{
+	users.IgnoreChangePasswordUponFirstUse: true,
+	users.IgnorePasswordExpiry:             true,
+	users.IgnoreLockoutFailureAttempts:     true,
+}
+
+func (c *Client) createUser(ctx context.Context, user User, mark registration.Mark) (string, error) {
+	domain, err := c.domainID(ctx, user.Domain)
+	if err != nil {
+		return "", err
+	}
+	created, err := users.Create(ctx, c.api, users.CreateOpts{
+		Name: user.Name, DomainID: domain, Password: string(user.Password),
+		Description: string(mark), Enabled: new(true), Options: serviceUser,
+	}).Extract()
+	if err != nil {
+		return "", c.secretFailure(fmt.Sprintf("create user %q", user.Name), err)
+	}
+	return created.ID, nil
+}
+
+// DeleteUser removes the user if it carries the mark. What is not ours stays,
+// and is no error. An empty domain is Default.
+func (c *Client) DeleteUser(ctx context.Context, name, domain string, mark registration.Mark) error {
+	found, err := c.findUser(ctx, name, orDefault(domain, "Default"))
+	if err != nil || found == nil || found.Description != string(mark) {
+		return err
+	}
+	err = users.Delete(ctx, c.api, found.ID).Err
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return c.failure(fmt.Sprintf("delete user %q", name), err)
+}
+
+// UserAbsent tells whether no user of that name carries the mark.
+func (c *Client) UserAbsent(ctx context.Context, name, domain string, mark registration.Mark) (bool, error) {
+	found, err := c.findUser(ctx, name, orDefault(domain, "Default"))
+	return err == nil && (found == nil || found.Description != string(mark)), err
+}
+
+// findUser returns nil if there is no such user.
+func (c *Client) findUser(ctx context.Context, name, domain string) (*users.User, error) {
+	if err := registration.CheckName("Keystone user", name, longestUser); err != nil {
+		return nil, err
+	}
+	domainID, err := c.domainID(ctx, domain)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := users.List(c.api, users.ListOpts{Name: name, DomainID: domainID}).AllPages(ctx)
+	if err != nil {
+		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
+	}
+	found, err := users.ExtractUsers(pages)
+	if err != nil || len(found) == 0 {
+		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
+	}
+	return &found[0], nil
+}
+
+func (c *Client) domainID(ctx context.Context, name string) (string, error) {
+	doing := fmt.Sprintf("look for domain %q", name)
+	pages, err := domains.List(c.api, domains.ListOpts{Name: name}).AllPages(ctx)
+	if err != nil {
+		return "", c.failure(doing, err)
+	}
+	found, err := domains.ExtractDomains(pages)
+	if err != nil {
+		return "", c.failure(doing, err)
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("%s: Keystone has no domain %q", c.address, name)
+	}
+	return found[0].ID, nil
+}

@@ -1,0 +1,87 @@
+package registration
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+)
+
+// Unreachable says that no server answered in a usable way at Address. It is
+// worth retrying: nothing of ours is wrong.
+type Unreachable struct {
+	Address string // host:port
+	Err     error  // the cause
+}
+
+func (e *Unreachable) Error() string { return e.Address + ": " + cause(e.Err) }
+
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// Denied says that the server at Address answered, and refused Account:
+// because of its password, or because it lacks a right.
+type Denied struct {
+	Address string // host:port
+	Account string
+	Reason  string
+}
+
+func (e *Denied) Error() string {
+	return fmt.Sprintf("%s refuses the account %q: %s", e.Address, e.Account, e.Reason)
+}
+
+// Conflict says that a thing of the wanted name exists and is not ours. It was
+// not touched.
+type Conflict struct {
+	Address string // host:port
+	Kind    string // "database", "vhost", "bus user", "Keystone user", "endpoint"
+	Name    string
+	Found   string // the mark that it has; empty if it has none
+	Want    Mark   // the mark that would make it ours
+}
+
+func (e *Conflict) Error() string {
+	found := "has no ownership mark"
+	if e.Found != "" {
+		found = fmt.Sprintf("has the mark %q", e.Found)
+	}
+	return fmt.Sprintf("%s: %s %q exists and %s: ours would have %q", e.Address, e.Kind, e.Name, found, e.Want)
+}
+
+// cause tells people why a connection failed. It leaves out what varies from
+// one try to the next (local ports, elapsed times), so that a condition made
+// from it stays the same.
+func cause(err error) string {
+	var (
+		dns  *net.DNSError
+		op   *net.OpError
+		ue   *url.Error
+		cert *tls.CertificateVerificationError
+		sys  syscall.Errno
+	)
+	switch {
+	case err == nil:
+		return "no answer"
+	case errors.As(err, &dns):
+		return "host name " + dns.Name + ": " + dns.Err
+	case errors.As(err, &cert):
+		return "TLS certificate refused: " + cert.Err.Error()
+	case errors.As(err, &sys):
+		return sys.Error()
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return "no connection: timed out"
+	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
+		return "no answer: timed out"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
+		return "the server closed the connection"
+	case errors.As(err, &ue):
+		return cause(ue.Err)
+	}
+	return err.Error()
+}

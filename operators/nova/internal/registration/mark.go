@@ -1,0 +1,51 @@
+// Package registration holds what registering accounts at a database, a
+// message bus and an identity service has in common: the ownership mark, the
+// kinds of failure, and connections that give up within seconds.
+package registration
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const markPrefix = "asterism "
+
+// Mark is written on whatever is made outside the Kubernetes cluster, by the
+// very statement that makes it. The same mark means ours, also for a custom
+// resource that was deleted and created again under its name; another mark,
+// or none, means somebody else's.
+type Mark string
+
+// NewMark returns the mark of the custom resource namespace/name in the
+// cluster clusterID (the UID of the namespace kube-system).
+func NewMark(clusterID, namespace, name string) Mark {
+	return Mark(markPrefix + clusterID + "/" + namespace + "/" + name)
+}
+
+// IsMark tells whether text is the mark of some custom resource, ours or not.
+func IsMark(text string) bool { return strings.HasPrefix(text, markPrefix) }
+
+// Password is a string that fmt does not print.
+type Password string
+
+// String hides the value from %v and %s.
+func (Password) String() string { return "(hidden)" }
+
+// GoString hides the value from %#v.
+func (Password) GoString() string { return "(hidden)" }
+
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+
+// CheckName refuses a name that could mean something else in SQL, in a URL or
+// in a bus address. It allows lower-case letters, digits, "_" and "-", and at
+// most longest bytes. kind says in the message what was to be named.
+func CheckName(kind, name string, longest int) error {
+	if len(name) > longest {
+		return fmt.Errorf("%s name %q has %d characters, more than %d", kind, name, len(name), longest)
+	}
+	if !namePattern.MatchString(name) {
+		return fmt.Errorf(`%s name %q must consist of lower-case letters, digits, "_" and "-", and begin with a letter or digit`, kind, name)
+	}
+	return nil
+}
