@@ -1,0 +1,140 @@
+package openstackimage
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"asterism.dev/tools/images/internal/aptsource"
+)
+
+// inNamespaces runs a command with mounts, processes and a host name of its
+// own. However this program ends, the kernel ends the command with everything
+// it started, and what it mounted was never seen outside.
+func (b *build) inNamespaces(ctx context.Context, name string, args ...string) error {
+	command := exec.CommandContext(ctx, "sh", append([]string{"-euc", `hostname localhost; exec "$@"`, "sh", name}, args...)...)
+	command.Env = append(proxies(ctx),
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+	command.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:   syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Unshareflags: syscall.CLONE_NEWNS,
+		Pdeathsig:    syscall.SIGKILL,
+	}
+	// Pdeathsig is sent when the thread ends that started the command.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return b.logged(command)
+}
+
+// inRoot runs a shell script inside the root file system.
+func (b *build) inRoot(ctx context.Context, root, script string, args ...string) error {
+	const enter = `mount -t proc proc "$1/proc"; exec chroot "$@"`
+	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", root, "sh", "-euxc", script, "sh"}, args...)...)
+}
+
+// logged runs a command with its output in the build's log, whose end becomes
+// part of the error.
+func (b *build) logged(command *exec.Cmd) error {
+	path := b.dir + ".log"
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("build log: %w", err)
+	}
+	defer log.Close()
+	fmt.Fprintf(log, "+ %s\n", filepath.Base(command.Path))
+	command.Stdout, command.Stderr = log, log
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w; the end of %s:\n%s", filepath.Base(command.Path), err, path, lastLines(path, 15))
+	}
+	return nil
+}
+
+func lastLines(path string, count int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}
+
+// configureApt gives the root file system the machine's sources, and the
+// settings without which they may not work: proxies and checks of dates.
+func configureApt(ctx context.Context, root string, debian aptsource.Debian) error {
+	var settings strings.Builder
+	for line := range strings.Lines(aptSettings(ctx)) {
+		for _, prefix := range []string{"Acquire::http::Proxy ", "Acquire::https::Proxy ", "Acquire::Check-", "Acquire::Retries "} {
+			if strings.HasPrefix(line, prefix) {
+				settings.WriteString(line)
+			}
+		}
+	}
+	for path, content := range map[string]string{
+		"etc/apt/sources.list":       strings.Join(debian.Lines, "\n") + "\n",
+		"etc/apt/apt.conf.d/90build": settings.String(),
+	} {
+		if err := os.WriteFile(filepath.Join(root, path), []byte(content), 0o644); err != nil {
+			return fmt.Errorf("configure apt: %w", err)
+		}
+	}
+	return nil
+}
+
+// aptSettings is apt's configuration of downloads, empty where apt is missing.
+func aptSettings(ctx context.Context) string {
+	output, err := exec.CommandContext(ctx, "apt-config", "dump", "Acquire").Output()
+	if err != nil {
+		return ""
+	}
+	return string(output)
+}
+
+// proxies are the environment variables that debootstrap's downloads go by.
+func proxies(ctx context.Context) []string {
+	var found []string
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy"} {
+		if value, ok := os.LookupEnv(name); ok {
+			found = append(found, name+"="+value)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for line := range strings.Lines(aptSettings(ctx)) {
+		for _, scheme := range []string{"http", "https"} {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(line), "Acquire::"+scheme+"::Proxy "); ok {
+				found = append(found, scheme+"_proxy="+strings.Trim(value, `";`))
+			}
+		}
+	}
+	return found
+}
+
+// removeTree deletes a build directory, after making sure that nothing of the
+// machine is mounted inside it.
+func removeTree(dir string) error {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("look for mounts below %s: %w", dir, err)
+	}
+	defer mounts.Close()
+	lines := bufio.NewScanner(mounts)
+	for lines.Scan() {
+		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			return fmt.Errorf("%s is mounted inside the build directory: umount it first", fields[4])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("look for mounts below %s: %w", dir, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove build directory: %w", err)
+	}
+	return nil
+}

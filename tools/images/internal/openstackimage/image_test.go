@@ -1,0 +1,132 @@
+package openstackimage
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
+	seen := map[string]string{}
+	for name, change := range map[string]func(*recipe){
+		"nothing":      func(*recipe) {},
+		"image":        func(r *recipe) { r.Image += "x" },
+		"suite":        func(r *recipe) { r.Suite += "x" },
+		"packages":     func(r *recipe) { r.Packages = append(r.Packages, "tini") },
+		"install":      func(r *recipe) { r.Install += "\n" },
+		"configure":    func(r *recipe) { r.Configure += "\n" },
+		"user":         func(r *recipe) { r.Config.Config.User = "1" },
+		"architecture": func(r *recipe) { *r = newRecipe("arm64") },
+	} {
+		recipe := newRecipe("amd64")
+		change(&recipe)
+		key, err := recipe.key()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, taken := seen[key]; taken {
+			t.Errorf("changing %s and changing %s give the same key %s", name, other, key)
+		}
+		seen[key] = name
+	}
+}
+
+func TestKeyIsStable(t *testing.T) {
+	first, err := newRecipe("amd64").key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newRecipe("amd64").key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second || len(first) != 16 {
+		t.Errorf("keys %q and %q", first, second)
+	}
+}
+
+func TestScriptsAreValidShell(t *testing.T) {
+	for name, script := range map[string]string{"install.sh": installScript, "configure.sh": configureScript} {
+		if output, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+	}
+}
+
+// cached prepares a cache that already has the image.
+func cached(t *testing.T, content string) {
+	t.Helper()
+	t.Setenv("ASTERISM_CACHE", t.TempDir())
+	recipe := newRecipe(runtime.GOARCH)
+	key, err := recipe.key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, key+".tar"), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
+	cached(t, "the image")
+	output := filepath.Join(t.TempDir(), "new", "openstack.tar")
+	for range 2 { // the second time it is there already
+		var log bytes.Buffer
+		if err := Write(context.Background(), Options{Output: output, Log: &log}); err != nil {
+			t.Fatal(err)
+		}
+		if log.Len() > 0 {
+			t.Errorf("a cached image was built: %s", log.String())
+		}
+		content, err := os.ReadFile(output)
+		if err != nil || string(content) != "the image" {
+			t.Errorf("published %q, %v", content, err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Dir(output))
+	if err != nil || len(files) != 1 {
+		t.Errorf("left beside the image: %v, %v", files, err)
+	}
+}
+
+func TestOldOutputIsReplaced(t *testing.T) {
+	cached(t, "the new image")
+	output := filepath.Join(t.TempDir(), "openstack.tar")
+	if err := os.WriteFile(output, []byte("an older image"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(context.Background(), Options{Output: output, Log: &bytes.Buffer{}}); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(output); err != nil || string(content) != "the new image" {
+		t.Errorf("published %q, %v", content, err)
+	}
+}
+
+func TestFailedStepShowsTheEndOfItsLog(t *testing.T) {
+	build := build{dir: filepath.Join(t.TempDir(), "key.building")}
+	err := build.logged(exec.Command("sh", "-c", "seq 100; echo no such package >&2; exit 3"))
+	if err == nil {
+		t.Fatal("the failure was lost")
+	}
+	for _, want := range []string{"no such package", "exit status 3", ".building.log"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "\n50\n") {
+		t.Error("the error has the whole log")
+	}
+}

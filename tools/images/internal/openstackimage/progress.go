@@ -1,0 +1,44 @@
+package openstackimage
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// progress tells a person which step runs and for how long.
+type progress struct {
+	out   io.Writer
+	steps int
+	done  int
+}
+
+func newProgress(out io.Writer, steps int) *progress {
+	return &progress{out: out, steps: steps}
+}
+
+// step runs one step, and reports every ten seconds that it still runs.
+func (p *progress) step(name string, run func() error) error {
+	p.done++
+	start := time.Now()
+	report := func(what string) {
+		fmt.Fprintf(p.out, "[%d/%d] %s%s (%s)\n", p.done, p.steps, name, what, time.Since(start).Round(time.Second))
+	}
+	fmt.Fprintf(p.out, "[%d/%d] %s\n", p.done, p.steps, name)
+	ticker, finished := time.NewTicker(10*time.Second), make(chan error, 1)
+	defer ticker.Stop()
+	go func() { finished <- run() }()
+	for {
+		select {
+		case <-ticker.C:
+			report(" ...")
+		case err := <-finished:
+			if err != nil {
+				report(" failed")
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			report(": done")
+			return nil
+		}
+	}
+}

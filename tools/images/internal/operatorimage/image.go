@@ -1,0 +1,112 @@
+// Package operatorimage packs one static binary into an image that holds
+// nothing else.
+package operatorimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"asterism.dev/tools/images/internal/archive"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// user is the numeric user and group that images without a user database
+// conventionally call nonroot; a name would not satisfy runAsNonRoot.
+const user = "65532:65532"
+
+// epoch is every time stamp of the image, so that the same binary makes the
+// same image.
+var epoch = time.Unix(0, 0).UTC()
+
+// architectures are those that Kubernetes nodes commonly have.
+var architectures = map[elf.Machine]string{
+	elf.EM_X86_64:  "amd64",
+	elf.EM_AARCH64: "arm64",
+	elf.EM_PPC64:   "ppc64le",
+	elf.EM_S390:    "s390x",
+}
+
+// Write packs the binary at path as /manager of the image, and writes that to
+// output as a docker-archive.
+func Write(image, binary, output string) error {
+	architecture, err := staticArchitecture(binary)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return fmt.Errorf("read operator binary: %w", err)
+	}
+	layerTar, err := tarOf("manager", content)
+	if err != nil {
+		return err
+	}
+	layer, err := archive.LayerFromBytes(layerTar)
+	if err != nil {
+		return err
+	}
+	return archive.Write(output, image, v1.ConfigFile{
+		OS:           "linux",
+		Architecture: architecture,
+		Created:      v1.Time{Time: epoch},
+		Config: v1.Config{
+			Entrypoint: []string{"/manager"},
+			User:       user,
+			WorkingDir: "/",
+			Labels:     labels(image),
+		},
+	}, layer)
+}
+
+func labels(image string) map[string]string {
+	title, version, _ := strings.Cut(path.Base(image), ":")
+	return map[string]string{
+		"org.opencontainers.image.title":    title,
+		"org.opencontainers.image.version":  version,
+		"org.opencontainers.image.vendor":   "Asterism",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+}
+
+// staticArchitecture returns the architecture, in Go's spelling, of a binary
+// that needs no loader: the image has none.
+func staticArchitecture(binary string) (string, error) {
+	file, err := elf.Open(binary)
+	if err != nil {
+		return "", fmt.Errorf("operator binary %s: %w", binary, err)
+	}
+	defer file.Close()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return "", fmt.Errorf("operator binary %s is linked dynamically, and its image has no loader: build it with CGO_ENABLED=0", binary)
+		}
+	}
+	architecture, known := architectures[file.Machine]
+	if !known {
+		return "", fmt.Errorf("operator binary %s is for the unsupported machine %s", binary, file.Machine)
+	}
+	return architecture, nil
+}
+
+func tarOf(name string, content []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer := tar.NewWriter(&buffer)
+	header := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), ModTime: epoch, Format: tar.FormatPAX}
+	if err := writer.WriteHeader(header); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", name, err)
+	}
+	if _, err := writer.Write(content); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", name, err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", name, err)
+	}
+	return buffer.Bytes(), nil
+}

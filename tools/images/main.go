@@ -1,0 +1,79 @@
+// Command images builds the project's container images without a container
+// daemon: those of the operators from a binary each, and the demo's from
+// Debian's packages.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"asterism.dev/tools/images/internal/openstackimage"
+	"asterism.dev/tools/images/internal/operatorimage"
+)
+
+const usage = `usage:
+  images operator --name NAME:TAG --binary PATH --output FILE.tar
+        pack one static binary on an empty base
+  images openstack --output FILE.tar [--mirror URL] [--rebuild]
+        make ` + openstackimage.Image + ` from Debian's packages (root, debootstrap)
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	start := time.Now()
+	output, err := run(ctx, os.Args[1], os.Args[2:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "images %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+	fmt.Printf("%s (%s)\n", output, time.Since(start).Round(100*time.Millisecond))
+}
+
+// run returns the file that was written.
+func run(ctx context.Context, command string, args []string) (string, error) {
+	flags := flag.NewFlagSet("images "+command, flag.ExitOnError)
+	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	output := flags.String("output", "", "docker-archive to write")
+	switch command {
+	case "operator":
+		name := flags.String("name", "", "name and tag of the image")
+		binary := flags.String("binary", "", "static Linux binary")
+		if err := parse(flags, args, "name", "binary", "output"); err != nil {
+			return "", err
+		}
+		return *output, operatorimage.Write(*name, *binary, *output)
+	case "openstack":
+		mirror := flags.String("mirror", "", "Debian mirror, default: the machine's own apt sources")
+		rebuild := flags.Bool("rebuild", false, "build again, to get newer packages")
+		if err := parse(flags, args, "output"); err != nil {
+			return "", err
+		}
+		return *output, openstackimage.Write(ctx, openstackimage.Options{
+			Output: *output, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
+		})
+	default:
+		return "", fmt.Errorf("unknown command\n%s", usage)
+	}
+}
+
+func parse(flags *flag.FlagSet, args []string, required ...string) error {
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, name := range required {
+		if flags.Lookup(name).Value.String() == "" {
+			return fmt.Errorf("--%s is missing\n%s", name, usage)
+		}
+	}
+	return nil
+}
