@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// binariesPath holds one Go module for each project that binaries are built from.
+const binariesPath = "tools/cluster/binaries"
+
+// project is a Go module whose main packages are run as components.
+type project struct {
+	folder   string // below binariesPath
+	module   string // its required version names the folder in the cache
+	binaries map[string]string
+}
+
+var (
+	etcdProject = project{"etcd", "go.etcd.io/etcd/server/v3", map[string]string{
+		"etcd": "go.etcd.io/etcd/server/v3",
+	}}
+	coreDNSProject = project{"coredns", "github.com/coredns/coredns", map[string]string{
+		"coredns": "github.com/coredns/coredns",
+	}}
+	controlPlaneProject = project{"kubernetes", "k8s.io/kubernetes", map[string]string{
+		"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
+		"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+	}}
+	nodeProject = project{"kubernetes", "k8s.io/kubernetes", map[string]string{
+		"kube-proxy":     "k8s.io/kubernetes/cmd/kube-proxy",
+		"kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+		"kubelet":        "k8s.io/kubernetes/cmd/kubelet",
+	}}
+	pauseProject = project{"pause", "", map[string]string{
+		"pause": "asterism.dev/tools/cluster/binaries/pause",
+	}}
+)
+
+// projects lists what a mode needs, quickest build first.
+func projects(m mode) []project {
+	if m == controlPlane {
+		return []project{etcdProject, controlPlaneProject}
+	}
+	return []project{etcdProject, pauseProject, controlPlaneProject, nodeProject, coreDNSProject}
+}
+
+// cacheRoot is shared by all checkouts: ASTERISM_CACHE, or asterism in the user's cache folder.
+func cacheRoot() (string, error) {
+	if root := os.Getenv("ASTERISM_CACHE"); root != "" {
+		return filepath.Abs(root)
+	}
+	root, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the binaries (set ASTERISM_CACHE): %w", err)
+	}
+	return filepath.Join(root, "asterism"), nil
+}
+
+// build is a project as it stands in this checkout.
+type build struct {
+	project
+	source  string // the module's folder
+	target  string // the folder of the cache that holds this version's binaries
+	ldflags string
+}
+
+func newBuild(root, cache string, p project) (build, error) {
+	b := build{project: p, source: filepath.Join(root, binariesPath, p.folder), ldflags: "-s -w"}
+	version := "v0"
+	if p.module != "" {
+		var err error
+		if version, err = requiredVersion(filepath.Join(b.source, "go.mod"), p.module); err != nil {
+			return b, err
+		}
+	}
+	if p.module == "k8s.io/kubernetes" {
+		b.ldflags += kubernetesVersion(version)
+	}
+	hash, err := b.hash()
+	b.target = filepath.Join(cache, "bin", fmt.Sprintf("%s-%s-%s-%s-%s", p.folder, version, runtime.GOOS, runtime.GOARCH, hash))
+	return b, err
+}
+
+// hash is over everything that a binary depends on.
+func (b build) hash() (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, b.ldflags, runtime.Version())
+	files, err := os.ReadDir(b.source)
+	if err != nil {
+		return "", err
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(b.source, file.Name()))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(hash, file.Name(), len(content))
+		hash.Write(content)
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)[:4]), nil
+}
+
+func requiredVersion(path, module string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	file, err := modfile.Parse(path, content, nil)
+	if err != nil {
+		return "", err
+	}
+	for _, require := range file.Require {
+		if require.Mod.Path == module {
+			return require.Mod.Version, nil
+		}
+	}
+	return "", fmt.Errorf("%s does not require %s", path, module)
+}
+
+// kubernetesVersion stamps what /version reports. Without it the server calls
+// itself v0.0.0, and clients that ask for a minimum version turn away.
+func kubernetesVersion(version string) string {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	flags := ""
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags += fmt.Sprintf(" -X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s", pkg, version, pkg, major, pkg, minor)
+	}
+	return flags
+}
+
+func (b build) missing() []string {
+	var missing []string
+	for binary := range b.binaries {
+		if _, err := os.Stat(filepath.Join(b.target, binary)); err != nil {
+			missing = append(missing, binary)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// buildBinaries gives the folders that hold the mode's binaries, building what the cache lacks.
+func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]string, error) {
+	cache, err := cacheRoot()
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, wanted := range projects(m) {
+		b, err := newBuild(root, cache, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if len(b.missing()) > 0 {
+			if err := b.make(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		if len(folders) == 0 || folders[len(folders)-1] != b.target {
+			folders = append(folders, b.target)
+		}
+	}
+	return folders, nil
+}
+
+// make compiles beside the target and moves each binary in when it is whole. A
+// second caller waits for the first and then finds the binaries there.
+func (b build) make(ctx context.Context, p *progress) error {
+	unlock, err := lock(b.target+".lock", func() { p.say("waiting for another build in %s", b.target) })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	missing := b.missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	temporary := b.target + ".building"
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(missing, ", "), path.Base(b.target))
+	if err := p.during(what, func() error { return b.compile(ctx, temporary, missing) }); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(b.target, 0o755); err != nil {
+		return err
+	}
+	for _, binary := range missing {
+		if err := os.Rename(filepath.Join(temporary, binary), filepath.Join(b.target, binary)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(temporary)
+}
+
+// compile leaves the named binaries in the folder. Several packages are built by
+// one command, which then names each binary after its package.
+func (b build) compile(ctx context.Context, folder string, names []string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	output := folder + "/"
+	if len(names) == 1 {
+		output += names[0]
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", b.ldflags, "-o", output}
+	for _, name := range names {
+		args = append(args, b.binaries[name])
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = b.source
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	report, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", b.source, err, lastLines(string(report), 15))
+	}
+	return nil
+}

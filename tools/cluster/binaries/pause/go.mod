@@ -1,0 +1,3 @@
+module asterism.dev/tools/cluster/binaries/pause
+
+go 1.26.0

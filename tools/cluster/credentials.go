@@ -1,0 +1,193 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"text/template"
+	"time"
+)
+
+// Certificates outlive any development cluster.
+const validity = 10 * 365 * 24 * time.Hour
+
+// authority issues certificates into its folder, each pair once.
+type authority struct {
+	dir  string
+	name string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// certificate describes what an authority is to issue.
+type certificate struct {
+	name   string // of its two files
+	user   string // common name: the Kubernetes user of a client certificate
+	groups []string
+	hosts  []string // names and addresses of a server certificate; none for a client
+}
+
+// openAuthority reads the authority's files, or makes them at first.
+func openAuthority(dir, name string) (*authority, error) {
+	a := &authority{dir: dir, name: name}
+	if _, err := os.Stat(a.path(name, "crt")); err != nil {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		// Each authority has its own name: a client picks its certificate by the issuer that a server asks for.
+		template := newCertificate("asterism "+filepath.Base(dir), nil)
+		template.IsCA, template.BasicConstraintsValid = true, true
+		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+		a.cert, a.key = template, key
+		if err := a.sign(name, template, key); err != nil {
+			return nil, err
+		}
+	}
+	return a, a.read()
+}
+
+func (a *authority) path(name, extension string) string {
+	return filepath.Join(a.dir, name+"."+extension)
+}
+
+func (a *authority) read() error {
+	certPEM, err := readPEM(a.path(a.name, "crt"))
+	if err != nil {
+		return err
+	}
+	keyPEM, err := readPEM(a.path(a.name, "key"))
+	if err != nil {
+		return err
+	}
+	if a.cert, err = x509.ParseCertificate(certPEM); err != nil {
+		return fmt.Errorf("%s: %w", a.path(a.name, "crt"), err)
+	}
+	if a.key, err = x509.ParseECPrivateKey(keyPEM); err != nil {
+		return fmt.Errorf("%s: %w", a.path(a.name, "key"), err)
+	}
+	return nil
+}
+
+func readPEM(path string) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no PEM block", path)
+	}
+	return block.Bytes, nil
+}
+
+func newCertificate(user string, groups []string) *x509.Certificate {
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: user, Organization: groups},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.Add(validity),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+	}
+}
+
+// issue makes NAME.key and NAME.crt unless they are there.
+func (a *authority) issue(c certificate) error {
+	if _, err := os.Stat(a.path(c.name, "crt")); err == nil {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := newCertificate(c.user, c.groups)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if len(c.hosts) > 0 {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, host := range c.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return a.sign(c.name, template, key)
+}
+
+// sign writes the key before the certificate: where there is a certificate, the pair is whole.
+func (a *authority) sign(name string, template *x509.Certificate, key *ecdsa.PrivateKey) error {
+	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		return fmt.Errorf("sign certificate %s: %w", name, err)
+	}
+	if err := writeKey(a.path(name, "key"), key); err != nil {
+		return err
+	}
+	return writeFile(a.path(name, "crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
+}
+
+func writeKey(path string, key *ecdsa.PrivateKey) error {
+	encoded, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), 0o600)
+}
+
+// writeServiceAccountKey makes the key that signs service-account tokens unless it is there.
+func writeServiceAccountKey(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	return writeKey(path, key)
+}
+
+var kubeconfigTemplate = template.Must(template.New("kubeconfig").Parse(`apiVersion: v1
+kind: Config
+current-context: asterism
+clusters:
+- name: asterism
+  cluster:
+    server: {{ .Server }}
+    certificate-authority-data: {{ .Authority }}
+users:
+- name: {{ .User }}
+  user:
+    client-certificate-data: {{ .Certificate }}
+    client-key-data: {{ .Key }}
+contexts:
+- name: asterism
+  context:
+    cluster: asterism
+    user: {{ .User }}
+`))
+
+// kubeconfig renders the login of one client certificate.
+func (a *authority) kubeconfig(server, name string) (string, error) {
+	values := map[string]string{"Server": server, "User": name}
+	for key, path := range map[string]string{
+		"Authority": a.path(a.name, "crt"), "Certificate": a.path(name, "crt"), "Key": a.path(name, "key"),
+	} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		values[key] = base64.StdEncoding.EncodeToString(content)
+	}
+	return render(kubeconfigTemplate, values)
+}
