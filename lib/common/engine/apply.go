@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ensure brings one child to what its builder wants. nil: it is complete.
+func (p *pass) ensure(ctx context.Context, stage string, d desired, settled bool) error {
+	switch d.mode {
+	case absent:
+		return p.ensureAbsent(ctx, d.key, settled)
+	case once:
+		return p.ensureOnce(ctx, stage, d)
+	case generated:
+		return p.ensureGenerated(ctx, d)
+	}
+	current, err := p.observe(ctx, d.key)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		current, err = p.create(ctx, d)
+	} else {
+		current, err = p.update(ctx, d, current)
+	}
+	if err != nil {
+		return err
+	}
+	p.in.objects[d.key] = current
+	return complete(current)
+}
+
+// update sends the child if that would change anything.
+func (p *pass) update(ctx context.Context, d desired, current client.Object) (client.Object, error) {
+	if err := p.claimed(d.key, current); err != nil {
+		return nil, err
+	}
+	if unchanged(current, p.owner, d.hash, d.body) {
+		return current, nil
+	}
+	if d.mode == replaced {
+		if current.GetAnnotations()[annotationHash] != d.hash {
+			if err := p.delete(ctx, d.key, current); err != nil {
+				return nil, err
+			}
+			return nil, progressing("%s is being replaced", d.key)
+		}
+	}
+	return p.send(ctx, d, current.GetUID())
+}
+
+// claimed returns an error unless the object is ours and here to stay.
+func (p *pass) claimed(key objectKey, current client.Object) error {
+	if !ours(current, p.cr.GetUID()) {
+		return Conflict("%s exists and %s: rename or remove it", key, ownerOf(current))
+	}
+	if current.GetDeletionTimestamp() != nil {
+		return progressing("%s is being deleted", key)
+	}
+	return nil
+}
+
+// create sends the child so that it is created or, if the name is taken, refused.
+//
+// An object never has resourceVersion 1, so an apply that states it answers 409
+// where something exists, and creates where nothing does: a plain apply would
+// merge into whatever it finds.
+func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+	body.SetResourceVersion("1")
+	err := p.apply(ctx, body)
+	if errors.IsConflict(err) {
+		existing, readErr := p.observer.read(ctx, p.observer.live, d.key)
+		if readErr != nil || existing == nil {
+			return nil, fmt.Errorf("creating %s: %w", d.key, err)
+		}
+		p.observer.wrote(d.key, existing.GetResourceVersion()) // until the watch shows it
+		return p.update(ctx, d, existing)
+	}
+	if err != nil {
+		return nil, p.refused(d.key, err)
+	}
+	return p.answer(d.key, body)
+}
+
+// send applies the child onto the object with the UID, and no other.
+func (p *pass) send(ctx context.Context, d desired, uid types.UID) (client.Object, error) {
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+	body.SetUID(uid)
+	err := p.apply(ctx, body)
+	if errors.IsInvalid(err) {
+		// An element that somebody else added to a list can make our apply
+		// invalid for ever. A merge patch replaces lists as a whole.
+		if p.repair(ctx, d, uid) == nil {
+			body = &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+			body.SetUID(uid)
+			err = p.apply(ctx, body)
+		}
+	}
+	if err != nil {
+		return nil, p.refused(d.key, err)
+	}
+	return p.answer(d.key, body)
+}
+
+func (p *pass) apply(ctx context.Context, body *unstructured.Unstructured) error {
+	return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(p.owner), client.ForceOwnership)
+}
+
+func (p *pass) repair(ctx context.Context, d desired, uid types.UID) error {
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+	body.SetUID(uid)
+	patch, err := json.Marshal(body.Object)
+	if err != nil {
+		return err
+	}
+	return p.client.Patch(ctx, body, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(p.owner+"-repair"))
+}
+
+// answer remembers the version of our write and returns the object as the
+// server answered it.
+func (p *pass) answer(key objectKey, body *unstructured.Unstructured) (client.Object, error) {
+	p.observer.wrote(key, body.GetResourceVersion())
+	p.observer.made(p.cr.GetUID(), key, body.GetLabels())
+	obj, err := p.observer.newObject(key.gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, obj); err != nil {
+		return nil, fmt.Errorf("reading the answer for %s: %w", key, err)
+	}
+	return obj, nil
+}
+
+// refused turns the API server's answer into what it means for the stage.
+func (p *pass) refused(key objectKey, err error) error {
+	switch {
+	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Wait("namespace %s is being deleted", key.Namespace)
+	case errors.IsInvalid(err), errors.IsBadRequest(err):
+		return Stop(ReasonInvalid, "%s was refused: %s", key, err)
+	case errors.IsConflict(err):
+		return WaitFor(conflictRetry, "%s changed while it was written", key)
+	}
+	return fmt.Errorf("applying %s: %w", key, err)
+}
+
+// ensureGenerated creates the Secret once; afterwards it is only looked at.
+func (p *pass) ensureGenerated(ctx context.Context, d desired) error {
+	current, err := p.observe(ctx, d.key)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		data := map[string]any{}
+		for _, key := range d.keys {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(rand.Text()))
+		}
+		for key, value := range nestedMap(d.body, "data") {
+			data[key] = value
+		}
+		d.body["data"] = data
+		if current, err = p.create(ctx, d); err != nil {
+			return err
+		}
+	}
+	if err := p.claimed(d.key, current); err != nil {
+		return err
+	}
+	// Used only as it was stored, never from memory: a crash loses nothing.
+	_, err = p.lookData(ctx, d.key, current, d.keys)
+	return err
+}
+
+// ensureAbsent deletes what is ours. settled says that the stage was done for
+// its current inputs before: then the watch is proof enough, otherwise only a
+// live read is.
+func (p *pass) ensureAbsent(ctx context.Context, key objectKey, settled bool) error {
+	current, err := p.observe(ctx, key)
+	if err != nil {
+		if p.observer.serves(key.gvk) != nil {
+			return nil // a kind that is not served has no objects
+		}
+		return err
+	}
+	if current == nil && !settled {
+		if current, err = p.observer.read(ctx, p.observer.live, key); err != nil {
+			return err
+		}
+	}
+	if current == nil || !ours(current, p.cr.GetUID()) {
+		return nil
+	}
+	if err := p.delete(ctx, key, current); err != nil {
+		return err
+	}
+	return progressing("%s is being deleted%s", key, heldBy(current))
+}
+
+// delete asks for the deletion of exactly this object, dependents first.
+func (p *pass) delete(ctx context.Context, key objectKey, current client.Object) error {
+	if current.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := current.GetUID()
+	err := p.client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return nil
+}
+
+func heldBy(obj client.Object) string {
+	for _, finalizer := range obj.GetFinalizers() {
+		if finalizer != metav1.FinalizerDeleteDependents {
+			return ", held by " + finalizer
+		}
+	}
+	return ""
+}
+
+// prune deletes the children of a stage that its builder no longer lists.
+func (p *pass) prune(ctx context.Context, stage string, listed map[objectKey]bool) error {
+	for key, labels := range p.observer.childrenOf(p.cr.GetUID()) {
+		if labels.stage != stage || listed[key] || labels.lingers {
+			continue
+		}
+		if err := p.remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep deletes, once everything is ready, what only lingered.
+func (p *pass) sweep(ctx context.Context) error {
+	for key, labels := range p.observer.childrenOf(p.cr.GetUID()) {
+		if !labels.lingers || p.listed[key] {
+			continue
+		}
+		if err := p.remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) remove(ctx context.Context, key objectKey) error {
+	current, err := p.observe(ctx, key)
+	if err != nil || current == nil || !ours(current, p.cr.GetUID()) {
+		return err
+	}
+	return p.delete(ctx, key, current)
+}
+
+func nestedMap(body map[string]any, fields ...string) map[string]any {
+	found, _, _ := unstructured.NestedMap(body, fields...)
+	return found
+}

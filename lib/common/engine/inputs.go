@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"net/url"
+	"regexp"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// objectKey names one object of one kind.
+type objectKey struct {
+	gvk schema.GroupVersionKind
+	types.NamespacedName
+}
+
+func (k objectKey) String() string { return k.gvk.Kind + " " + k.Name }
+
+// Inputs is what a pass has gathered so far: what the stages needed, what they
+// observed outside, and their children as they are now.
+type Inputs struct {
+	namespace string
+	objects   map[objectKey]client.Object
+	lists     map[string][]client.Object
+	data      map[objectKey]map[string][]byte
+	results   map[string]string
+	observed  map[string]Observed
+	served    map[schema.GroupVersionKind]bool
+	kinds     func(client.Object) schema.GroupVersionKind
+	masks     map[string]bool
+}
+
+func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKind) Inputs {
+	return Inputs{
+		namespace: namespace,
+		objects:   map[objectKey]client.Object{},
+		lists:     map[string][]client.Object{},
+		data:      map[objectKey]map[string][]byte{},
+		results:   map[string]string{},
+		observed:  map[string]Observed{},
+		served:    map[schema.GroupVersionKind]bool{},
+		kinds:     kinds,
+		masks:     map[string]bool{},
+	}
+}
+
+// Secret returns the data of a Secret that was needed, nil if it is absent.
+func (in Inputs) Secret(name string) map[string][]byte {
+	return in.data[in.key(secretGVK, name)]
+}
+
+// ConfigMap returns the data of a ConfigMap that was needed, nil if it is absent.
+func (in Inputs) ConfigMap(name string) map[string][]byte {
+	return in.data[in.key(configMapGVK, name)]
+}
+
+// Result returns the termination message of a Once Job of this or an earlier
+// stage, by the name that its builder gave it. It is empty until the Job is complete.
+func (in Inputs) Result(job string) string { return in.results[job] }
+
+// Observed returns what the Do of a stage learned, by the stage's condition.
+func (in Inputs) Observed(condition string) Observed { return in.observed[condition] }
+
+// Served says whether the API server serves a kind that was named by the Need Served.
+func (in Inputs) Served(gvk schema.GroupVersionKind) bool { return in.served[gvk] }
+
+// Get returns an object in the namespace that was needed or is a child, as it
+// was last seen. It must not be changed.
+func Get[O client.Object](in Inputs, name string) (O, bool) {
+	var zero O
+	obj, ok := in.objects[in.key(in.kinds(newOf[O]()), name)].(O)
+	if !ok {
+		return zero, false
+	}
+	return obj, true
+}
+
+// Listed returns the objects that a Need Labelled found, sorted by name. They
+// must not be changed.
+func Listed[O client.Object](in Inputs) []O {
+	var found []O
+	for _, obj := range in.lists[in.kinds(newOf[O]()).String()] {
+		if typed, ok := obj.(O); ok {
+			found = append(found, typed)
+		}
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i].GetName() < found[j].GetName() })
+	return found
+}
+
+func (in Inputs) key(gvk schema.GroupVersionKind, name string) objectKey {
+	return objectKey{gvk: gvk, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
+}
+
+// secretKey matches the keys of Secrets whose values must not be shown; a host
+// name or a user must be, or no message could say what is wrong.
+var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential|connection|\.conf$|transport`)
+
+// remember makes the values of a Secret that must not be shown known to mask.
+func (in Inputs) remember(data map[string][]byte) {
+	for key, value := range data {
+		if text := string(value); len(text) > 2 && secretKey.MatchString(key) {
+			in.masks[text] = true
+			in.masks[url.QueryEscape(text)] = true
+			in.masks[url.PathEscape(text)] = true
+			in.masks[strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)] = true
+		}
+	}
+}
+
+// mask replaces every secret value that this pass has read.
+func (in Inputs) mask(message string) string {
+	for secret := range in.masks {
+		message = strings.ReplaceAll(message, secret, "***")
+	}
+	return message
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A failed Job is run again after it has been failing for as long again, so
+// that the waits double, within these bounds.
+const (
+	jobRetryMin   = 5 * time.Second
+	jobRetryMax   = 5 * time.Minute
+	conflictRetry = time.Second
+	// maxMessage bounds what of a termination message is stored, in bytes.
+	maxMessage = 2048
+)
+
+// ensureOnce runs the Job if no Job of this content has been complete.
+func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
+	superseded, err := p.removeSuperseded(ctx, d)
+	if err != nil {
+		return err
+	}
+	if superseded != "" {
+		return progressing("Job %s is superseded and being deleted", superseded)
+	}
+	current, err := p.observe(ctx, d.key)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		if _, err := p.create(ctx, d); err != nil {
+			return err
+		}
+		return p.running(stage, d.key)
+	}
+	if err := p.claimed(d.key, current); err != nil {
+		return err
+	}
+	job, ok := current.(*batchv1.Job)
+	if !ok {
+		return fmt.Errorf("%s is a %T", d.key, current)
+	}
+	finished, failed := jobEnd(job)
+	if finished == nil {
+		return p.running(stage, d.key)
+	}
+	message, known, err := p.result(ctx, d.key, job)
+	if err != nil {
+		return err
+	}
+	if failed {
+		return p.retry(ctx, stage, d.key, job, finished.Time, message)
+	}
+	if !known {
+		if err := p.delete(ctx, d.key, job); err != nil {
+			return err
+		}
+		return progressing("%s is complete, but its result was lost with its pod: running it again", d.key)
+	}
+	p.in.results[d.run] = message
+	p.in.objects[d.key] = job
+	return nil
+}
+
+// removeSuperseded deletes runs of other content; the new one waits until they
+// and their pods are gone, so that two never overlap.
+func (p *pass) removeSuperseded(ctx context.Context, d desired) (string, error) {
+	runs := map[objectKey]bool{}
+	for key, labels := range p.observer.childrenOf(p.cr.GetUID()) {
+		runs[key] = labels.runOf == d.run
+	}
+	// After a start of the operator the index may know less than the cache.
+	cached, err := p.observer.cached(ctx, d.key.gvk, d.key.Namespace, map[string]string{labelOwnerUID: string(p.cr.GetUID()), labelRunOf: d.run})
+	if err != nil {
+		return "", err
+	}
+	for _, job := range cached {
+		runs[objectKey{gvk: d.key.gvk, NamespacedName: client.ObjectKeyFromObject(job)}] = true
+	}
+	for key, isRun := range runs {
+		if !isRun || key == d.key {
+			continue
+		}
+		old, err := p.observe(ctx, key)
+		if err != nil {
+			return "", err
+		}
+		if old == nil {
+			continue
+		}
+		return key.Name, p.delete(ctx, key, old)
+	}
+	return "", nil
+}
+
+// running keeps the last failure in sight while the next run goes on.
+func (p *pass) running(stage string, key objectKey) error {
+	last := meta.FindStatusCondition(p.before.Conditions, stage)
+	if last != nil && last.Reason == ReasonJobFailed {
+		const again = "running again; "
+		return &outcome{reason: ReasonJobFailed, message: again + strings.TrimPrefix(last.Message, again)}
+	}
+	return progressing("%s is running", key)
+}
+
+// retry waits as long as the stage has been failing before it runs the Job
+// again, which needs no counter and survives a restart of the operator.
+func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job, failed time.Time, message string) error {
+	wait := jobRetryMin
+	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil {
+		wait = min(max(failed.Sub(last.LastTransitionTime.Time), jobRetryMin), jobRetryMax)
+	}
+	if left := time.Until(failed.Add(wait)); left > 0 {
+		return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("%s failed: %s", key, message), after: left}
+	}
+	if err := p.delete(ctx, key, job); err != nil {
+		return err
+	}
+	return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("running again; %s failed: %s", key, message)}
+}
+
+func jobEnd(job *batchv1.Job) (at *metav1.Time, failed bool) {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return &condition.LastTransitionTime, false
+		case batchv1.JobFailed:
+			return &condition.LastTransitionTime, true
+		}
+	}
+	return nil, false
+}
+
+// result returns the Job's termination message. It is copied from the pod onto
+// the Job at once, so that losing the pod loses nothing; known is false if the
+// pod was lost before.
+func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (message string, known bool, err error) {
+	if stored, ok := job.Annotations[annotationResult]; ok {
+		return stored, true, nil
+	}
+	var pods corev1.PodList
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := p.observer.live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return "", false, fmt.Errorf("listing the pods of %s: %w", key, err)
+	}
+	message, known = terminationMessage(pods.Items)
+	if !known {
+		return "its pod is gone, and with it the message", false, nil
+	}
+	message = p.in.mask(message)
+	note := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": key.gvk.GroupVersion().String(), "kind": key.gvk.Kind,
+		"metadata": map[string]any{
+			"name": job.Name, "namespace": job.Namespace, "uid": string(job.UID),
+			"annotations": map[string]any{annotationResult: message},
+		},
+	}}
+	if err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(p.owner+"-result"), client.ForceOwnership); err != nil {
+		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
+	}
+	p.observer.wrote(key, note.GetResourceVersion())
+	return message, true, nil
+}
+
+// terminationMessage returns the message of the container that decided how the
+// Job ended: the first that failed, or else the last one.
+func terminationMessage(pods []corev1.Pod) (message string, known bool) {
+	for _, pod := range pods {
+		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+		for _, status := range statuses {
+			ended := status.State.Terminated
+			if ended == nil {
+				continue
+			}
+			message, known = shorten(ended.Message), true
+			if ended.ExitCode != 0 {
+				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, message), true
+			}
+		}
+	}
+	return message, known
+}
+
+func shorten(message string) string {
+	message = strings.TrimSpace(message)
+	if len(message) > maxMessage {
+		return "…" + strings.ToValidUTF8(message[len(message)-maxMessage:], "")
+	}
+	return message
+}

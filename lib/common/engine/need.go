@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Need names something that a stage waits for. It is declared once: gate, watch
+// and the hash of a stage's inputs follow from it.
+type Need struct {
+	object    client.Object
+	keys      []string
+	condition string
+	labels    map[string]string
+	listed    bool
+	stage     string
+	served    schema.GroupVersionKind
+	anyOf     []Need
+	optional  bool
+}
+
+// Secret in the object's namespace, with non-empty values for the keys.
+func Secret(name string, keys ...string) Need {
+	return Need{object: &corev1.Secret{ObjectMeta: objectMeta(name)}, keys: keys}
+}
+
+// ConfigMap in the object's namespace, with the keys.
+func ConfigMap(name string, keys ...string) Need {
+	return Need{object: &corev1.ConfigMap{ObjectMeta: objectMeta(name)}, keys: keys}
+}
+
+// Existing object, named by its metadata; the namespace defaults to that of the
+// object that is reconciled.
+func Existing(object client.Object) Need { return Need{object: object} }
+
+// Condition of another object of the family that must be True for its newest
+// generation.
+func Condition(object Object, condition string) Need {
+	return Need{object: object, condition: condition}
+}
+
+// Labelled objects of a kind in the namespace; none is enough.
+func Labelled(kind client.Object, labels map[string]string) Need {
+	return Need{object: kind, labels: labels, listed: true, optional: true}
+}
+
+// Done says that an earlier stage of the same walk must be done.
+func Done(condition string) Need { return Need{stage: condition} }
+
+// Served says that the API server must serve a kind, for example Route.
+func Served(gvk schema.GroupVersionKind) Need { return Need{served: gvk} }
+
+// AnyOf is met when one of the needs is.
+func AnyOf(needs ...Need) Need { return Need{anyOf: needs} }
+
+// Optional makes the need an input that may be absent.
+func (n Need) Optional() Need {
+	n.optional = true
+	return n
+}
+
+// discoveryRetry is how long a kind that is not served is taken as absent.
+const discoveryRetry = 30 * time.Second
+
+// gather looks at everything that the needs name. It returns a hash of what it
+// saw, and an error for the first need that is not met.
+func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
+	var seen []any
+	var missing error
+	for _, need := range needs {
+		fingerprint, err := p.look(ctx, need)
+		if err != nil && !(need.optional && isAbsence(err)) {
+			if missing == nil {
+				missing = err
+			}
+			continue // go on: every need is to be watched
+		}
+		seen = append(seen, fingerprint)
+	}
+	return hash(seen), missing
+}
+
+// absence is the error for a need that is not there, as opposed to one that is
+// there and wrong.
+type absence struct{ error }
+
+func (a absence) Unwrap() error { return a.error }
+
+func isAbsence(err error) bool {
+	_, ok := err.(absence) //nolint:errorlint // absence is never wrapped between look and gather
+	return ok
+}
+
+func (p *pass) look(ctx context.Context, need Need) (any, error) {
+	switch {
+	case need.stage != "":
+		if !p.done[need.stage] {
+			return nil, Wait("stage %s is not done", need.stage)
+		}
+		return need.stage, nil
+	case need.served != (schema.GroupVersionKind{}):
+		return p.lookServed(need.served)
+	case need.anyOf != nil:
+		return p.lookAny(ctx, need.anyOf)
+	case need.listed:
+		return p.lookLabelled(ctx, need)
+	}
+	return p.lookObject(ctx, need)
+}
+
+func (p *pass) lookServed(gvk schema.GroupVersionKind) (any, error) {
+	err := p.observer.serves(gvk)
+	p.in.served[gvk] = err == nil
+	if meta.IsNoMatchError(err) {
+		return nil, absence{notServed(gvk)}
+	}
+	return err == nil, err
+}
+
+func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
+	var failures []string
+	for _, need := range needs {
+		if seen, err := p.look(ctx, need); err == nil {
+			return seen, nil
+		} else {
+			failures = append(failures, err.Error())
+		}
+	}
+	if len(failures) == 0 {
+		return nil, Wait("there is none")
+	}
+	return nil, Wait("%s", strings.Join(failures, "; "))
+}
+
+func (p *pass) lookLabelled(ctx context.Context, need Need) (any, error) {
+	gvk := p.kind(need.object)
+	found, err := p.observer.list(ctx, p.request, gvk, p.cr.GetNamespace(), need.labels)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	p.in.lists[gvk.String()] = nil
+	for _, obj := range found {
+		p.in.lists[gvk.String()] = append(p.in.lists[gvk.String()], obj)
+		names = append(names, string(obj.GetUID()))
+	}
+	return names, nil
+}
+
+func (p *pass) lookObject(ctx context.Context, need Need) (any, error) {
+	key := p.keyOf(need.object)
+	current, err := p.observe(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if current == nil {
+		return nil, absence{Wait("%s does not exist", key)}
+	}
+	switch {
+	case isDataKind(key.gvk):
+		return p.lookData(ctx, key, current, need.keys)
+	case need.condition != "":
+		return need.condition, p.lookCondition(key, current, need.condition)
+	}
+	p.in.objects[key] = current
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	delete(content, "metadata")
+	delete(content, "status")
+	return []any{current.GetUID(), content}, nil
+}
+
+func (p *pass) lookData(ctx context.Context, key objectKey, current client.Object, keys []string) (any, error) {
+	data, err := p.observer.data(ctx, key, current)
+	if err != nil {
+		return nil, err
+	}
+	if data == nil {
+		return nil, absence{Wait("%s does not exist", key)}
+	}
+	if key.gvk == secretGVK {
+		p.in.remember(data)
+	}
+	for _, name := range keys {
+		if len(data[name]) == 0 {
+			return nil, Wait("%s lacks key %s", key, name)
+		}
+	}
+	p.in.data[key] = data
+	return data, nil
+}
+
+func (p *pass) lookCondition(key objectKey, current client.Object, condition string) error {
+	p.in.objects[key] = current
+	object, ok := current.(Object)
+	if !ok {
+		return fmt.Errorf("%s has no conditions that this engine knows", key)
+	}
+	status := object.Common()
+	if status.ObservedGeneration != object.GetGeneration() {
+		return Wait("%s: its operator has not seen generation %d yet", key, object.GetGeneration())
+	}
+	found := meta.FindStatusCondition(status.Conditions, condition)
+	switch {
+	case found == nil:
+		return Wait("%s does not report %s yet", key, condition)
+	case found.Status != "True":
+		return Wait("%s: %s is %s: %s", key, condition, found.Reason, found.Message)
+	}
+	return nil
+}
+
+// keyOf names the object that a Need or a Child means, in the namespace of the
+// object that is reconciled unless its kind has none.
+func (p *pass) keyOf(object client.Object) objectKey {
+	gvk := p.kind(object)
+	namespace := object.GetNamespace()
+	if namespace == "" && p.observer.namespaced(gvk) {
+		namespace = p.cr.GetNamespace()
+	}
+	return objectKey{gvk: gvk, NamespacedName: types.NamespacedName{Namespace: namespace, Name: object.GetName()}}
+}
+
+// notServed names the operator that brings a kind of the family; by convention
+// it is the kind in kebab case: NovaAPI comes with nova-api.
+func notServed(gvk schema.GroupVersionKind) error {
+	message := fmt.Sprintf("the API server does not serve the kind %s (%s)", gvk.Kind, gvk.GroupVersion())
+	if strings.HasSuffix(gvk.Group, "asterism.dev") {
+		message += fmt.Sprintf(": install the operator %s", kebab(gvk.Kind))
+	}
+	return &outcome{reason: ReasonWaiting, message: message, after: discoveryRetry}
+}
+
+func kebab(kind string) string {
+	var out strings.Builder
+	for i, r := range kind {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 && kind[i-1] >= 'a' && kind[i-1] <= 'z' {
+			out.WriteByte('-')
+		}
+		if upper {
+			r += 'a' - 'A'
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}

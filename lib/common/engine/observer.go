@@ -1,0 +1,470 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+var (
+	secretGVK    = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapGVK = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// isDataKind says which kinds are watched as metadata only and read by name.
+func isDataKind(gvk schema.GroupVersionKind) bool { return gvk == secretGVK || gvk == configMapGVK }
+
+// readTimeout bounds one read. A read from a cache whose watch is forbidden
+// would otherwise block its worker for ever.
+const readTimeout = 10 * time.Second
+
+// observer reads the cluster for one controller and knows whom to wake: every
+// object that somebody looked at in its last pass, and every child by its
+// owner's UID. Watches start when something of a kind is first looked at.
+type observer struct {
+	scheme  *runtime.Scheme
+	mapper  meta.RESTMapper
+	cache   cache.Cache
+	live    client.Reader
+	control controller.Controller
+
+	mu       sync.Mutex
+	readers  map[objectKey]map[reconcile.Request]bool
+	looked   map[reconcile.Request]map[objectKey]bool
+	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
+	owners   map[types.UID]reconcile.Request
+	children map[types.UID]map[objectKey]childLabels
+	written  map[objectKey]string
+	contents map[objectKey]content
+	watched  map[schema.GroupVersionKind]bool
+	absent   map[schema.GroupVersionKind]time.Time
+}
+
+// childLabels is what the index remembers of a child.
+type childLabels struct {
+	stage   string
+	runOf   string
+	lingers bool
+}
+
+// content is the data of one version of a Secret or ConfigMap.
+type content struct {
+	uid     types.UID
+	version string
+	data    map[string][]byte
+}
+
+func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, store cache.Cache, live client.Reader) *observer {
+	return &observer{
+		scheme: scheme, mapper: mapper, cache: store, live: live,
+		readers:  map[objectKey]map[reconcile.Request]bool{},
+		looked:   map[reconcile.Request]map[objectKey]bool{},
+		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
+		owners:   map[types.UID]reconcile.Request{},
+		children: map[types.UID]map[objectKey]childLabels{},
+		written:  map[objectKey]string{},
+		contents: map[objectKey]content{},
+		watched:  map[schema.GroupVersionKind]bool{},
+		absent:   map[schema.GroupVersionKind]time.Time{},
+	}
+}
+
+// get returns the object as its watch has it, read live only while the watch is
+// behind our own last write; nil if it is absent. Secrets and ConfigMaps come
+// as metadata.
+func (o *observer) get(ctx context.Context, reader reconcile.Request, key objectKey) (client.Object, error) {
+	o.record(reader, key)
+	if err := o.watch(key.gvk); err != nil {
+		return nil, err
+	}
+	return o.freshest(ctx, key)
+}
+
+// freshest reads an object whose kind is watched.
+func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	cached, err := o.read(ctx, o.cache, key)
+	if err != nil || !o.behind(key, cached) {
+		return cached, err
+	}
+	fresh, err := o.read(ctx, o.live, key)
+	if err == nil && fresh == nil {
+		o.forgetWrite(key)
+	}
+	return fresh, err
+}
+
+func (o *observer) read(ctx context.Context, from client.Reader, key objectKey) (client.Object, error) {
+	obj, err := o.newObject(key.gvk)
+	if err != nil {
+		return nil, err
+	}
+	switch err := from.Get(ctx, key.NamespacedName, obj); {
+	case errors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // absence is an answer, not an error
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(key.gvk)
+	return obj, nil
+}
+
+func (o *observer) newObject(gvk schema.GroupVersionKind) (client.Object, error) {
+	if isDataKind(gvk) {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(gvk)
+		return obj, nil
+	}
+	typed, err := o.scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := typed.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an object", gvk.Kind)
+	}
+	return obj, nil
+}
+
+// behind says whether the cached copy is older than our own last write.
+func (o *observer) behind(key objectKey, cached client.Object) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	written, ok := o.written[key]
+	if !ok {
+		return false
+	}
+	if cached == nil {
+		return true
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written); err != nil || order >= 0 {
+		delete(o.written, key)
+		return false
+	}
+	return true
+}
+
+// wrote records the version that our own write gave an object.
+func (o *observer) wrote(key objectKey, version string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written[key] = version
+}
+
+// made puts a child that we wrote into the index before its watch does.
+func (o *observer) made(owner types.UID, key objectKey, labels map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.index(owner, key, labels, false)
+}
+
+func (o *observer) forgetWrite(key objectKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.written, key)
+}
+
+// list returns the objects of a kind with the labels, from the cache, and wakes
+// the reader when any object of the kind in its namespace changes.
+func (o *observer) list(ctx context.Context, reader reconcile.Request, gvk schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
+	o.mu.Lock()
+	if o.listers[gvk] == nil {
+		o.listers[gvk] = map[reconcile.Request]bool{}
+	}
+	o.listers[gvk][reader] = true
+	o.mu.Unlock()
+	return o.cached(ctx, gvk, namespace, labels)
+}
+
+// cached lists without asking to be woken.
+func (o *observer) cached(ctx context.Context, gvk schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
+	if err := o.watch(gvk); err != nil {
+		return nil, err
+	}
+	typed, err := o.scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	found, ok := typed.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%sList is not a list", gvk.Kind)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := o.cache.List(ctx, found, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
+	}
+	items, err := meta.ExtractList(found)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, 0, len(items))
+	for _, item := range items {
+		if obj, ok := item.(client.Object); ok {
+			objects = append(objects, obj)
+		}
+	}
+	return objects, nil
+}
+
+// data returns the content of a Secret or ConfigMap, read once per version;
+// current is its metadata. nil: it is gone.
+func (o *observer) data(ctx context.Context, key objectKey, current client.Object) (map[string][]byte, error) {
+	o.mu.Lock()
+	known, ok := o.contents[key]
+	o.mu.Unlock()
+	if ok && known.uid == current.GetUID() {
+		if order, err := resourceversion.CompareResourceVersion(known.version, current.GetResourceVersion()); err == nil && order >= 0 {
+			return known.data, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	fresh, err := o.readData(ctx, key)
+	if errors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.contents[key] = fresh
+	return fresh.data, nil
+}
+
+func (o *observer) readData(ctx context.Context, key objectKey) (content, error) {
+	if key.gvk == secretGVK {
+		var secret corev1.Secret
+		err := o.live.Get(ctx, key.NamespacedName, &secret)
+		return content{uid: secret.UID, version: secret.ResourceVersion, data: secret.Data}, err
+	}
+	var configMap corev1.ConfigMap
+	err := o.live.Get(ctx, key.NamespacedName, &configMap)
+	data := map[string][]byte{}
+	for name, text := range configMap.Data {
+		data[name] = []byte(text)
+	}
+	for name, bytes := range configMap.BinaryData {
+		data[name] = bytes
+	}
+	return content{uid: configMap.UID, version: configMap.ResourceVersion, data: data}, err
+}
+
+// serves returns a NoMatch error for a kind that the API server does not serve.
+// The answer no is kept for discoveryRetry, because it costs two requests.
+func (o *observer) serves(gvk schema.GroupVersionKind) error {
+	o.mu.Lock()
+	since, known := o.absent[gvk]
+	watched := o.watched[gvk]
+	o.mu.Unlock()
+	if watched {
+		return nil
+	}
+	if known && time.Since(since) < discoveryRetry {
+		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	_, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if meta.IsNoMatchError(err) {
+		o.absent[gvk] = time.Now()
+	} else {
+		delete(o.absent, gvk)
+	}
+	return err
+}
+
+func (o *observer) namespaced(gvk schema.GroupVersionKind) bool {
+	if o.serves(gvk) != nil {
+		return true // discovery costs requests; the children of most kinds are namespaced
+	}
+	mapping, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// watch starts the watch of a kind on its first use.
+func (o *observer) watch(gvk schema.GroupVersionKind) error {
+	if err := o.serves(gvk); err != nil {
+		if meta.IsNoMatchError(err) {
+			return notServed(gvk)
+		}
+		return fmt.Errorf("discovering %s: %w", gvk.Kind, err)
+	}
+	o.mu.Lock()
+	started := o.watched[gvk]
+	o.watched[gvk] = true
+	o.mu.Unlock()
+	if started {
+		return nil
+	}
+	obj, err := o.newObject(gvk)
+	if err != nil {
+		return err
+	}
+	if err := o.control.Watch(source.Kind(o.cache, obj, o.handler(gvk))); err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.watched, gvk)
+		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+func (o *observer) handler(gvk schema.GroupVersionKind) handler.TypedEventHandler[client.Object, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.TypedFuncs[client.Object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
+			o.wake(gvk, e.Object, false, q)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
+			o.wake(gvk, e.ObjectNew, false, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
+			o.wake(gvk, e.Object, true, q)
+		},
+	}
+}
+
+// wake queues everybody who looked at the object, and its owner.
+func (o *observer) wake(gvk schema.GroupVersionKind, obj client.Object, deleted bool, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	key := objectKey{gvk: gvk, NamespacedName: client.ObjectKeyFromObject(obj)}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	labels := obj.GetLabels()
+	owner := types.UID(labels[labelOwnerUID])
+	if owner != "" {
+		o.index(owner, key, labels, deleted)
+		if request, ok := o.owners[owner]; ok {
+			q.Add(request)
+		}
+	}
+	if deleted {
+		delete(o.contents, key)
+	}
+	for request := range o.readers[key] {
+		q.Add(request)
+	}
+	for request := range o.listers[gvk] {
+		if request.Namespace == obj.GetNamespace() {
+			q.Add(request)
+		}
+	}
+}
+
+func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
+	if deleted {
+		delete(o.children[owner], key)
+		if len(o.children[owner]) == 0 {
+			delete(o.children, owner)
+		}
+		return
+	}
+	if o.children[owner] == nil {
+		o.children[owner] = map[objectKey]childLabels{}
+	}
+	o.children[owner][key] = childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}
+}
+
+// childrenOf returns what the watches have shown of an owner's children.
+func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := map[objectKey]childLabels{}
+	for key, labels := range o.children[owner] {
+		found[key] = labels
+	}
+	return found
+}
+
+// record must come before the read that it announces, so that no event is lost.
+func (o *observer) record(reader reconcile.Request, key objectKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.readers[key] == nil {
+		o.readers[key] = map[reconcile.Request]bool{}
+	}
+	o.readers[key][reader] = true
+	if o.looked[reader] == nil {
+		o.looked[reader] = map[objectKey]bool{}
+	}
+	o.looked[reader][key] = true
+}
+
+// settle keeps of a reader's records only what its pass looked at.
+func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.looked[reader] {
+		if seen[key] {
+			continue
+		}
+		delete(o.looked[reader], key)
+		delete(o.readers[key], reader)
+		if len(o.readers[key]) == 0 {
+			delete(o.readers, key)
+			delete(o.contents, key)
+			delete(o.written, key)
+		}
+	}
+	if len(o.looked[reader]) == 0 {
+		delete(o.looked, reader)
+	}
+}
+
+// own makes the events of an owner's children wake it.
+func (o *observer) own(owner types.UID, request reconcile.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owners[owner] = request
+}
+
+// forget drops everything about an object that is gone.
+func (o *observer) forget(request reconcile.Request) {
+	o.settle(request, nil)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for owner, of := range o.owners {
+		if of == request {
+			delete(o.owners, owner)
+		}
+	}
+	for _, requests := range o.listers {
+		delete(requests, request)
+	}
+}
+
+func newOf[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // O is what was made
+}
+
+func kindOf(scheme *runtime.Scheme, obj client.Object) schema.GroupVersionKind {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		panic(fmt.Sprintf("%T is not in the scheme: %v", obj, err)) // a bug that the first pass shows
+	}
+	return gvk
+}
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hash of anything that JSON can say, 16 hex digits. encoding/json sorts the
+// keys of maps, so equal values have equal hashes.
+func hash(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // only for values that JSON cannot say, which is a bug
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// unchanged says that applying body again would change nothing: what we sent
+// last has the same hash, and the server still records us as the owner of every
+// field in it. When somebody changes or removes a field, the server takes it
+// out of our entry; no value needs comparing, and metadata is enough.
+func unchanged(current metav1.Object, owner, bodyHash string, body map[string]any) bool {
+	if current.GetAnnotations()[annotationHash] != bodyHash {
+		return false
+	}
+	for _, entry := range current.GetManagedFields() {
+		if entry.Manager != owner || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		var owned map[string]any
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+			return false
+		}
+		return covers(owned, ownable(body))
+	}
+	return false
+}
+
+// ownable strips from a body what server-side apply does not record as owned.
+func ownable(body map[string]any) map[string]any {
+	want := map[string]any{}
+	for key, value := range body {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			want[key] = value
+		}
+	}
+	if metadata, ok := body["metadata"].(map[string]any); ok {
+		kept := map[string]any{}
+		for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
+			if value, ok := metadata[key]; ok {
+				kept[key] = value
+			}
+		}
+		want["metadata"] = kept
+	}
+	return want
+}
+
+// covers says whether every field that want sets is recorded in owned, a
+// decoded FieldsV1.
+func covers(owned map[string]any, want any) bool {
+	if len(owned) == 0 {
+		return owned != nil // a scalar, or a value that is owned as a whole
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		for key, value := range want {
+			field, _ := owned["f:"+key].(map[string]any)
+			if !covers(field, value) {
+				return false
+			}
+		}
+	case []any:
+		for _, element := range want {
+			if !coversElement(owned, element) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// coversElement finds the element in a list that is merged by key ("k:{…}") or
+// is a set ("v:…"). A merge key that the element leaves out was defaulted by
+// the server and matches anything.
+func coversElement(owned map[string]any, element any) bool {
+	for name, field := range owned {
+		fields, _ := field.(map[string]any)
+		switch {
+		case strings.HasPrefix(name, "k:"):
+			if matchesKey(name[2:], element) && covers(fields, element) {
+				return true
+			}
+		case strings.HasPrefix(name, "v:"):
+			if encoded, err := json.Marshal(element); err == nil && bytes.Equal(encoded, []byte(name[2:])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func matchesKey(encoded string, element any) bool {
+	var keys map[string]any
+	fields, ok := element.(map[string]any)
+	if !ok || json.Unmarshal([]byte(encoded), &keys) != nil {
+		return false
+	}
+	for key, value := range keys {
+		if wanted, set := fields[key]; set && hash(wanted) != hash(value) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	routev1 "github.com/openshift/api/route/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// complete returns nil if the object is all that it should become, or an
+// outcome that says what is missing. A kind without a life of its own is
+// complete when it exists.
+func complete(obj client.Object) error {
+	switch obj := obj.(type) {
+	case *appsv1.StatefulSet:
+		return rolledOut("StatefulSet", obj, obj.Status.ObservedGeneration, rollout{
+			want: replicas(obj.Spec.Replicas), all: obj.Status.Replicas, updated: updatedReplicas(obj), available: obj.Status.AvailableReplicas,
+		})
+	case *appsv1.Deployment:
+		return rolledOut("Deployment", obj, obj.Status.ObservedGeneration, rollout{
+			want: replicas(obj.Spec.Replicas), all: obj.Status.Replicas, updated: obj.Status.UpdatedReplicas, available: obj.Status.AvailableReplicas,
+		})
+	case *appsv1.DaemonSet:
+		want := obj.Status.DesiredNumberScheduled
+		return rolledOut("DaemonSet", obj, obj.Status.ObservedGeneration, rollout{
+			want: want, all: want, updated: obj.Status.UpdatedNumberScheduled, available: obj.Status.NumberAvailable,
+		})
+	case *batchv1.Job:
+		if finished, failed := jobEnd(obj); finished == nil || failed {
+			return progressing("Job %s is not complete", obj.Name)
+		}
+	case *corev1.PersistentVolumeClaim:
+		if obj.Status.Phase != corev1.ClaimBound {
+			return progressing("PersistentVolumeClaim %s is %s", obj.Name, orNew(string(obj.Status.Phase)))
+		}
+	case *routev1.Route:
+		return admitted(obj)
+	case Object:
+		return childReady(obj)
+	}
+	return nil
+}
+
+type rollout struct{ want, all, updated, available int32 }
+
+func rolledOut(kind string, obj client.Object, observed int64, r rollout) error {
+	switch {
+	case observed < obj.GetGeneration():
+		return progressing("%s %s: generation %d is not observed yet", kind, obj.GetName(), obj.GetGeneration())
+	case r.updated < r.want:
+		return progressing("%s %s: %d of %d updated", kind, obj.GetName(), r.updated, r.want)
+	case r.all > r.want:
+		return progressing("%s %s: %d to be removed", kind, obj.GetName(), r.all-r.want)
+	case r.available < r.want:
+		return progressing("%s %s: %d of %d available", kind, obj.GetName(), r.available, r.want)
+	}
+	return nil
+}
+
+// updatedReplicas is 0 in a StatefulSet's status while no update is under way.
+func updatedReplicas(set *appsv1.StatefulSet) int32 {
+	if set.Status.CurrentRevision == set.Status.UpdateRevision {
+		return set.Status.Replicas
+	}
+	return set.Status.UpdatedReplicas
+}
+
+func replicas(want *int32) int32 {
+	if want == nil {
+		return 1
+	}
+	return *want
+}
+
+func admitted(route *routev1.Route) error {
+	for _, ingress := range route.Status.Ingress {
+		for _, condition := range ingress.Conditions {
+			if condition.Type == routev1.RouteAdmitted && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+	}
+	return progressing("Route %s is not admitted by any router yet", route.Name)
+}
+
+// childReady judges a child of the family by its own Ready, if that speaks of
+// its newest generation.
+func childReady(child Object) error {
+	kind := child.GetObjectKind().GroupVersionKind().Kind
+	status := child.Common()
+	if status.ObservedGeneration != child.GetGeneration() {
+		return progressing("%s %s: its operator has not seen generation %d yet", kind, child.GetName(), child.GetGeneration())
+	}
+	ready := meta.FindStatusCondition(status.Conditions, commonv1.ConditionReady)
+	switch {
+	case ready == nil:
+		return progressing("%s %s does not report Ready yet", kind, child.GetName())
+	case ready.Status != metav1.ConditionTrue:
+		return &outcome{reason: ready.Reason, message: kind + " " + child.GetName() + ": " + ready.Message}
+	}
+	return nil
+}
+
+func orNew(phase string) string {
+	if phase == "" {
+		return "new"
+	}
+	return phase
+}
