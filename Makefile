@@ -1,0 +1,99 @@
+# `make help` lists the targets. Every list of modules is a glob: a new operator
+# is a directory and a line in go.work.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(ASTERISM_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/asterism)
+export PATH := $(CACHE)/bin:$(PATH)
+
+operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
+modules := lib/common $(addprefix operators/,$(operators))
+tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
+testserver := $(CURDIR)/.cluster/test
+cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##### Generated files
+
+.PHONY: generate
+generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
+
+.PHONY: generate-common
+generate-common: generators
+	cd lib/common && controller-gen object paths=./api/...
+
+generate-operators := $(addprefix generate-,$(operators))
+.PHONY: $(generate-operators)
+$(generate-operators): generate-%: generators
+	cd operators/$* && controller-gen object paths=./api/...
+	rm -f operators/$*/config/crd/*_*.yaml
+	cd operators/$* && controller-gen crd paths=./api/... output:crd:dir=config/crd
+	cd operators/$* && controller-gen rbac:roleName=asterism-$* paths=./... output:rbac:dir=config/rbac
+	descriptions operators/$*/config/crd/*_*.yaml
+
+.PHONY: generators
+generators:
+	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
+
+.PHONY: verify
+verify: generate $(addprefix tidy-,$(modules) $(tools)) ## Regenerate everything; fail if the tree is not clean then.
+	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
+	  printf 'The tree is not clean after "make generate"; commit what it made:\n%s\n' "$$changed" >&2; exit 1; }
+
+tidy-modules := $(addprefix tidy-,$(modules) $(tools))
+.PHONY: $(tidy-modules)
+$(tidy-modules): tidy-%:
+	cd $* && GOWORK=off go mod tidy -diff
+
+##### Tests
+
+.PHONY: test
+test: $(addprefix build-,$(modules)) test-server ## Run every test that needs no root.
+	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
+	failed=; for target in $(addprefix test-,$(modules)); do \
+	  $(MAKE) --no-print-directory $$target || failed+=" $$target"; \
+	done; \
+	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
+
+test-modules := $(addprefix test-,$(modules))
+.PHONY: $(test-modules)
+$(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
+$(test-modules): test-%:
+	cd $* && go test ./...
+
+# A module must also build outside of the workspace, as its users build it.
+build-modules := $(addprefix build-,$(modules))
+.PHONY: $(build-modules)
+$(build-modules): build-%:
+	cd $* && GOWORK=off go build ./...
+
+.PHONY: test-server
+test-server: ## Start the API server that the test suites use.
+	$(cluster) up --control-plane-only
+
+.PHONY: test-server-down
+test-server-down: ## Stop it and remove what it made.
+	$(cluster) down
+
+##### Style
+
+.PHONY: lint
+lint: linter $(addprefix lint-,$(modules) $(tools)) ## Run the linters of .golangci.yml.
+
+lint-modules := $(addprefix lint-,$(modules) $(tools))
+.PHONY: $(lint-modules)
+$(lint-modules): lint-%:
+	cd $* && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
+.PHONY: fmt
+fmt: linter ## Format every Go file.
+	golangci-lint fmt --config .golangci.yml lib operators tools
+
+.PHONY: linter
+linter:
+	cd tools/lint && GOWORK=off go build -o $(CACHE)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
