@@ -20,6 +20,9 @@ help: ## List the targets.
 
 ##### Generated files
 
+generate-operators := $(addprefix generate-,$(operators))
+tidy-modules := $(addprefix tidy-,$(modules) $(tools))
+
 .PHONY: generate
 generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
 
@@ -27,7 +30,6 @@ generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs 
 generate-common: generators
 	cd lib/common && controller-gen object paths=./api/...
 
-generate-operators := $(addprefix generate-,$(operators))
 .PHONY: $(generate-operators)
 $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen object paths=./api/...
@@ -41,33 +43,33 @@ generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(addprefix tidy-,$(modules) $(tools)) ## Regenerate everything; fail if the tree is not clean then.
+verify: generate $(tidy-modules) ## Regenerate everything; fail if the tree is not clean then.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
 	  printf 'The tree is not clean after "make generate"; commit what it made:\n%s\n' "$$changed" >&2; exit 1; }
 
-tidy-modules := $(addprefix tidy-,$(modules) $(tools))
 .PHONY: $(tidy-modules)
 $(tidy-modules): tidy-%:
 	cd $* && GOWORK=off go mod tidy -diff
 
 ##### Tests
 
+build-modules := $(addprefix build-,$(modules))
+test-modules := $(addprefix test-,$(modules))
+
 .PHONY: test
-test: $(addprefix build-,$(modules)) test-server ## Run every test that needs no root.
+test: $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
-	failed=; for target in $(addprefix test-,$(modules)); do \
+	failed=; for target in $(test-modules); do \
 	  $(MAKE) --no-print-directory $$target || failed+=" $$target"; \
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
 
-test-modules := $(addprefix test-,$(modules))
 .PHONY: $(test-modules)
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && go test ./...
 
 # A module must also build outside of the workspace, as its users build it.
-build-modules := $(addprefix build-,$(modules))
 .PHONY: $(build-modules)
 $(build-modules): build-%:
 	cd $* && GOWORK=off go build ./...
@@ -82,10 +84,11 @@ test-server-down: ## Stop it and remove what it made.
 
 ##### Style
 
-.PHONY: lint
-lint: linter $(addprefix lint-,$(modules) $(tools)) ## Run the linters of .golangci.yml.
-
 lint-modules := $(addprefix lint-,$(modules) $(tools))
+
+.PHONY: lint
+lint: linter $(lint-modules) ## Run the linters of .golangci.yml.
+
 .PHONY: $(lint-modules)
 $(lint-modules): lint-%:
 	cd $* && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
