@@ -9,6 +9,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -83,7 +84,6 @@ func (s Server) open() (*sql.DB, error) {
 	config.Net, config.Addr = "tcp", s.Address
 	config.User, config.Passwd = s.User, string(s.Password)
 	config.DialFunc = registration.NewDialer().DialContext
-	config.ReadTimeout, config.WriteTimeout = registration.AnswerTimeout, registration.AnswerTimeout
 	config.Logger = &mysql.NopLogger{}
 	// CREATE USER takes no parameters: the driver puts quoted literals in
 	// their place, as the session's mode demands.
@@ -163,6 +163,9 @@ const (
 func (s Server) failure(err error) error {
 	if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if errors.Is(err, mysql.ErrInvalidConn) {
+		err = driver.ErrBadConn
 	}
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {

@@ -1,0 +1,234 @@
+// Package registrationtest has what the tests of the registering clients
+// share: servers that fail in ways that real ones rarely do, names that
+// nobody else uses, and passwords that break careless quoting.
+package registrationtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// Env returns an environment variable, or fails the test naming it.
+func Env(t testing.TB, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("%s is not set: this test needs a real server, see the top of the test file", name)
+	}
+	return value
+}
+
+// CAFile returns the content of the file that an environment variable names,
+// or nothing if it is not set.
+func CAFile(t testing.TB, name string) []byte {
+	t.Helper()
+	path := os.Getenv(name)
+	if path == "" {
+		return nil
+	}
+	ca, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// Context ends with the test, or after a minute.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Name returns a name that nobody else uses.
+func Name(t testing.TB, suffix string) string {
+	t.Helper()
+	random := make([]byte, 4)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	return "e2e" + hex.EncodeToString(random) + "_" + suffix
+}
+
+// Passwords returns values that break careless quoting, and count random ones
+// made of such characters; it logs the seed. None has a line break.
+func Passwords(t testing.TB, count int) []registration.Password {
+	t.Helper()
+	passwords := []registration.Password{
+		"c4n4ry'\"\\$%@:#?& é", `\`, `'`, `''`, `\'`, `"`, "`", `?`, `%s`, `$$`, ` leading`, `trailing `, `;--`, `/* x */`, "tab\there", "星",
+	}
+	seed := mathrand.Uint64()
+	t.Logf("seed of the random passwords: %d", seed)
+	source := mathrand.New(mathrand.NewPCG(seed, 0))
+	alphabet := []rune("'\"\\`$%@:#?&;-*=<>()[]{} \taZ9éß星")
+	for range count {
+		var text strings.Builder
+		for range 1 + source.IntN(30) {
+			text.WriteRune(alphabet[source.IntN(len(alphabet))])
+		}
+		passwords = append(passwords, registration.Password(text.String()))
+	}
+	return passwords
+}
+
+// RefusedAddress returns an address at which nobody listens.
+func RefusedAddress(t testing.TB) string {
+	t.Helper()
+	listener := listen(t)
+	_ = listener.Close()
+	return listener.Addr().String()
+}
+
+// SilentAddress returns the address of a server that accepts connections and
+// never says a word.
+func SilentAddress(t testing.TB) string {
+	t.Helper()
+	listener := listen(t)
+	var connections []net.Conn
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections = append(connections, connection)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-stopped
+		for _, connection := range connections {
+			_ = connection.Close()
+		}
+	})
+	return listener.Addr().String()
+}
+
+// FullAddress returns the address of a server whose backlog is full: the
+// kernel drops what is sent to it, as a firewall or a lost host would.
+func FullAddress(t testing.TB) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := errors.Join(
+		syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Listen(socket, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	for range 100 {
+		connection, err := net.DialTimeout("tcp", address, 300*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+	}
+	t.Fatal("the backlog does not fill up")
+	return ""
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// Writes are the requests, as "METHOD path", that changed something.
+type Writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// Take returns the writes so far and forgets them.
+func (w *Writes) Take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.list
+	w.list = nil
+	return list
+}
+
+// RecordWrites starts a proxy in front of the server at target, and returns
+// its URL. Getting a token at Keystone is no write.
+func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
+	t.Helper()
+	parsed, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := registration.TLSConfig(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := &Writes{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(parsed) },
+		Transport: &http.Transport{TLSClientConfig: config},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/auth/tokens") {
+			writes.mu.Lock()
+			writes.list = append(writes.list, r.Method+" "+r.URL.Path)
+			writes.mu.Unlock()
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, writes
+}
+
+// MustBeUnreachable checks that a connection to address failed in time, and
+// that the message tells the address and the cause, and not the password.
+func MustBeUnreachable(t testing.TB, err error, address, cause string, password registration.Password, since time.Time) {
+	t.Helper()
+	unreachable, ok := errors.AsType[*registration.Unreachable](err)
+	if !ok || unreachable.Address != address || !strings.Contains(err.Error(), cause) {
+		t.Errorf("got %T %v, want Unreachable for %s because of %q", err, err, address, cause)
+	}
+	MustNotTell(t, err, password)
+	if took := time.Since(since); took > registration.AnswerTimeout+time.Second {
+		t.Errorf("it took %s to give up", took)
+	}
+}
+
+// MustNotTell checks that no spelling of the error holds the password.
+func MustNotTell(t testing.TB, err error, password registration.Password) {
+	t.Helper()
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		text := fmt.Sprintf("%v %#v", cause, cause)
+		for _, spelling := range []string{string(password), url.QueryEscape(string(password)), url.PathEscape(string(password))} {
+			if strings.Contains(text, spelling) {
+				t.Errorf("the error tells the password: %s", text)
+			}
+		}
+	}
+}
