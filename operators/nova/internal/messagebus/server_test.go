@@ -1,0 +1,247 @@
+//go:build e2e
+
+// Tests against a real RabbitMQ, which they reach by
+//
+//	ASTERISM_RABBITMQ_URL       its management API: http://host:port or https://host:port
+//	ASTERISM_RABBITMQ_USER      an account with the tag administrator
+//	ASTERISM_RABBITMQ_PASSWORD  its password
+//	ASTERISM_RABBITMQ_CA_FILE   optional: the CA (PEM) to trust
+//
+// They make virtual hosts and users of random names, and remove them.
+
+package messagebus
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
+
+	"asterism.dev/operators/nova/internal/registration"
+	"asterism.dev/operators/nova/internal/registration/registrationtest"
+)
+
+const theirs = registration.Mark("asterism c/openstack/other")
+
+func realServer(t *testing.T) Server {
+	t.Helper()
+	parsed, err := url.Parse(registrationtest.Env(t, "ASTERISM_RABBITMQ_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Server{
+		Address:  parsed.Host,
+		User:     registrationtest.Env(t, "ASTERISM_RABBITMQ_USER"),
+		Password: registration.Password(registrationtest.Env(t, "ASTERISM_RABBITMQ_PASSWORD")),
+		TLS:      parsed.Scheme == "https",
+		CA:       registrationtest.CAFile(t, "ASTERISM_RABBITMQ_CA_FILE"),
+	}
+}
+
+// recorded returns a client of the real server, what it writes, and a name.
+// User and virtual host of that name go with the test.
+func recorded(t *testing.T) (*Client, *registrationtest.Writes, string) {
+	t.Helper()
+	server, name := realServer(t), registrationtest.Name(t, "api")
+	direct := connect(t, server)
+	t.Cleanup(func() {
+		remove(t, direct.api(context.Background()), name)
+	})
+	target := registrationtest.Env(t, "ASTERISM_RABBITMQ_URL")
+	proxy, writes := registrationtest.RecordWrites(t, target, server.CA)
+	parsed, err := url.Parse(proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Address, server.TLS = parsed.Host, false
+	return connect(t, server), writes, name
+}
+
+func connect(t *testing.T, server Server) *Client {
+	t.Helper()
+	client, err := Connect(registrationtest.Context(t), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func remove(t *testing.T, api *rabbithole.Client, name string) {
+	t.Helper()
+	for _, done := range []func(string) (*http.Response, error){api.DeleteUser, api.DeleteVhost} {
+		response, err := done(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_ = response.Body.Close()
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wrote(t *testing.T, writes *registrationtest.Writes, want ...string) {
+	t.Helper()
+	if got := writes.Take(); !slices.Equal(got, want) {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+// passwordWorks asks RabbitMQ to let the user in. Our users may not use the
+// management API: then the refusal says that, instead of "Login failed".
+func passwordWorks(t *testing.T, name string, password registration.Password) bool {
+	t.Helper()
+	server := realServer(t)
+	server.User, server.Password = name, password
+	_, err := Connect(registrationtest.Context(t), server)
+	refused, ok := errors.AsType[*registration.Denied](err)
+	if !ok || refused.Account != name {
+		t.Fatalf("got %v", err)
+	}
+	return refused.Reason == "Not management user"
+}
+
+func TestVhostAndUserAreCreatedOnceWithTheirMark(t *testing.T) {
+	client, writes, name := recorded(t)
+	ctx := registrationtest.Context(t)
+	user := User{Name: name, Password: password, Vhost: name}
+	for range 3 {
+		must(t, client.EnsureVhost(ctx, name, mark))
+		must(t, client.EnsureUser(ctx, user, mark))
+	}
+	wrote(t, writes, "PUT /api/vhosts/"+name, "PUT /api/users/"+name, "PUT /api/permissions/"+name+"/"+name)
+
+	vhost, err := client.api(ctx).GetVhost(name)
+	must(t, err)
+	if vhost.Description != string(mark) {
+		t.Errorf("vhost %+v", vhost)
+	}
+	found, err := client.api(ctx).GetUser(name)
+	must(t, err)
+	if !slices.Equal(found.Tags, rabbithole.UserTags{string(mark)}) {
+		t.Errorf("user's tags %q", found.Tags)
+	}
+	permissions, err := client.api(ctx).ListPermissionsOf(name)
+	must(t, err)
+	if len(permissions) != 1 || permissions[0] != (rabbithole.PermissionInfo{User: name, Vhost: name, Configure: ".*", Write: ".*", Read: ".*"}) {
+		t.Errorf("permissions %+v", permissions)
+	}
+}
+
+func TestVhostAndUserAreDeletedAndSeenGone(t *testing.T) {
+	client, writes, name := recorded(t)
+	ctx := registrationtest.Context(t)
+	gone := func() (user, vhost bool) {
+		user, err := client.UserAbsent(ctx, name, mark)
+		must(t, err)
+		vhost, err = client.VhostAbsent(ctx, name, mark)
+		must(t, err)
+		return user, vhost
+	}
+	if user, vhost := gone(); !user || !vhost {
+		t.Error("there before they are made")
+	}
+	must(t, client.EnsureVhost(ctx, name, mark))
+	must(t, client.EnsureUser(ctx, User{Name: name, Password: password, Vhost: name}, mark))
+	if user, vhost := gone(); user || vhost {
+		t.Error("absent although they are there")
+	}
+	writes.Take()
+	for range 2 {
+		must(t, client.DeleteUser(ctx, name, mark))
+		must(t, client.DeleteVhost(ctx, name, mark))
+	}
+	wrote(t, writes, "DELETE /api/users/"+name, "DELETE /api/vhosts/"+name)
+	if user, vhost := gone(); !user || !vhost {
+		t.Error("there after deletion")
+	}
+}
+
+func TestForeignVhostAndUserAreConflictsAndStay(t *testing.T) {
+	for _, found := range []string{"", string(theirs), "management"} {
+		client, writes, name := recorded(t)
+		ctx := registrationtest.Context(t)
+		response, err := client.api(ctx).PutVhost(name, rabbithole.VhostSettings{Description: found})
+		must(t, client.write("", response, err))
+		tags := rabbithole.UserTags{}
+		if found != "" {
+			tags = append(tags, found)
+		}
+		response, err = client.api(ctx).PutUser(name, rabbithole.UserSettings{Password: "theirs", Tags: tags})
+		must(t, client.write("", response, err))
+		writes.Take()
+
+		user := User{Name: name, Password: password, Vhost: name}
+		for kind, err := range map[string]error{
+			"vhost": client.EnsureVhost(ctx, name, mark), "bus user": client.EnsureUser(ctx, user, mark),
+		} {
+			conflict, ok := errors.AsType[*registration.Conflict](err)
+			if !ok || conflict.Kind != kind || conflict.Name != name || conflict.Found != found || conflict.Want != mark {
+				t.Errorf("got %v", err)
+			}
+		}
+		must(t, client.DeleteUser(ctx, name, mark))
+		must(t, client.DeleteVhost(ctx, name, mark))
+		wrote(t, writes)
+	}
+}
+
+func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
+	client, writes, name := recorded(t)
+	ctx := registrationtest.Context(t)
+	user := User{Name: name, Password: password, Vhost: name}
+	must(t, client.EnsureVhost(ctx, name, mark))
+	must(t, client.EnsureUser(ctx, user, mark))
+
+	response, err := client.api(ctx).PutUser(name, rabbithole.UserSettings{Password: "other", Tags: rabbithole.UserTags{string(mark)}})
+	must(t, client.write("", response, err))
+	writes.Take()
+	must(t, client.EnsureUser(ctx, user, mark))
+	wrote(t, writes, "PUT /api/users/"+name)
+
+	response, err = client.api(ctx).UpdatePermissionsIn(name, name, rabbithole.Permissions{Configure: ".*", Write: ".*"})
+	must(t, client.write("", response, err))
+	writes.Take()
+	must(t, client.EnsureUser(ctx, user, mark))
+	wrote(t, writes, "PUT /api/permissions/"+name+"/"+name)
+}
+
+func TestAnyPasswordWorks(t *testing.T) {
+	client, writes, name := recorded(t)
+	ctx := registrationtest.Context(t)
+	must(t, client.EnsureVhost(ctx, name, mark))
+	for _, password := range registrationtest.Passwords(t, 20) {
+		user := User{Name: name, Password: password, Vhost: name}
+		must(t, client.EnsureUser(ctx, user, mark))
+		writes.Take()
+		must(t, client.EnsureUser(ctx, user, mark))
+		wrote(t, writes)
+		if !passwordWorks(t, name, password) {
+			t.Errorf("%q is not the password", string(password))
+		}
+		if passwordWorks(t, name, password+"x") {
+			t.Error("a wrong password works: this test proves nothing")
+		}
+	}
+}
+
+func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
+	server := realServer(t)
+	server.Password = password
+	_, err := Connect(registrationtest.Context(t), server)
+	refused, ok := errors.AsType[*registration.Denied](err)
+	if !ok || refused.Account != server.User || refused.Address != server.Address {
+		t.Errorf("got %v", err)
+	}
+	registrationtest.MustNotTell(t, err, password)
+}
