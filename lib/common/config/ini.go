@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// assignment is one option as it stands in a file.
+type assignment struct {
+	line    int
+	section string // as written
+	name    string
+}
+
+// parseINI finds what oslo.config finds in a file, and refuses what it refuses
+// (oslo_config/iniparser.py): lines end like Python's universal new lines, a
+// line that begins with a space or a tab continues the option above it, and
+// brackets, = and : are searched for after trailing blanks were cut off.
+func parseINI(text string) ([]assignment, error) {
+	var (
+		found      []assignment
+		section    string
+		continues  bool   // an indented line would continue an option
+		lastOption string // its name
+	)
+	lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	if strings.HasPrefix(lines, "\ufeff") {
+		return nil, fmt.Errorf("line 1: begins with a byte order mark; save the text as UTF-8 without one")
+	}
+	for i, line := range strings.Split(lines, "\n") {
+		refuse := func(reason string) ([]assignment, error) {
+			return nil, fmt.Errorf("line %d: %s%s", i+1, excerpt(line, lastOption), reason)
+		}
+		line = strings.TrimRightFunc(line, isPythonSpace)
+		switch {
+		case line == "":
+			continues = false
+		case line[0] == ' ' || line[0] == '\t':
+			if !continues {
+				return refuse("is indented, but there is no option above it to continue")
+			}
+		case line[0] == '[':
+			continues, lastOption = false, ""
+			if !strings.HasSuffix(line, "]") {
+				return refuse("begins like a section, but does not end with ]")
+			}
+			if section = line[1 : len(line)-1]; section == "" {
+				return refuse("is a section without a name")
+			}
+		case line[0] == '#' || line[0] == ';':
+			continues = false
+		default:
+			at := strings.IndexAny(line, "=:")
+			if at < 0 {
+				return refuse("is neither a [section] nor option = value")
+			}
+			name := strings.TrimFunc(line[:at], isPythonSpace)
+			if name == "" {
+				return refuse("has no option name before the = or :")
+			}
+			if section == "" {
+				return refuse("stands before the first [section]")
+			}
+			continues, lastOption = true, name
+			found = append(found, assignment{i + 1, section, name})
+		}
+	}
+	return found, nil
+}
+
+var (
+	firstWord  = regexp.MustCompile(`^\[?[A-Za-z][A-Za-z0-9_-]{0,39}\]?$`)
+	secretName = regexp.MustCompile(`password|passwd|passphrase|secret|credential|(^|_)(pass|key|keys|token|tokens|connection|transport_url|backend_argument)$`)
+)
+
+// looksSecret tells from an option's name that its value must not be shown.
+// merge-config has the same rule.
+func looksSecret(name string) bool {
+	return secretName.MatchString(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
+}
+
+// excerpt shows enough of a line to find it: its first word, if that is like a
+// name and not the rest of a secret that was broken into lines.
+func excerpt(line, lastOption string) string {
+	word, _, _ := strings.Cut(strings.TrimFunc(line, isPythonSpace), " ")
+	if at := strings.IndexAny(word, "=:"); at >= 0 {
+		word = word[:at]
+	}
+	if looksSecret(lastOption) || !firstWord.MatchString(word) {
+		return ""
+	}
+	return fmt.Sprintf("%q ", word)
+}
+
+// isPythonSpace is str.isspace of Python: what str.strip removes.
+func isPythonSpace(r rune) bool {
+	switch {
+	case '\t' <= r && r <= '\r', 0x1c <= r && r <= ' ', r == 0x85, r == 0xa0, r == 0x1680,
+		0x2000 <= r && r <= 0x200a, r == 0x2028, r == 0x2029, r == 0x202f, r == 0x205f, r == 0x3000:
+		return true
+	}
+	return false
+}
+
+// groupName is how oslo.config compares sections: [DATABASE] is [database], but
+// [default] is not [DEFAULT].
+func groupName(section string) string {
+	if section == "DEFAULT" {
+		return section
+	}
+	return strings.ToLower(section)
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	_ "embed"
+	"slices"
+)
+
+// Where things stand in a pod, and what they are called. The init container
+// mounts all of them; the main container mounts ScriptsDir, and the volume of
+// MergedDir read-only at /etc/<project>.
+const (
+	ScriptsDir     = "/usr/local/bin/container-scripts" // ConfigMap <instance>-scripts, defaultMode 0555
+	PartsDir       = "/var/lib/config-data/parts"       // ConfigMap <instance>-config-data: DefaultsPart, CustomPart
+	ConnectionsDir = "/var/lib/config-data/connections" // Secret <instance>-connections, see Connections
+	ExtraDir       = "/var/lib/config-data/extra"       // optional: files that are copied as they are
+	MergedDir      = "/var/lib/config-data/merged"      // in-memory emptyDir that merge-config fills
+	DefaultsPart   = "10-defaults.conf"
+	CustomPart     = "90-custom.conf"
+)
+
+// Names of the scripts in ScriptsDir; each script documents its arguments.
+const (
+	MergeConfig  = "merge-config"
+	StartService = "start-service"
+	Probe        = "probe"
+	OptionsFile  = "options.txt" // the table of options that merge-config reads
+)
+
+var (
+	//go:embed scripts/merge-config
+	mergeConfig string
+	//go:embed scripts/start-service
+	startService string
+	//go:embed scripts/probe
+	probe string
+)
+
+// Scripts is the data of the ConfigMap <instance>-scripts. The table that goes
+// with merge-config consists of OsloOptions and known, a service's own.
+func Scripts(known ...Option) map[string]string {
+	return map[string]string{
+		MergeConfig:  mergeConfig,
+		StartService: startService,
+		Probe:        probe,
+		OptionsFile:  slices.Concat(OsloOptions(), known).String(),
+	}
+}
