@@ -25,7 +25,8 @@ const (
 	startTimeout = 90 * time.Second
 	// healTimeout bounds how long a running one may, before it is restarted:
 	// an earlier run may have been killed while it was starting.
-	healTimeout = 15 * time.Second
+	healTimeout  = 15 * time.Second
+	pollInterval = 50 * time.Millisecond
 )
 
 // cluster is one Kubernetes with its state in a folder.
@@ -89,7 +90,7 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 		return err
 	}
 	defer unlock()
-	if err := c.loadState(controlPlaneOnly); err != nil {
+	if err := c.loadState(ctx, controlPlaneOnly); err != nil {
 		return err
 	}
 	if c.state.Mode == full {
@@ -122,11 +123,12 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 
 // loadState reads the state or begins one. A full cluster stays full: it can do
 // all that a control plane alone can.
-func (c *cluster) loadState(controlPlaneOnly bool) error {
+func (c *cluster) loadState(ctx context.Context, controlPlaneOnly bool) error {
 	var err error
 	c.state, err = readState(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		c.state, err = &state{Mode: controlPlane}, nil
+		c.state = &state{Mode: controlPlane}
+		err = c.cleanUp(ctx) // of a cluster whose folder was removed by hand
 	}
 	if err != nil {
 		return err
@@ -229,8 +231,8 @@ func takenPort(ports map[string]int, running []process, free func(port int) bool
 // ensure has the component running with the wanted arguments and healthy.
 func (c *cluster) ensure(ctx context.Context, running []process, wanted component) (started bool, err error) {
 	if p := find(running, wanted.name); p != nil {
-		reason := "it should have other arguments"
-		if slices.Equal(p.args, wanted.args) {
+		reason := outdated(p, wanted)
+		if reason == "" {
 			err := c.healthy(ctx, wanted, healTimeout, nil)
 			if err == nil {
 				return false, nil
@@ -239,6 +241,11 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 		}
 		c.progress.say("restarting %s (pid %d): %s", wanted.name, p.pid, reason)
 		if err := p.stop(ctx, c.dir); err != nil {
+			return false, err
+		}
+	}
+	if wanted.before != nil {
+		if err := wanted.before(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -251,6 +258,20 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 		return true, fmt.Errorf("%s does not come up: %w\n%s", wanted.name, err, c.logTail(wanted.name))
 	}
 	return true, nil
+}
+
+// outdated says why a process is not what it would be if started now; "" if it is.
+func outdated(p *process, wanted component) string {
+	if !slices.Equal(p.args, wanted.args) {
+		return "its arguments changed"
+	}
+	for _, file := range wanted.files {
+		// A process's start is known to some hundredths of a second.
+		if info, err := os.Stat(file); err == nil && info.ModTime().After(p.started.Add(time.Second)) {
+			return file + " changed"
+		}
+	}
+	return ""
 }
 
 // healthy waits until the component is, or has ended, or the time is over.
@@ -266,7 +287,7 @@ func (c *cluster) healthy(ctx context.Context, wanted component, limit time.Dura
 		case <-ctx.Done():
 		}
 	}()
-	if err := poll(ctx, 50*time.Millisecond, func() error { return wanted.healthy(ctx) }); err != nil {
+	if err := poll(ctx, pollInterval, func() error { return wanted.healthy(ctx) }); err != nil {
 		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
 	return nil
@@ -305,7 +326,7 @@ func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	check := c.get(c.apiURL() + "/api/v1/namespaces/default/serviceaccounts/default")
-	if err := poll(ctx, 50*time.Millisecond, func() error { return check(ctx) }); err != nil {
+	if err := poll(ctx, pollInterval, func() error { return check(ctx) }); err != nil {
 		return fmt.Errorf("no default service account appears: %w\n%s", err, c.logTail("kube-controller-manager"))
 	}
 	if c.state.Mode == full {
@@ -391,24 +412,30 @@ func (c *cluster) down(ctx context.Context) error {
 	}
 	defer unlock()
 	c.progress.say("removing the cluster in %s", c.dir)
-	machine, err := readMachine()
-	if err != nil {
+	if err := c.cleanUp(ctx); err != nil {
 		return err
-	}
-	ours := machine != nil && machine.Dir == c.dir
-	if err := c.killAll(ctx, ours); err != nil {
-		return err
-	}
-	if ours {
-		if err := machine.undo(ctx); err != nil {
-			return err
-		}
 	}
 	if err := removeCluster(c.dir); err != nil {
 		return err
 	}
 	c.progress.say("down")
 	return nil
+}
+
+// cleanUp leaves nothing of the cluster but its folder.
+func (c *cluster) cleanUp(ctx context.Context) error {
+	machine, err := readMachine()
+	if err != nil {
+		return err
+	}
+	ours := machine != nil && machine.Dir == c.dir
+	if ours && os.Geteuid() != 0 {
+		return fmt.Errorf("the cluster in %s has a node, which only root can remove: run this with sudo", c.dir)
+	}
+	if err := c.killAll(ctx, ours); err != nil || !ours {
+		return err
+	}
+	return machine.undo(ctx)
 }
 
 // removeCluster removes the state last: until then, another `down` knows the folder for a cluster's.
@@ -432,7 +459,7 @@ func removeCluster(dir string) error {
 func (c *cluster) killAll(ctx context.Context, pods bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return poll(ctx, 50*time.Millisecond, func() error {
+	return poll(ctx, pollInterval, func() error {
 		running, err := processes(c.dir)
 		if err != nil {
 			return err
@@ -525,6 +552,8 @@ case ":$PATH:" in
 esac
 {{- if .Containerd }}
 export CONTAINERD_ADDRESS={{ quote .Containerd }} CONTAINERD_NAMESPACE=k8s.io
+export NO_PROXY="${NO_PROXY:+$NO_PROXY,}{{ .Direct }}"
+export no_proxy="$NO_PROXY"
 {{- end }}
 `))
 
@@ -536,6 +565,7 @@ func (c *cluster) writeEnv() error {
 	}
 	if c.state.Mode == full {
 		values["Containerd"] = containerdSocket
+		values["Direct"] = strings.Join([]string{podCIDR, serviceCIDR, domain}, ",")
 	}
 	content, err := render(envTemplate, values)
 	if err != nil {

@@ -22,8 +22,11 @@ const (
 
 // component is a process of the cluster. Its name is also that of its log.
 type component struct {
-	name    string
-	args    []string // with the binary's path first
+	name  string
+	args  []string // with the binary's path first
+	files []string // it is restarted after a change of one of these
+	// before is done each time that the component is to be started, if given.
+	before  func(ctx context.Context) error
 	healthy func(ctx context.Context) error
 }
 
@@ -184,7 +187,8 @@ func (c *cluster) kubeAPIServer() component {
 			"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		)
 	}
-	return component{name: "kube-apiserver", args: args, healthy: c.get(c.apiURL() + "/readyz")}
+	files := []string{c.pki("audit-policy.yaml")}
+	return component{name: "kube-apiserver", args: args, files: files, healthy: c.get(c.apiURL() + "/readyz")}
 }
 
 func (c *cluster) kubeControllerManager() component {
@@ -194,7 +198,8 @@ func (c *cluster) kubeControllerManager() component {
 	if c.state.Mode == full {
 		controllers = "--controllers=*,-node-ipam-controller"
 	}
-	return component{name: "kube-controller-manager", healthy: c.get(c.url("kube-controller-manager") + "/healthz"), args: []string{
+	files, healthy := []string{c.pki("kube-controller-manager.kubeconfig")}, c.get(c.url("kube-controller-manager")+"/healthz")
+	return component{name: "kube-controller-manager", files: files, healthy: healthy, args: []string{
 		c.binary("kube-controller-manager"),
 		"--kubeconfig=" + c.pki("kube-controller-manager.kubeconfig"),
 		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports["kube-controller-manager"]),

@@ -99,7 +99,6 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return err
 }
 
-
 // repositoryRoot is the folder above the working directory that holds this tool.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()

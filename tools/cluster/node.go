@@ -2,25 +2,212 @@ package main
 
 import (
 	"context"
-	"errors"
+	"embed"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/template"
 )
 
-const containerdSocket = "/run/asterism/containerd.sock"
+// What the node needs at fixed places, besides the cluster's folder.
+const (
+	// runDir holds sockets, whose paths must be short, and what does not outlive a boot.
+	runDir           = "/run/asterism"
+	containerdSocket = runDir + "/containerd.sock"
+	// kubeletDir is where CSI drivers and device plugins expect the kubelet. The
+	// cluster's own folder is mounted there.
+	kubeletDir = "/var/lib/kubelet"
+	// cniPlugins is where Debian's containernetworking-plugins puts them.
+	cniPlugins = "/usr/lib/cni"
+	cniResults = "/var/lib/cni/results"
+	pauseImage = "asterism.local/pause:1"
+)
 
-var errNode = errors.New("full mode is not there yet; use --control-plane-only")
+//go:embed manifests/node/*
+var nodeFiles embed.FS
 
-type machine struct{ Dir string }
+func (c *cluster) node(file string) string { return filepath.Join(c.dir, "node", file) }
 
-func readMachine() (*machine, error)                          { return nil, nil }
-func (m *machine) undo(ctx context.Context) error             { return nil }
-func killPods() (int, error)                                  { return 0, nil }
-func (c *cluster) checkMachine(ctx context.Context) error     { return errNode }
-func (c *cluster) prepareMachine(ctx context.Context) error   { return errNode }
-func (c *cluster) writeNodeFiles() error                      { return errNode }
-func (c *cluster) settleNode(ctx context.Context) error       { return errNode }
-func (c *cluster) containerd() component                      { return component{} }
-func (c *cluster) kubeScheduler() component                   { return component{} }
-func (c *cluster) kubelet() component                         { return component{} }
-func (c *cluster) kubeProxy() component                       { return component{} }
-func (c *cluster) coreDNS() component                         { return component{} }
-func (c *cluster) load(ctx context.Context, _ []string) error { return errNode }
+// writeNodeFiles renders the node's configuration files.
+func (c *cluster) writeNodeFiles() error {
+	values := map[string]any{
+		"Dir": c.dir, "Pki": c.pki(""), "Node": c.node(""), "RunDir": runDir,
+		"Socket": containerdSocket, "Plugins": cniPlugins, "Pause": pauseImage,
+		"NodeIP": nodeIP, "PodCIDR": podCIDR, "Domain": domain, "Ports": c.state.Ports,
+		"CgroupV1": !exists("/sys/fs/cgroup/cgroup.controllers"),
+	}
+	templates, err := template.ParseFS(nodeFiles, "manifests/node/*")
+	if err != nil {
+		return err
+	}
+	for _, t := range templates.Templates() {
+		content, err := render(t, values)
+		if err != nil {
+			return err
+		}
+		target := c.node(t.Name())
+		if strings.HasSuffix(target, ".conflist") {
+			target = c.node("cni/" + t.Name()) // the runtime reads every file of the folder
+		}
+		if err := writeFile(target, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (c *cluster) containerd() component {
+	return component{
+		name:  "containerd",
+		args:  []string{commandPath("containerd"), "--config=" + c.node("containerd.toml")},
+		files: []string{c.node("containerd.toml")},
+		healthy: func(ctx context.Context) error {
+			connection, err := (&net.Dialer{}).DialContext(ctx, "unix", containerdSocket)
+			if err != nil {
+				return err
+			}
+			return connection.Close()
+		},
+	}
+}
+
+func (c *cluster) kubeScheduler() component {
+	files := []string{c.pki("kube-scheduler.kubeconfig")}
+	return component{name: "kube-scheduler", files: files, healthy: c.get(c.url("kube-scheduler") + "/healthz"), args: []string{
+		c.binary("kube-scheduler"),
+		"--kubeconfig=" + c.pki("kube-scheduler.kubeconfig"),
+		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports["kube-scheduler"]),
+		"--tls-cert-file=" + c.pki("server.crt"), "--tls-private-key-file=" + c.pki("server.key"),
+		"--leader-elect=false",
+	}}
+}
+
+func (c *cluster) kubelet() component {
+	files := []string{c.node("kubelet.yaml"), c.pki("kubelet.kubeconfig")}
+	return component{name: "kubelet", files: files, before: c.loadPause, healthy: c.plain("kubelet", "/healthz"), args: []string{
+		c.binary("kubelet"),
+		"--config=" + c.node("kubelet.yaml"),
+		"--kubeconfig=" + c.pki("kubelet.kubeconfig"),
+		"--root-dir=" + kubeletDir,
+		"--hostname-override=" + nodeName,
+		"--node-ip=" + nodeIP,
+	}}
+}
+
+func (c *cluster) kubeProxy() component {
+	files := []string{c.pki("kube-proxy.kubeconfig")}
+	return component{name: "kube-proxy", files: files, healthy: c.plain("kube-proxy", "/livez"), args: []string{
+		c.binary("kube-proxy"),
+		"--kubeconfig=" + c.pki("kube-proxy.kubeconfig"),
+		"--hostname-override=" + nodeName,
+		"--proxy-mode=nftables",
+		"--cluster-cidr=" + podCIDR,
+		fmt.Sprintf("--healthz-bind-address=%s:%d", loopback, c.state.Ports["kube-proxy"]),
+		fmt.Sprintf("--metrics-bind-address=%s:%d", loopback, c.state.Ports["kube-proxy-metrics"]),
+		// Leave the machine's connection tracking as it is.
+		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
+	}}
+}
+
+// coreDNS runs on the node itself: pods ask the node's address, which needs no image and no Service.
+func (c *cluster) coreDNS() component {
+	files := []string{c.node("Corefile"), c.pki("coredns.kubeconfig")}
+	return component{name: "coredns", files: files, before: c.allowCoreDNS, healthy: c.plain("coredns", "/ready"), args: []string{
+		c.binary("coredns"), "-conf", c.node("Corefile"),
+	}}
+}
+
+// plain checks a health endpoint on loopback that speaks no TLS.
+func (c *cluster) plain(port, path string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		url := fmt.Sprintf("http://%s:%d%s", loopback, c.state.Ports[port], path)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		if err := response.Body.Close(); err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", url, response.Status)
+		}
+		return nil
+	}
+}
+
+func (c *cluster) allowCoreDNS(ctx context.Context) error {
+	return runCommand(ctx, "env", "NO_PROXY="+nodeIP, "no_proxy="+nodeIP, c.binary("kubectl"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
+		"apply", "-f", c.node("coredns-rbac.yaml"))
+}
+
+// loadPause makes the image of every pod's sandbox and imports it.
+func (c *cluster) loadPause(ctx context.Context) error {
+	archive := c.node("pause.tar")
+	if err := writePauseImage(archive, pauseImage, c.binary("pause")); err != nil {
+		return fmt.Errorf("make image %s: %w", pauseImage, err)
+	}
+	return c.load(ctx, []string{archive})
+}
+
+// settleNode waits until the node takes pods.
+func (c *cluster) settleNode(ctx context.Context) error {
+	check := func() error {
+		var node struct {
+			Status struct {
+				Conditions []struct{ Type, Status, Message string }
+			}
+		}
+		if err := c.read(ctx, c.apiURL()+"/api/v1/nodes/"+nodeName, &node); err != nil {
+			return err
+		}
+		message := "no condition yet"
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == "Ready" && condition.Status == "True" {
+				return nil
+			}
+			if condition.Type == "Ready" {
+				message = condition.Message
+			}
+		}
+		return fmt.Errorf("the node is not ready: %s", message)
+	}
+	if err := poll(ctx, pollInterval, check); err != nil {
+		return fmt.Errorf("%w\n%s\n%s", err, c.logTail("kubelet"), c.logTail("containerd"))
+	}
+	return nil
+}
+
+// commandPath finds a program also where ordinary users' PATH does not lead.
+func commandPath(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, folder := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+		if path := filepath.Join(folder, name); exists(path) {
+			return path
+		}
+	}
+	return name
+}
+
+// runCommand gives what the command printed only when it fails.
+func runCommand(ctx context.Context, name string, args ...string) error {
+	output, err := exec.CommandContext(ctx, commandPath(name), args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, lastLines(string(output), 12))
+	}
+	return nil
+}

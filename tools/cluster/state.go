@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,10 +26,6 @@ const (
 type state struct {
 	Mode  mode           `json:"mode"`
 	Ports map[string]int `json:"ports"`
-	// Sysctls holds the values that `down` restores, by their path below /proc/sys.
-	Sysctls map[string]string `json:"sysctls,omitempty"`
-	// Directories were made outside of the cluster's own; `down` removes them when they are empty.
-	Directories []string `json:"directories,omitempty"`
 }
 
 const (
@@ -57,8 +54,12 @@ func (s *state) write(dir string) error {
 	return writeFile(filepath.Join(dir, stateFile), append(content, '\n'), 0o600)
 }
 
-// writeFile replaces a file whole, so that a killed run leaves the old or the new one.
+// writeFile replaces a file whole, so that a killed run leaves the old or the
+// new one. A file that has the content already keeps its time of change.
 func writeFile(path string, content []byte, perm fs.FileMode) error {
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

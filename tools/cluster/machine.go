@@ -1,0 +1,505 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// bridge carries the node's address. Pods are not attached to it but routed one
+// by one: across a bridge the answers of a Service's pods would bypass the
+// address translation unless br_netfilter is loaded.
+const bridge = "asterism0"
+
+// machine records what the full mode changes outside of the cluster's folder.
+type machine struct {
+	// Dir is the cluster that owns the node: there is one on a machine.
+	Dir string `json:"dir"`
+	// Sysctls are the values to restore, by path below /proc/sys.
+	Sysctls map[string]string `json:"sysctls"`
+	// Directories did not exist before; those that are empty in the end are removed.
+	Directories []string `json:"directories"`
+}
+
+const machineFile = runDir + "/machine.json"
+
+// sysctls that the node changes: the first is ours, the rest the kubelet's.
+var sysctls = []string{
+	"net/ipv4/ip_forward",
+	"kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys",
+	"kernel/panic", "kernel/panic_on_oops",
+	"vm/overcommit_memory", "vm/panic_on_oom",
+}
+
+// sharedDirectories are made by CNI, containerd or the kubelet where none of
+// their settings leads elsewhere; a parent comes before its children.
+var sharedDirectories = []string{
+	kubeletDir,
+	"/var/lib/cni", cniResults,
+	"/var/log/containers",
+	"/run/containerd", "/run/containerd/s",
+}
+
+// requirement is a file of the machine and the Debian package that brings it.
+type requirement struct{ name, pkg string }
+
+var requirements = []requirement{
+	{"containerd", "containerd"},
+	{"ctr", "containerd"},
+	{"runc", "runc"},
+	{"nft", "nftables"},
+	{"ip", "iproute2"},
+	{"mount", "mount"},
+	{cniPlugins + "/ptp", "containernetworking-plugins"},
+	{cniPlugins + "/host-local", "containernetworking-plugins"},
+	{cniPlugins + "/loopback", "containernetworking-plugins"},
+}
+
+func missingPackages() []string {
+	var missing []string
+	for _, r := range requirements {
+		if !exists(commandPath(r.name)) && !slices.Contains(missing, r.pkg) {
+			missing = append(missing, r.pkg)
+		}
+	}
+	return missing
+}
+
+// readMachine gives nil where no full cluster left its record.
+func readMachine() (*machine, error) {
+	content, err := os.ReadFile(machineFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // absence is an answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{}
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", machineFile, err)
+	}
+	return m, nil
+}
+
+// checkMachine refuses a machine on which the full mode cannot run, before anything is changed.
+func (c *cluster) checkMachine(ctx context.Context) error {
+	missing := missingPackages()
+	if os.Geteuid() != 0 {
+		message := "the full cluster needs root for its containers: run this with sudo, or use --control-plane-only"
+		if len(missing) > 0 {
+			message += fmt.Sprintf("\nmissing: %s\n  sudo apt-get install -y --no-install-recommends %[1]s", strings.Join(missing, " "))
+		}
+		return errors.New(message)
+	}
+	owner, err := readMachine()
+	if err != nil {
+		return err
+	}
+	if owner != nil && owner.Dir != c.dir {
+		return fmt.Errorf("%s has the one full cluster of this machine; remove it first with: cluster --dir %[1]s down", owner.Dir)
+	}
+	if owner == nil {
+		if err := checkFree(); err != nil {
+			return err
+		}
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(c.dir, &stat); err != nil {
+		return fmt.Errorf("statfs %s: %w", c.dir, err)
+	}
+	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return fmt.Errorf("%s lies on overlayfs, which cannot hold containers: choose a --dir on a disk or volume", c.dir)
+	}
+	return c.installPackages(ctx, missing)
+}
+
+// checkFree refuses a machine that has another kubelet, or one of our addresses in use.
+func checkFree() error {
+	entries, err := os.ReadDir(kubeletDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 || len(podCgroups()) > 0 {
+		return fmt.Errorf("this machine is or was a node of another Kubernetes (%s is not empty, or there is a cgroup kubepods): "+
+			"use that cluster, or --control-plane-only", kubeletDir)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, address := range addresses {
+		used, err := netip.ParsePrefix(address.String())
+		if err != nil {
+			continue
+		}
+		for _, cidr := range []string{podCIDR, serviceCIDR} {
+			if netip.MustParsePrefix(cidr).Overlaps(used) {
+				return fmt.Errorf("this machine has the address %s, inside the cluster's range %s: use --control-plane-only", used, cidr)
+			}
+		}
+	}
+	return nil
+}
+
+// installPackages refreshes the package lists only if the first try fails: they may be missing or stale.
+func (c *cluster) installPackages(ctx context.Context, missing []string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	if !exists("/usr/bin/apt-get") {
+		return fmt.Errorf("missing: %s; install them (package names are Debian's)", strings.Join(missing, ", "))
+	}
+	install := func() error {
+		args := []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"}
+		return runCommand(ctx, "env", append(args, missing...)...)
+	}
+	return c.progress.during("installing Debian packages: "+strings.Join(missing, " "), func() error {
+		if install() == nil {
+			return nil
+		}
+		if err := runCommand(ctx, "apt-get", "update"); err != nil {
+			return err
+		}
+		return install()
+	})
+}
+
+// prepareMachine makes the node's address, its forwarding and the kubelet's folder.
+func (c *cluster) prepareMachine(ctx context.Context) error {
+	if err := recordMachine(c.dir); err != nil {
+		return err
+	}
+	if err := setSysctl("net/ipv4/ip_forward", "1"); err != nil {
+		return err
+	}
+	if _, err := net.InterfaceByName(bridge); err != nil {
+		if err := runCommand(ctx, "ip", "link", "add", bridge, "type", "bridge"); err != nil {
+			return err
+		}
+	}
+	if err := runCommand(ctx, "ip", "address", "replace", nodeCIDR, "dev", bridge); err != nil {
+		return err
+	}
+	if err := runCommand(ctx, "ip", "link", "set", bridge, "up"); err != nil {
+		return err
+	}
+	if err := acceptForwarding(ctx); err != nil {
+		return err
+	}
+	return mountKubelet(c.node("kubelet"))
+}
+
+// recordMachine writes down what there was, before the first change.
+func recordMachine(dir string) error {
+	m, err := readMachine()
+	if err != nil || m != nil {
+		return err
+	}
+	m = &machine{Dir: dir, Sysctls: map[string]string{}}
+	for _, name := range sysctls {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		if err != nil {
+			return err
+		}
+		m.Sysctls[name] = strings.TrimSpace(string(value))
+	}
+	for _, path := range sharedDirectories {
+		if !exists(path) {
+			m.Directories = append(m.Directories, path)
+		}
+	}
+	content, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(machineFile, append(content, '\n'), 0o644)
+}
+
+// setSysctl leaves a right value alone: writing ip_forward resets every interface's own setting.
+func setSysctl(name, value string) error {
+	path := filepath.Join("/proc/sys", name)
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(now)) == value {
+		return nil
+	}
+	return os.WriteFile(path, []byte(value), 0o644)
+}
+
+// forwardRules let pods through a firewall that drops what it forwards, as Docker's does.
+var forwardRules = [][]string{
+	{"FORWARD", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
+	{"FORWARD", "-d", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
+}
+
+func acceptForwarding(ctx context.Context) error {
+	policy, err := exec.CommandContext(ctx, commandPath("iptables"), "-S", "FORWARD").Output()
+	if err != nil || !strings.HasPrefix(string(policy), "-P FORWARD DROP") {
+		return nil //nolint:nilerr // no iptables, no such policy
+	}
+	for _, rule := range forwardRules {
+		if runCommand(ctx, "iptables", append([]string{"-C"}, rule...)...) == nil {
+			continue
+		}
+		if err := runCommand(ctx, "iptables", append([]string{"-I"}, rule...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountKubelet shows the cluster's folder at the kubelet's usual place. What is
+// mounted below it is shared with containers that ask for that, but not with the
+// folder itself, so removing the folder never reaches into a volume.
+func mountKubelet(source string) error {
+	mounts, err := mountsBelow(kubeletDir)
+	if err != nil || len(mounts) > 0 {
+		return err
+	}
+	for _, dir := range []string{source, kubeletDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount(source, kubeletDir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", source, kubeletDir, err)
+	}
+	for _, propagation := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
+		if err := unix.Mount("", kubeletDir, "", propagation, ""); err != nil {
+			return fmt.Errorf("set mount propagation of %s: %w", kubeletDir, err)
+		}
+	}
+	return nil
+}
+
+// mountsBelow lists what is mounted at or under the folders, in the order of mounting.
+func mountsBelow(folders ...string) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	// proc(5): the mount point is the fifth field, with blanks and such as \ooo.
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	var found []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		point := unescape.Replace(strings.Fields(lines.Text())[4])
+		for _, folder := range folders {
+			if point == folder || strings.HasPrefix(point, folder+"/") {
+				found = append(found, point)
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// podCgroups lists the kubelet's cgroup of pods, one for each hierarchy of cgroup v1.
+func podCgroups() []string {
+	found, _ := filepath.Glob("/sys/fs/cgroup/kubepods")
+	ofV1, _ := filepath.Glob("/sys/fs/cgroup/*/kubepods")
+	return append(found, ofV1...)
+}
+
+// killPods kills every process in a pod's cgroup and gives how many there were.
+func killPods() (int, error) {
+	killed := 0
+	for _, root := range podCgroups() {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || (err == nil && entry.Name() != "cgroup.procs") {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil //nolint:nilerr // the cgroup has just gone
+			}
+			for line := range strings.FieldsSeq(string(content)) {
+				pid, err := strconv.Atoi(line)
+				if err != nil || pid == 0 {
+					continue
+				}
+				killed++
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+					return fmt.Errorf("kill pid %d of %s: %w", pid, path, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return killed, err
+		}
+	}
+	return killed, nil
+}
+
+// undo brings the machine back to what it was, once no process of the cluster runs.
+func (m *machine) undo(ctx context.Context) error {
+	files := append(shimSockets(), m.networkResults()...)
+	if err := unmountAll(runDir, kubeletDir, m.Dir); err != nil {
+		return err
+	}
+	if err := removeNetwork(ctx); err != nil {
+		return err
+	}
+	for name, value := range m.Sysctls {
+		if err := setSysctl(name, value); err != nil {
+			return err
+		}
+	}
+	for _, root := range podCgroups() {
+		if err := removeCgroup(root); err != nil {
+			return err
+		}
+	}
+	if err := m.removeFiles(files); err != nil {
+		return err
+	}
+	// The record goes last, so that a killed `down` can be repeated.
+	entries, err := os.ReadDir(runDir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(runDir, entry.Name()); path != machineFile {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(runDir)
+}
+
+// unmountAll fails rather than leave a mount into which a removal would reach.
+func unmountAll(folders ...string) error {
+	mounts, err := mountsBelow(folders...)
+	if err != nil {
+		return err
+	}
+	for _, point := range slices.Backward(mounts) {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount %s: %w", point, err)
+		}
+	}
+	left, err := mountsBelow(folders...)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
+	}
+	return err
+}
+
+// removeNetwork deletes the devices that have the node's address, pods' included, and kube-proxy's tables.
+func removeNetwork(ctx context.Context) error {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, device := range interfaces {
+		addresses, err := device.Addrs()
+		if err != nil {
+			continue
+		}
+		ours := slices.ContainsFunc(addresses, func(a net.Addr) bool { return a.String() == nodeCIDR })
+		if !ours && device.Name != bridge {
+			continue
+		}
+		err = runCommand(ctx, "ip", "link", "delete", device.Name)
+		if _, gone := net.InterfaceByName(device.Name); err != nil && gone == nil {
+			return err
+		}
+	}
+	for _, family := range []string{"ip", "ip6"} {
+		if runCommand(ctx, "nft", "list", "table", family, "kube-proxy") != nil {
+			continue
+		}
+		if err := runCommand(ctx, "nft", "delete", "table", family, "kube-proxy"); err != nil {
+			return err
+		}
+	}
+	for _, rule := range forwardRules {
+		for runCommand(ctx, "iptables", append([]string{"-D"}, rule...)...) == nil {
+			continue // a rule may be there twice
+		}
+	}
+	return nil
+}
+
+// removeCgroup removes a tree of empty cgroups from its leaves on.
+func removeCgroup(root string) error {
+	var folders []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			folders = append(folders, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(folders) {
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shimSockets lists the sockets of containerd's shims, which lie in a folder that all instances share.
+func shimSockets() []string {
+	var sockets []string
+	records, _ := filepath.Glob(runDir + "/containerd/io.containerd.runtime.v2.task/*/*/address")
+	for _, record := range records {
+		if content, err := os.ReadFile(record); err == nil {
+			sockets = append(sockets, strings.TrimPrefix(strings.TrimSpace(string(content)), "unix://"))
+		}
+	}
+	return sockets
+}
+
+// networkResults lists what CNI keeps of each sandbox, its loopback included, until it is removed properly.
+func (m *machine) networkResults() []string {
+	var results []string
+	sandboxes, _ := filepath.Glob(filepath.Join(m.Dir, "containerd/io.containerd.grpc.v1.cri/sandboxes/*"))
+	for _, sandbox := range sandboxes {
+		found, _ := filepath.Glob(filepath.Join(cniResults, "*-"+filepath.Base(sandbox)+"-*"))
+		results = append(results, found...)
+	}
+	return results
+}
+
+// removeFiles removes what lies in folders that others may use as well.
+func (m *machine) removeFiles(files []string) error {
+	links, _ := filepath.Glob("/var/log/containers/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, m.Dir+"/") {
+			files = append(files, link)
+		}
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, dir := range slices.Backward(m.Directories) {
+		_ = os.Remove(dir) // stays if somebody else uses it by now
+	}
+	return nil
+}
