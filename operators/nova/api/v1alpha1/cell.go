@@ -20,7 +20,7 @@ const APIAccessEnabled APIAccess = "Enabled"
 
 // Cell is one cell of a Nova.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '') && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '')",message="must not move to another database, which this version cannot follow: add another cell instead"
+// +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database, which this version cannot follow: add another cell instead"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.

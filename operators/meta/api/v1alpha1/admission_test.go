@@ -1,0 +1,107 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestAdmission(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "ControlPlane admission")
+}
+
+// The unions, the cells and the services are Nova's types and are tested there;
+// here, that a ControlPlane has the same rules at its own paths.
+var _ = Describe("ControlPlane", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), "../../config/crd")
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/controlplane.yaml", "ControlPlane")
+	})
+
+	const given = `
+spec:
+  database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: api}, cell0SecretRef: {name: cell0}}
+  messageBus: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: bus}}
+  identity: {adminSecretRef: null, connectionSecretRef: {name: nova-identity}}
+  nova: {cells: [{name: cell1, %s}]}
+`
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
+		Entry("connection Secrets for everything", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)),
+	)
+
+	It("defaults what is left out, but no replicas", func() {
+		stored, err := server.Create(sample, `spec: {messageBus: {queueType: null}, nova: {deletionPolicy: null, api: null}}`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored.Object["spec"]).To(And(
+			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
+			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
+			HaveKeyWithValue("nova", HaveKeyWithValue("deletionPolicy", "Retain")),
+			HaveKeyWithValue("nova", HaveKeyWithValue("api", map[string]any{"exposure": "Automatic"})),
+		))
+		Expect(fmt.Sprint(stored.Object["spec"])).NotTo(ContainSubstring("replicas"))
+	})
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a name of 25 characters", `metadata: {name: a234567890123456789012345}`, "metadata.name must be at most 24 lower-case letters"),
+		Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
+		Entry("no Nova", `spec: {nova: null}`, "spec.nova: Required value"),
+		Entry("no cells", `spec: {nova: {cells: null}}`, "spec.nova.cells: Required value"),
+		Entry("a reserved cell name", `spec: {nova: {cells: [{name: cell0}]}}`, "must not be one of the reserved names"),
+		Entry("two cells of one name", `spec: {nova: {cells: [{name: cell1}, {name: cell1}]}}`, `Duplicate value: {"name":"cell1"}`),
+		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, "must have serviceRef and adminSecretRef together"),
+		Entry("a half-given bus", `spec: {messageBus: {serviceRef: null}}`, "must have serviceRef and adminSecretRef together"),
+		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef"),
+		Entry("metadata per cell", `spec: {nova: {metadata: {mode: PerCell}}}`, `supported values: "Global"`),
+		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),
+		Entry("a cell without a database beside given Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
+		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
+		Entry("shared volumes, which this version does not have", `spec: {sharedVolumes: []}`, `unknown field "spec.sharedVolumes"`),
+	)
+
+	DescribeTable("on update refuses", func(patch, message string) {
+		_, err := server.Update(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a prefix", `spec: {database: {prefix: other}}`, "must not change prefix"),
+		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
+		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
+		Entry("another cell instead", `spec: {nova: {cells: [{name: cell2}]}}`, "must keep every cell"),
+	)
+
+	It("can get a cell more", func() {
+		_, err := server.Update(sample, `spec: {nova: {cells: [{name: cell1}, {name: cell2}]}}`)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("shows its state", func() {
+		Expect(server.Columns(sample, `
+nova: {name: demo, ready: "False", readyCells: 0/1}
+conditions:
+- {type: Ready, status: "False", reason: Waiting, message: Secret mariadb-admin does not exist, lastTransitionTime: "2026-01-01T00:00:00Z"}
+- {type: Available, status: "False", reason: Waiting, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
+`)).To(Equal(map[string]any{
+			"Ready": "False", "Available": "False", "Cells": "0/1", "Message": "Secret mariadb-admin does not exist",
+		}))
+	})
+})

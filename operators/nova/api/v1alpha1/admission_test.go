@@ -1,0 +1,304 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestAdmission(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Nova and NovaCell admission")
+}
+
+const (
+	eitherDatabase = "must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef"
+	eitherAccounts = "must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
+	adminTogether  = "must have serviceRef and adminSecretRef together"
+)
+
+// cells is a patch with n cells that have nothing but a name.
+func cells(n int) string {
+	var list strings.Builder
+	for i := range n {
+		fmt.Fprintf(&list, "{name: c%d},", i)
+	}
+	return "spec: {cells: [" + list.String() + "]}"
+}
+
+var _ = Describe("Nova", Ordered, func() {
+	var (
+		server            enginetest.Admission
+		registered, given *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), "../../config/crd")
+		registered = enginetest.ReadSample(GinkgoTB(), "../../config/samples/nova.yaml", "Nova")
+		given = enginetest.ReadSample(GinkgoTB(), "../../config/samples/nova-given.yaml", "Nova")
+	})
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(registered, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
+		Entry("no prefix", `spec: {database: {prefix: null}}`),
+		Entry("64 cells", cells(64)),
+		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
+		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
+		Entry("a cell whose database was registered by hand", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
+	)
+
+	It("accepts connection Secrets for everything", func() {
+		_, err := server.Create(given, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("defaults what is left out, but no replicas", func() {
+		stored, err := server.Create(given, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+		spec := stored.Object["spec"]
+		Expect(spec).To(And(
+			HaveKeyWithValue("deletionPolicy", "Retain"),
+			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
+			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
+			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
+			HaveKeyWithValue("api", map[string]any{"exposure": "Automatic"}),
+			HaveKeyWithValue("cells", ConsistOf(HaveKeyWithValue("apiAccess", "Enabled"))),
+		))
+		Expect(fmt.Sprint(spec)).NotTo(ContainSubstring("replicas"))
+	})
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(registered, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a name of 25 characters", `metadata: {name: a234567890123456789012345}`, "metadata.name must be at most 24 lower-case letters"),
+		Entry("a name with a dot", `metadata: {name: nova.demo}`, "metadata.name must be at most 24 lower-case letters"),
+		Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
+
+		Entry("no cells", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),
+		Entry("65 cells", cells(65), "Too many: 65: must have at most 64 items"),
+		Entry("two cells of one name", `spec: {cells: [{name: cell1}, {name: cell1}]}`, `Duplicate value: {"name":"cell1"}`),
+		Entry("a cell named in capitals", `spec: {cells: [{name: Cell1}]}`, "spec.cells[0].name in body should match"),
+		Entry("a cell's name of 16 characters", `spec: {cells: [{name: c234567890123456}]}`, "spec.cells[0].name: Too long: may not be more than 15"),
+		Entry("a cell without API access", `spec: {cells: [{name: cell1, apiAccess: Disabled}]}`, `Unsupported value: "Disabled": supported values: "Enabled"`),
+		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`, `Unsupported value: "PerCell": supported values: "Global"`),
+
+		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
+		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
+		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
+		Entry("a database in both ways", `spec: {database: {prefix: null, apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, eitherDatabase),
+		Entry("an API database without cell0", `spec: {database: {prefix: null, serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}}}`, "must have apiSecretRef and cell0SecretRef together"),
+		Entry("a prefix in capitals", `spec: {database: {prefix: Demo}}`, "spec.database.prefix in body should match"),
+		Entry("a prefix of 25 characters", `spec: {database: {prefix: a234567890123456789012345}}`, "spec.database.prefix: Too long: may not be more than 24"),
+
+		Entry("a bus without its administrator", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
+		Entry("no bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null}}`, eitherAccounts),
+		Entry("a bus in both ways", `spec: {messageBus: {connectionSecretRef: {name: bus}}}`, eitherAccounts),
+		Entry("port 0", `spec: {messageBus: {managementPort: 0}}`, "managementPort in body should be greater than or equal to 1"),
+		Entry("an unknown type of queue", `spec: {messageBus: {queueType: Mirrored}}`, `supported values: "Quorum", "Classic"`),
+
+		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef, for the operator to register user and endpoints, or connectionSecretRef"),
+		Entry("an identity in both ways", `spec: {identity: {connectionSecretRef: {name: nova-identity}}}`, "must have either adminSecretRef, for the operator to register user and endpoints, or connectionSecretRef"),
+
+		Entry("a cell's half-given database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: mariadb}}}]}`, adminTogether),
+		Entry("a cell's empty database", `spec: {cells: [{name: cell1, database: {}}]}`, eitherAccounts),
+		Entry("a cell's half-given bus", `spec: {cells: [{name: cell1, messageBus: {adminSecretRef: {name: rabbitmq}}}]}`, adminTogether),
+		Entry("a management port beside a cell's given bus", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}, managementPort: 15672}}]}`, "must not have managementPort beside connectionSecretRef"),
+		Entry("two cells on one given database", `
+spec:
+  cells:
+  - {name: cell1, database: {connectionSecretRef: {name: same}}}
+  - {name: cell2, database: {connectionSecretRef: {name: same}}}
+`, "must have another database.connectionSecretRef for every cell"),
+		Entry("two cells on one given vhost", `
+spec:
+  cells:
+  - {name: cell1, messageBus: {connectionSecretRef: {name: same}}}
+  - {name: cell2, messageBus: {connectionSecretRef: {name: same}}}
+`, "must have another messageBus.connectionSecretRef for every cell"),
+
+		Entry("an endpoint that is no URL", `spec: {api: {endpoints: [{interface: Public, url: nova.example.org}]}}`, "spec.api.endpoints[0].url in body should match"),
+		Entry("an endpoint with a password", `spec: {api: {endpoints: [{interface: Public, url: "https://me:pw@nova.example.org"}]}}`, "spec.api.endpoints[0].url in body should match"),
+		Entry("two endpoints of one interface", `spec: {api: {endpoints: [{interface: Public, url: "https://a"}, {interface: Public, url: "https://b"}]}}`, `Duplicate value: {"interface":"Public"}`),
+	)
+
+	DescribeTable("refuses the reserved cell name", func(name string) {
+		_, err := server.Create(registered, `spec: {cells: [{name: `+name+`}]}`)
+		Expect(err).To(MatchError(ContainSubstring("must not be one of the reserved names cell0, api,")))
+	},
+		Entry(nil, "cell0"), Entry(nil, "api"), Entry(nil, "scheduler"), Entry(nil, "metadata"),
+		Entry(nil, "conductor"), Entry(nil, "superconductor"), Entry(nil, "identity"), Entry(nil, "messagebus"),
+	)
+
+	DescribeTable("refuses beside given Secrets", func(patch, message string) {
+		_, err := server.Create(given, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a cell without a database", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}`, "every cell must have a database of its own"),
+		Entry("a cell without a bus", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}}]}`, "every cell must have a messageBus of its own"),
+		Entry("a prefix", `spec: {database: {prefix: demo}}`, "must not have prefix beside apiSecretRef"),
+		Entry("a management port", `spec: {messageBus: {managementPort: 15672}}`, "must not have managementPort beside connectionSecretRef"),
+	)
+
+	const (
+		moved     = "must not move to another server or Secret"
+		movedCell = "must not move to another database"
+		cell1     = `{name: cell1, conductor: {replicas: 2}}`
+		cell2     = `{name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: mariadb-cell2-admin}}}`
+	)
+	DescribeTable("on update refuses", func(patch, message string) {
+		_, err := server.Update(registered, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("another prefix", `spec: {database: {prefix: other}}`, "must not change prefix"),
+		Entry("no prefix any more", `spec: {database: {prefix: null}}`, "must not change prefix"),
+		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
+		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),
+		Entry("a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, moved),
+		Entry("a cell less", `spec: {cells: [`+cell1+`]}`, "must keep every cell: taking one out of the list is not supported"),
+		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: taking one out of the list is not supported"),
+		Entry("a cell on the default database", `spec: {cells: [`+cell1+`, {name: cell2}]}`, movedCell),
+		Entry("a cell on its own database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedCell),
+		Entry("a cell on another database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: other}, adminSecretRef: {name: mariadb-cell2-admin}}}]}`, movedCell),
+	)
+
+	DescribeTable("on update accepts", func(patch string) {
+		_, err := server.Update(registered, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("another administrator", `spec: {database: {adminSecretRef: {name: other}}, messageBus: {adminSecretRef: {name: other}}, identity: {adminSecretRef: {name: other}}}`),
+		Entry("a cell more, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
+		Entry("another administrator of a cell's database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: other}}}]}`),
+		Entry("another image", `spec: {containerImage: "quay.example/openstack/nova:26.2.3"}`),
+		Entry("another deletion policy", `spec: {deletionPolicy: Delete}`),
+	)
+
+	It("refuses to move given databases", func() {
+		_, err := server.Update(given, `spec: {database: {apiSecretRef: {name: other}}}`)
+		Expect(err).To(MatchError(ContainSubstring(moved)))
+		_, err = server.Update(given, `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: other}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]}`)
+		Expect(err).To(MatchError(ContainSubstring(movedCell)))
+	})
+
+	It("shows its state", func() {
+		Expect(server.Columns(registered, `
+readyCells: 1/2
+endpoints:
+- {interface: Public, url: "https://nova.example.org/v2.1"}
+cells:
+- {name: cell1, uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11, ready: "True", hosts: 0}
+- {name: cell2, ready: "False", reason: DatabaseUnreachable, message: connection refused}
+conditions:
+- {type: Ready, status: "False", reason: CellNotReady, message: "cell2: connection refused", lastTransitionTime: "2026-01-01T00:00:00Z"}
+- {type: Available, status: "True", reason: Serving, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
+`)).To(Equal(map[string]any{
+			"Ready": "False", "Available": "True", "Cells": "1/2",
+			"Public": "https://nova.example.org/v2.1", "Message": "cell2: connection refused",
+		}))
+	})
+})
+
+var _ = Describe("NovaCell", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), "../../config/crd")
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/novacell.yaml", "NovaCell")
+	})
+
+	const givenDatabase = `spec: {database: {serviceRef: null, adminSecretRef: null, name: null, connectionSecretRef: {name: cell1-database}}}`
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("a given database", givenDatabase),
+		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`),
+		Entry("the longest name", `{metadata: {name: a23456789012345678901234-c23456789012345}, spec: {novaRef: {name: a23456789012345678901234}, cellName: c23456789012345}}`),
+	)
+
+	It("defaults what is left out, but no replicas", func() {
+		stored, err := server.Create(sample, `spec: {apiAccess: null, deletionPolicy: null, messageBus: {queueType: null}, conductor: {replicas: null}}`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored.Object["spec"]).To(And(
+			HaveKeyWithValue("apiAccess", "Enabled"),
+			HaveKeyWithValue("deletionPolicy", "Retain"),
+			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
+			HaveKeyWithValue("conductor", Not(HaveKey("replicas"))),
+		))
+	})
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a name of its own", `metadata: {name: cell1}`, "metadata.name must be <spec.novaRef.name>-<spec.cellName>"),
+		Entry("a reserved name", `{metadata: {name: demo-cell0}, spec: {cellName: cell0}}`, "must not be one of the reserved names"),
+		Entry("a Nova's name of 25 characters", `{metadata: {name: a234567890123456789012345-cell1}, spec: {novaRef: {name: a234567890123456789012345}}}`, "must name a Nova, whose name has at most 24 characters"),
+		Entry("no API access", `spec: {apiAccess: Disabled}`, `supported values: "Enabled"`),
+		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name beside serviceRef"),
+		Entry("a name beside a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name beside serviceRef, and not beside connectionSecretRef"),
+		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, adminTogether),
+		Entry("a bus without a vhost", `spec: {messageBus: {vhost: null}}`, "must have vhost beside serviceRef"),
+		Entry("a half-given bus", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
+		Entry("a vhost with a slash", `spec: {messageBus: {vhost: demo/cell1}}`, "spec.messageBus.vhost in body should match"),
+		Entry("a bus in both ways", `spec: {messageBus: {connectionSecretRef: {name: cell1-bus}}}`, eitherAccounts),
+		Entry("no API database", `spec: {apiDatabaseSecretRef: null}`, "spec.apiDatabaseSecretRef: Required value"),
+		Entry("no identity", `spec: {identitySecretRef: null}`, "spec.identitySecretRef: Required value"),
+		Entry("no superconductor", `spec: {superconductorRef: null}`, "spec.superconductorRef: Required value"),
+		Entry("no image", `spec: {conductor: {containerImage: null}}`, "must have containerImage"),
+	)
+
+	DescribeTable("on update refuses", func(patch, message string) {
+		_, err := server.Update(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("another Nova", `spec: {novaRef: {name: other}}`, "must not change: a cell stays with its Nova"),
+		Entry("another name", `spec: {cellName: cell2}`, "must not change: database, vhost and mapping are named after it"),
+		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another database"),
+		Entry("another database", `spec: {database: {name: demo_cell2}}`, "must not move to another database"),
+		Entry("a given database", givenDatabase, "must not move to another database"),
+		Entry("another vhost", `spec: {messageBus: {vhost: demo_cell2}}`, "must not change vhost"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need a new vhost"),
+	)
+
+	It("follows new Secrets, image and replicas", func() {
+		_, err := server.Update(sample, `
+spec:
+  database: {adminSecretRef: {name: other}}
+  messageBus: {adminSecretRef: {name: other}}
+  apiDatabaseSecretRef: {name: demo-api-database-00000000}
+  identitySecretRef: {name: demo-identity-00000000}
+  conductor: {containerImage: "quay.example/openstack/nova:26.2.3", replicas: 3}
+`)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("shows its state", func() {
+		Expect(server.Columns(sample, `
+uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11
+mapping: {revision: 5f3c9a1b, scheduling: Enabled}
+hosts: {mapped: 4, unmapped: 0}
+computeConfigSecretRef: {name: demo-cell1-compute-config}
+conditions:
+- {type: Ready, status: "True", reason: Complete, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
+`)).To(Equal(map[string]any{
+			"Ready": "True", "Cell": "cell1", "Hosts": 4.0, "UUID": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11", "Message": "",
+		}))
+	})
+})
