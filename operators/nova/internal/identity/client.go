@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -100,7 +101,7 @@ func parseAuthURL(text string) (endpoint, address string, err error) {
 		port = map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
 	}
 	base := strings.TrimSuffix(strings.TrimRight(text, "/"), "/v3")
-	return base + "/v3/", parsed.Hostname() + ":" + port, nil
+	return base + "/v3/", net.JoinHostPort(parsed.Hostname(), port), nil
 }
 
 // newAPI returns a client without a token. It talks to the authURL and not to
@@ -162,7 +163,9 @@ func (c *Client) failure(doing string, err error) error {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return &registration.Unreachable{Address: c.address, Err: err}
 	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+	_, notJSON := errors.AsType[*json.SyntaxError](err)
+	_, otherJSON := errors.AsType[*json.UnmarshalTypeError](err)
+	if notJSON || otherJSON {
 		return fmt.Errorf("%s: could not %s: the answer is not that of Keystone", c.address, doing)
 	}
 	return fmt.Errorf("%s: could not %s: %w", c.address, doing, err)

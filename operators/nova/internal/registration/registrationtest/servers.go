@@ -50,9 +50,9 @@ func CAFile(t testing.TB, name string) []byte {
 	return ca
 }
 
-// Context ends with the test, or after a minute.
+// Context ends with the test, or after two minutes.
 func Context(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
