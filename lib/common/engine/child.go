@@ -88,10 +88,12 @@ func Generated(secret *applycorev1.SecretApplyConfiguration, keys ...string) Chi
 
 // Once runs exactly one Job per content: the Job is named after the hash of
 // what its builder said, and one with other content is deleted and seen gone
-// first. Its termination message is an input of this stage's Report and of
-// later stages. It must have backoffLimit 0 and no TTL.
-func Once(job *applybatchv1.JobApplyConfiguration) Child {
-	return wrapped{child: job, mode: once}
+// first. Where only some of the content decides whether the work must be done
+// again, that is passed as depends, and the rest may change freely. The Job's
+// termination message is an input of this stage's Report and of later stages.
+// It must have backoffLimit 0 and no TTL.
+func Once(job *applybatchv1.JobApplyConfiguration, depends ...string) Child {
+	return wrapped{child: job, mode: once, keys: depends}
 }
 
 // Unowned leaves out the owner reference, so that foreground deletion of the
@@ -136,6 +138,9 @@ func (p *pass) desire(stage string, child Child) (desired, error) {
 		return desired{}, err
 	}
 	built := hash(body)
+	if w.mode == once && len(w.keys) > 0 {
+		built = hash(w.keys)
+	}
 	object := &unstructured.Unstructured{Object: body}
 	d := desired{wrapped: w, key: p.keyOf(object), body: body}
 	if d.key.Name == "" {

@@ -55,6 +55,9 @@ type NovaAPI struct {
 // Common gives the engine the part of the status that it writes.
 func (a *NovaAPI) Common() *commonv1.Status { return &a.Status.Status }
 
+// ServiceStatus is the part of the status that the scale subresource reads.
+func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.ServiceStatus }
+
 // NovaAPISpec is what is wanted of a NovaAPI.
 type NovaAPISpec struct {
 	commonv1.ServiceSpec `json:",inline"`

@@ -89,6 +89,9 @@ type NovaConductor struct {
 // Common gives the engine the part of the status that it writes.
 func (c *NovaConductor) Common() *commonv1.Status { return &c.Status.Status }
 
+// ServiceStatus is the part of the status that the scale subresource reads.
+func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Status.ServiceStatus }
+
 // NovaConductorSpec is what is wanted of a NovaConductor.
 //
 // +kubebuilder:validation:XValidation:rule="self.role != 'Super' || has(self.apiDatabaseSecretRef)",message="must have apiDatabaseSecretRef for role Super: the superconductor serves the API database"

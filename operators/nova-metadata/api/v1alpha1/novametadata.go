@@ -63,6 +63,9 @@ type NovaMetadata struct {
 // Common gives the engine the part of the status that it writes.
 func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
 
+// ServiceStatus is the part of the status that the scale subresource reads.
+func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Status.ServiceStatus }
+
 // NovaMetadataSpec is what is wanted of a NovaMetadata.
 type NovaMetadataSpec struct {
 	commonv1.ServiceSpec `json:",inline"`

@@ -51,6 +51,9 @@ type NovaScheduler struct {
 // Common gives the engine the part of the status that it writes.
 func (s *NovaScheduler) Common() *commonv1.Status { return &s.Status.Status }
 
+// ServiceStatus is the part of the status that the scale subresource reads.
+func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Status.ServiceStatus }
+
 // NovaSchedulerSpec is what is wanted of a NovaScheduler.
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`

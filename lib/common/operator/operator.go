@@ -1,0 +1,138 @@
+// Package operator runs the controllers of one operator as a process: flags,
+// manager, probes, metrics, leader election.
+package operator
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Controller is what engine.Service is to a manager.
+type Controller interface {
+	SetupWithManager(mgr ctrl.Manager) error
+}
+
+// Environment variables that an operator reads.
+const (
+	// watchNamespace lists the namespaces to watch, separated by commas. Empty:
+	// all, which needs cluster-wide rights. Unset: the operator's own.
+	watchNamespace = "WATCH_NAMESPACE"
+	// podNamespace is where the operator runs.
+	podNamespace = "POD_NAMESPACE"
+)
+
+// Main runs an operator until it is told to stop; it ends the process with 1
+// and one line that says why if it cannot.
+func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
+	options, logging := flags(flag.CommandLine, name)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
+	if err := run(addToScheme, options, controllers); err != nil {
+		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
+		os.Exit(1)
+	}
+}
+
+// flags are the same for every operator.
+func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
+	options := &ctrl.Options{
+		LeaderElectionID:              name + ".asterism.dev",
+		LeaderElectionReleaseOnCancel: true,
+		Metrics: metricsserver.Options{
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			// HTTP/2 has had too many denials of service for an endpoint that does not need it.
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
+		},
+	}
+	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to whoever may get them; 0 turns it off")
+	set.StringVar(&options.Metrics.CertDir, "metrics-cert-path", "", "directory with tls.crt and tls.key for the metrics; empty: self-signed")
+	set.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "address that serves /healthz and /readyz; 0 turns it off")
+	set.BoolVar(&options.LeaderElection, "leader-elect", true, "let only one of several replicas work at a time")
+	logging := &zap.Options{}
+	logging.BindFlags(set)
+	return options, logging
+}
+
+func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, controllers []Controller) error {
+	scheme, err := newScheme(addToScheme)
+	if err != nil {
+		return err
+	}
+	options.Scheme = scheme
+	options.Client = ClientOptions()
+	if options.Cache, err = CacheOptions(); err != nil {
+		return err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, *options)
+	if err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
+	}
+	for _, controller := range controllers {
+		if err := controller.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// ClientOptions are those that the engine relies on: it reads through its own
+// observer, and the cache's waiting for own writes would start full watches of
+// Secrets.
+func ClientOptions() client.Options { return client.Options{} }
+
+// CacheOptions restrict the watches to the namespaces of WATCH_NAMESPACE.
+// managedFields stay in the cache, because the engine compares them.
+func CacheOptions() (cache.Options, error) {
+	list, set := os.LookupEnv(watchNamespace)
+	if !set {
+		list = os.Getenv(podNamespace)
+		if list == "" {
+			return cache.Options{}, fmt.Errorf("neither %s nor %s is set: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all", watchNamespace, podNamespace, watchNamespace)
+		}
+	}
+	options := cache.Options{}
+	for namespace := range strings.SplitSeq(list, ",") {
+		if namespace = strings.TrimSpace(namespace); namespace == "" {
+			continue
+		}
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options, nil
+}

@@ -1,0 +1,249 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+)
+
+// Inputs are the Secrets and ConfigMaps that the service needs, with the keys
+// that must be there.
+func (s Service) Inputs() []engine.Need {
+	var needs []engine.Need
+	for _, database := range s.Databases {
+		needs = append(needs, engine.Secret(database.Secret, config.KeyHostname, config.KeyUser, config.KeyPassword))
+	}
+	needs = append(needs, engine.Secret(s.MessageBus, config.KeyHostname, config.KeyUser, config.KeyPassword))
+	if s.Identity.Secret != "" {
+		needs = append(needs, engine.Secret(s.Identity.Secret, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+	}
+	for _, shared := range s.Shared {
+		needs = append(needs, engine.Secret(shared.Secret, config.KeySharedSecret))
+	}
+	for _, file := range s.Spec.ExtraFiles {
+		switch {
+		case file.ConfigMapKeyRef != nil:
+			needs = append(needs, engine.ConfigMap(file.ConfigMapKeyRef.Name, file.ConfigMapKeyRef.Key))
+		case file.SecretKeyRef != nil:
+			needs = append(needs, engine.Secret(file.SecretKeyRef.Name, file.SecretKeyRef.Key))
+		}
+	}
+	return needs
+}
+
+// Configuration checks what the user wrote and builds the two ConfigMaps and
+// the Secret that the init container merges.
+func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
+	connections, err := s.connections(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.check(connections); err != nil {
+		return nil, err
+	}
+	secret, err := connections.Data()
+	if err != nil {
+		return nil, engine.Wait("rendering the connections: %s", err)
+	}
+	parts, err := s.parts()
+	if err != nil {
+		return nil, err
+	}
+	scripts := config.Scripts(s.options()...)
+	scripts[startWSGIName] = startWSGI
+	return []engine.Child{
+		applycorev1.ConfigMap(s.configMapName(), "").WithData(parts),
+		applycorev1.ConfigMap(s.scriptsName(), "").WithData(scripts),
+		applycorev1.Secret(s.connectionsName(), "").WithData(secret),
+	}, nil
+}
+
+// check refuses options that are ours, and text that oslo.config could not read.
+func (s Service) check(connections *config.Connections) error {
+	known := slices.Concat(config.OsloOptions(), s.options())
+	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, config.OwnedBy(connections.Sections, known...)...); err != nil {
+		return engine.Stop(engine.ReasonInvalid, "spec.customServiceConfig: %s", err)
+	}
+	return nil
+}
+
+func (s Service) parts() (map[string]string, error) {
+	defaults, err := s.defaults().Render()
+	if err != nil {
+		return nil, fmt.Errorf("rendering the defaults: %w", err)
+	}
+	parts := map[string]string{config.DefaultsPart: defaults, config.CustomPart: s.Spec.CustomServiceConfig}
+	for _, file := range s.Spec.ExtraFiles {
+		if file.Content != nil {
+			parts[file.Name] = *file.Content
+		}
+	}
+	return parts, nil
+}
+
+// options are those whose other spellings must be known: of the sections that
+// are the service's own, and what it adds.
+func (s Service) options() []config.Option {
+	var sections []string
+	for _, database := range s.Databases {
+		if database.Section != "database" { // that one is oslo.db's own
+			sections = append(sections, database.Section)
+		}
+	}
+	options := config.DatabaseOptions(sections...)
+	if s.Identity.Secret != "" {
+		options = append(options, config.AuthOptions(append([]string{"service_user"}, s.Identity.Adapters...)...)...)
+	}
+	return append(options, s.Options...)
+}
+
+// defaults that every service of ours has, and then its own. A service waits
+// for its database without end, as it does for the message bus: that shows as a
+// pod that is not ready, where giving up would be a crash loop.
+func (s Service) defaults() config.Sections {
+	var sections config.Sections
+	sections.Set("DEFAULT", "state_path", s.state())
+	sections.Set("oslo_concurrency", "lock_path", path.Join(s.state(), "tmp"))
+	for _, database := range s.Databases {
+		sections.Set(database.Section, "max_retries", "-1")
+		sections.Set(database.Section, "retry_interval", "5")
+	}
+	if s.Identity.Secret != "" {
+		for _, section := range s.Identity.Adapters {
+			sections.Set(section, "valid_interfaces", "internal")
+		}
+	}
+	for _, section := range s.Defaults {
+		for _, setting := range section.Settings {
+			sections.Set(section.Name, setting.Name, setting.Value)
+		}
+	}
+	return sections
+}
+
+// connections renders what the operator owns. A Secret that says something
+// impossible is waited for: its next version wakes us.
+func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
+	c := config.NewConnections(s.etc())
+	for _, database := range s.Databases {
+		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
+		if err != nil {
+			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
+		}
+		c.Database(database.Section, parsed)
+	}
+	bus, err := config.ParseMessageBus(in.Secret(s.MessageBus))
+	if err != nil {
+		return nil, engine.Wait("Secret %s: %s", s.MessageBus, err)
+	}
+	c.MessageBus(bus)
+	if err := s.signIn(c, in); err != nil {
+		return nil, err
+	}
+	for _, shared := range s.Shared {
+		value, err := config.ParseSharedSecret(in.Secret(shared.Secret))
+		if err != nil {
+			return nil, engine.Wait("Secret %s: %s", shared.Secret, err)
+		}
+		c.Sections.Set(shared.Section, shared.Option, string(value))
+	}
+	return c, nil
+}
+
+func (s Service) signIn(c *config.Connections, in engine.Inputs) error {
+	if s.Identity.Secret == "" {
+		return nil
+	}
+	identity, err := config.ParseIdentity(in.Secret(s.Identity.Secret))
+	if err != nil {
+		return engine.Wait("Secret %s: %s", s.Identity.Secret, err)
+	}
+	if s.Identity.AuthToken {
+		c.AuthToken(identity)
+	}
+	for _, section := range s.Identity.Adapters {
+		c.Adapter(section, identity)
+	}
+	c.ServiceUser(identity)
+	return nil
+}
+
+// ConfigHash is the hash of everything that the pods read when they start.
+func (s Service) ConfigHash(in engine.Inputs) (string, error) {
+	connections, err := s.connections(in)
+	if err != nil {
+		return "", err
+	}
+	secret, err := connections.Data()
+	if err != nil {
+		return "", err
+	}
+	parts, err := s.parts()
+	if err != nil {
+		return "", err
+	}
+	extra := map[string][]byte{}
+	for _, file := range s.Spec.ExtraFiles {
+		switch {
+		case file.ConfigMapKeyRef != nil:
+			extra[file.Name] = in.ConfigMap(file.ConfigMapKeyRef.Name)[file.ConfigMapKeyRef.Key]
+		case file.SecretKeyRef != nil:
+			extra[file.Name] = in.Secret(file.SecretKeyRef.Name)[file.SecretKeyRef.Key]
+		}
+	}
+	return shortHash(secret, parts, extra, s.Spec.RestartTriggers)
+}
+
+// databaseHash is the hash of what the schema Jobs read.
+func (s Service) databaseHash(in engine.Inputs) (string, error) {
+	contents := map[string]map[string][]byte{}
+	for _, database := range s.Databases {
+		contents[database.Section] = maps.Clone(in.Secret(database.Secret))
+	}
+	return shortHash(contents)
+}
+
+// probePorts are the arguments of the script probe: a port of each database,
+// and one port of the message bus.
+func (s Service) probePorts(in engine.Inputs) ([]string, error) {
+	ports := []string{}
+	for _, database := range s.Databases {
+		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
+		if err != nil {
+			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
+		}
+		ports = append(ports, fmt.Sprint(parsed.Port))
+	}
+	bus, err := config.ParseMessageBus(in.Secret(s.MessageBus))
+	if err != nil {
+		return nil, engine.Wait("Secret %s: %s", s.MessageBus, err)
+	}
+	anyOf := ""
+	for i, port := range bus.Ports() {
+		if i > 0 {
+			anyOf += ","
+		}
+		anyOf += fmt.Sprint(port)
+	}
+	slices.Sort(ports)
+	return append(slices.Compact(ports), anyOf), nil
+}
+
+// shortHash of anything that JSON can say, 16 hex digits.
+func shortHash(values ...any) (string, error) {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}

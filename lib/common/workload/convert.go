@@ -1,0 +1,30 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// toleration and affinity turn what a user wrote into the apply configuration
+// of the same shape; both have the same JSON.
+func toleration(from corev1.Toleration) *applycorev1.TolerationApplyConfiguration {
+	return convert(from, applycorev1.Toleration())
+}
+
+func affinity(from *corev1.Affinity) *applycorev1.AffinityApplyConfiguration {
+	return convert(from, applycorev1.Affinity())
+}
+
+func convert[To any](from any, to *To) *To {
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, to)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%T does not convert to %T: %v", from, to, err)) // the two shapes are generated from one type
+	}
+	return to
+}

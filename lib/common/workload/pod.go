@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+)
+
+const (
+	annotationConfigHash = "asterism.dev/config-hash"
+	readable             = int32(0o444) // any uid must read what is mounted into the init container alone
+	executable           = int32(0o555)
+)
+
+// pod is the template that all workloads of the service share: the init
+// container merges the configuration, the main one gets only the result.
+func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
+	spec := applycorev1.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithSecurityContext(applycorev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithInitContainers(s.mergeConfig()).
+		WithContainers(main).
+		WithVolumes(s.volumes()...)
+	s.place(spec)
+	return applycorev1.PodTemplateSpec().
+		WithAnnotations(map[string]string{annotationConfigHash: hash}).
+		WithSpec(spec)
+}
+
+// container that passes the restricted pod security standard, with any uid.
+func (s Service) container(name string, command []string) *applycorev1.ContainerApplyConfiguration {
+	c := applycorev1.Container().
+		WithName(name).
+		WithImage(s.Spec.ContainerImage).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand(command...).
+		WithSecurityContext(applycorev1.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
+		WithVolumeMounts(mount(scriptsVolume, config.ScriptsDir).WithReadOnly(true))
+	if limits, requests := s.Spec.Resources.Limits, s.Spec.Resources.Requests; limits != nil || requests != nil {
+		c = c.WithResources(applycorev1.ResourceRequirements().WithLimits(limits).WithRequests(requests))
+	}
+	return c
+}
+
+func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
+	command := []string{path.Join(config.ScriptsDir, config.MergeConfig), "--project", s.Project}
+	for _, file := range s.FromImage {
+		command = append(command, "--from-image", file)
+	}
+	c := s.container("merge-config", command).WithVolumeMounts(
+		mount(configVolume, config.PartsDir).WithReadOnly(true),
+		mount(connectionsVolume, config.ConnectionsDir).WithReadOnly(true),
+		mount(mergedVolume, config.MergedDir),
+		mount(temporaryVolume, "/tmp"),
+	)
+	if len(s.Spec.ExtraFiles) > 0 {
+		c = c.WithVolumeMounts(mount(extraVolume, config.ExtraDir).WithReadOnly(true))
+	}
+	return c
+}
+
+// main container: the merged configuration stands where the service and
+// nova-manage in a shell look for it by themselves.
+func (s Service) main(name string, command []string) *applycorev1.ContainerApplyConfiguration {
+	return s.container(name, command).WithVolumeMounts(
+		mount(mergedVolume, s.etc()).WithReadOnly(true),
+		mount(stateVolume, s.state()),
+		mount(temporaryVolume, "/tmp"),
+	)
+}
+
+func (s Service) volumes() []*applycorev1.VolumeApplyConfiguration {
+	inMemory := applycorev1.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse("16Mi"))
+	volumes := []*applycorev1.VolumeApplyConfiguration{
+		applycorev1.Volume().WithName(configVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
+			WithName(s.configMapName()).WithDefaultMode(readable).WithItems(item(config.DefaultsPart), item(config.CustomPart))),
+		applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
+			WithName(s.scriptsName()).WithDefaultMode(executable)),
+		applycorev1.Volume().WithName(connectionsVolume).WithSecret(applycorev1.SecretVolumeSource().
+			WithSecretName(s.connectionsName()).WithDefaultMode(readable)),
+		applycorev1.Volume().WithName(mergedVolume).WithEmptyDir(inMemory),
+		applycorev1.Volume().WithName(stateVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
+		applycorev1.Volume().WithName(temporaryVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
+	}
+	if sources := s.extraSources(); len(sources) > 0 {
+		volumes = append(volumes, applycorev1.Volume().WithName(extraVolume).
+			WithProjected(applycorev1.ProjectedVolumeSource().WithDefaultMode(readable).WithSources(sources...)))
+	}
+	return volumes
+}
+
+func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguration {
+	var sources []*applycorev1.VolumeProjectionApplyConfiguration
+	for _, file := range s.Spec.ExtraFiles {
+		source := applycorev1.VolumeProjection()
+		switch {
+		case file.ConfigMapKeyRef != nil:
+			source.WithConfigMap(applycorev1.ConfigMapProjection().WithName(file.ConfigMapKeyRef.Name).WithItems(itemAs(file.ConfigMapKeyRef.Key, file.Name)))
+		case file.SecretKeyRef != nil:
+			source.WithSecret(applycorev1.SecretProjection().WithName(file.SecretKeyRef.Name).WithItems(itemAs(file.SecretKeyRef.Key, file.Name)))
+		default:
+			source.WithConfigMap(applycorev1.ConfigMapProjection().WithName(s.configMapName()).WithItems(item(file.Name)))
+		}
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+// place says where the pods run.
+func (s Service) place(spec *applycorev1.PodSpecApplyConfiguration) {
+	pod := s.Spec.Pod
+	spec.WithNodeSelector(pod.NodeSelector)
+	for _, t := range pod.Tolerations {
+		spec.WithTolerations(toleration(t))
+	}
+	if pod.PriorityClassName != "" {
+		spec.WithPriorityClassName(pod.PriorityClassName)
+	}
+	for _, secret := range pod.ImagePullSecrets {
+		spec.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(secret.Name))
+	}
+	if pod.Affinity != nil {
+		spec.WithAffinity(affinity(pod.Affinity))
+		return
+	}
+	apart := applycorev1.PodAffinityTerm().
+		WithTopologyKey(corev1.LabelHostname).
+		WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(engine.Selector(s.Name, s.Instance)))
+	spec.WithAffinity(applycorev1.Affinity().WithPodAntiAffinity(applycorev1.PodAntiAffinity().
+		WithPreferredDuringSchedulingIgnoredDuringExecution(applycorev1.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(apart))))
+}
+
+func mount(volume, where string) *applycorev1.VolumeMountApplyConfiguration {
+	return applycorev1.VolumeMount().WithName(volume).WithMountPath(where)
+}
+
+func item(key string) *applycorev1.KeyToPathApplyConfiguration { return itemAs(key, key) }
+
+func itemAs(key, name string) *applycorev1.KeyToPathApplyConfiguration {
+	return applycorev1.KeyToPath().WithKey(key).WithPath(name)
+}

@@ -1,0 +1,103 @@
+package workload
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+)
+
+// Stateful builds a service whose pods have stable names, because its rows in
+// the database are named after them. The pods are ready while they hold a
+// connection to each database and to the message bus; nothing kills a pod that
+// waits for them.
+//
+// Parallel, because OrderedReady would never leave a broken revision.
+func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
+	hash, err := s.ConfigHash(in)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := s.probePorts(in)
+	if err != nil {
+		return nil, err
+	}
+	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
+		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
+		WithInitialDelaySeconds(1).WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(2))
+	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
+		WithReplicas(s.replicas()).
+		WithServiceName(s.Instance).
+		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithSelector(s.selector()).
+		WithTemplate(s.withGrace(s.pod(hash, main))))
+	return append([]engine.Child{set}, s.disruptionBudget()...), nil
+}
+
+// Stateless builds a service that is asked over HTTP, with its Service. The
+// probe asks for a path that touches neither database nor bus, so that a busy
+// or waiting service is not killed.
+func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
+	hash, err := s.ConfigHash(in)
+	if err != nil {
+		return nil, err
+	}
+	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
+	main := s.main(s.Name, s.Command).
+		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
+		WithReadinessProbe(applycorev1.Probe().WithHTTPGet(get).
+			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
+		WithStartupProbe(applycorev1.Probe().WithHTTPGet(get).
+			WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(300))
+	deployment := applyappsv1.Deployment(s.Instance, "").WithSpec(applyappsv1.DeploymentSpec().
+		WithReplicas(s.replicas()).
+		WithSelector(s.selector()).
+		WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+			WithRollingUpdate(applyappsv1.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
+		WithTemplate(s.withGrace(s.pod(hash, main))))
+	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
+		WithSelector(engine.Selector(s.Name, s.Instance)).
+		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
+	return append([]engine.Child{service, deployment}, s.disruptionBudget()...), nil
+}
+
+func (s Service) withGrace(pod *applycorev1.PodTemplateSpecApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
+	pod.Spec.WithTerminationGracePeriodSeconds(s.GraceSeconds)
+	return pod
+}
+
+func (s Service) selector() *applymetav1.LabelSelectorApplyConfiguration {
+	return applymetav1.LabelSelector().WithMatchLabels(engine.Selector(s.Name, s.Instance))
+}
+
+// disruptionBudget lets one pod at a time go; a single pod may always go.
+func (s Service) disruptionBudget() []engine.Child {
+	if s.replicas() < 2 {
+		return nil
+	}
+	return []engine.Child{applypolicyv1.PodDisruptionBudget(s.Instance, "").WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+		WithMaxUnavailable(intstr.FromInt32(1)).
+		WithSelector(s.selector()))}
+}
+
+// Report copies what is known of the pods into the status that the scale
+// subresource reads.
+func (s Service) Report(status *commonv1.ServiceStatus, in engine.Inputs) {
+	status.Selector = labels.SelectorFromSet(engine.Selector(s.Name, s.Instance)).String()
+	if hash, err := s.ConfigHash(in); err == nil {
+		status.ConfigHash = hash
+	}
+	if set, ok := engine.Get[*appsv1.StatefulSet](in, s.Instance); ok {
+		status.Replicas, status.ReadyReplicas = set.Status.Replicas, set.Status.ReadyReplicas
+	}
+	if deployment, ok := engine.Get[*appsv1.Deployment](in, s.Instance); ok {
+		status.Replicas, status.ReadyReplicas = deployment.Status.Replicas, deployment.Status.ReadyReplicas
+	}
+}

@@ -1,0 +1,41 @@
+package workload
+
+import (
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+)
+
+// Object is a kind that stands for one service: its status embeds
+// commonv1.ServiceStatus.
+type Object interface {
+	engine.Object
+	// ServiceStatus returns what the scale subresource reads.
+	ServiceStatus() *commonv1.ServiceStatus
+}
+
+// Described turns a description into the functions of stages:
+//
+//	var service = workload.Described[*v1alpha1.Thing](describe)
+//	… {Condition: v1alpha1.ConditionInputsReady, Needs: service.Inputs}, …
+type Described[T Object] func(T) Service
+
+// Inputs is a Stage's Needs, see Service.Inputs.
+func (d Described[T]) Inputs(cr T) []engine.Need { return d(cr).Inputs() }
+
+// Configuration is a Stage's Build, see Service.Configuration.
+func (d Described[T]) Configuration(cr T, in engine.Inputs) ([]engine.Child, error) {
+	return d(cr).Configuration(in)
+}
+
+// Stateful is a Stage's Build, see Service.Stateful.
+func (d Described[T]) Stateful(cr T, in engine.Inputs) ([]engine.Child, error) {
+	return d(cr).Stateful(in)
+}
+
+// Stateless is a Stage's Build, see Service.Stateless.
+func (d Described[T]) Stateless(cr T, in engine.Inputs) ([]engine.Child, error) {
+	return d(cr).Stateless(in)
+}
+
+// Report is a Stage's Report, see Service.Report.
+func (d Described[T]) Report(cr T, in engine.Inputs) { d(cr).Report(cr.ServiceStatus(), in) }

@@ -1,0 +1,70 @@
+// Package api says what a NovaAPI is made of.
+package api
+
+import (
+	routev1 "github.com/openshift/api/route/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,namespace=system,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+var service = workload.Described[*novav1.NovaAPI](describe)
+
+// Service is the table of contents of a NovaAPI.
+var Service = engine.Service[*novav1.NovaAPI]{
+	Name: "nova-api",
+	Stages: []engine.Stage[*novav1.NovaAPI]{
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
+		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Report: service.Report},
+		{Condition: novav1.ConditionEndpointReady, Needs: routes, Build: route, Report: endpoints},
+	},
+	Owns: []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &routev1.Route{},
+	},
+}
+
+// graceSeconds for requests that are being answered.
+const graceSeconds = 90
+
+// describe says what runs, with which connections. All pods share one host
+// name, so that their rows in the database do not pile up.
+func describe(cr *novav1.NovaAPI) workload.Service {
+	var defaults config.Sections
+	defaults.Set("DEFAULT", "host", cr.Name)
+	defaults.Set("oslo_middleware", "enable_proxy_headers_parsing", "true")
+	defaults.Set("upgrade_levels", "compute", "auto")
+	return workload.Service{
+		Name:     "nova-api",
+		Instance: cr.Name,
+		Project:  "nova",
+		Spec:     cr.Spec.ServiceSpec,
+		Defaults: defaults,
+		Databases: []workload.Database{
+			{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+		},
+		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
+		Identity:     workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: true, Adapters: []string{"placement", "neutron"}},
+		FromImage:    []string{"api-paste.ini"},
+		Command:      workload.Serve("8774", "nova-api-wsgi", "nova.wsgi.osapi_compute"),
+		Port:         &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
+		GraceSeconds: graceSeconds,
+	}
+}

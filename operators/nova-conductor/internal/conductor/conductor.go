@@ -1,0 +1,83 @@
+// Package conductor says what a NovaConductor is made of.
+package conductor
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=pods,verbs=list
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,namespace=system,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+var service = workload.Described[*novav1.NovaConductor](describe)
+
+// Service is the table of contents of a NovaConductor.
+var Service = engine.Service[*novav1.NovaConductor]{
+	Name: "nova-conductor",
+	Stages: []engine.Stage[*novav1.NovaConductor]{
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
+		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionSchemaReady, Build: schema},
+		{Condition: novav1.ConditionWorkloadReady, Build: pods, Report: service.Report},
+	},
+	Owns: []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &batchv1.Job{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{},
+	},
+}
+
+// pods are left as they are while the rollout is held: an upgrade brings every
+// schema up to date before the first pod runs the new release.
+func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
+	if cr.Spec.Rollout == novav1.RolloutHeld {
+		return nil, engine.Wait("spec.rollout is Held: the pods stay as they are")
+	}
+	return describe(cr).Stateful(in)
+}
+
+// describe says what runs, with which connections.
+func describe(cr *novav1.NovaConductor) workload.Service {
+	service := workload.Service{
+		Name:         "nova-conductor",
+		Instance:     cr.Name,
+		Project:      "nova",
+		Spec:         cr.Spec.ServiceSpec,
+		Defaults:     defaults(),
+		Databases:    databases(cr),
+		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
+		Command:      workload.Start("nova-conductor"),
+		GraceSeconds: graceSeconds,
+	}
+	if cr.Spec.IdentitySecretRef != nil {
+		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}}
+	}
+	return service
+}
+
+// databases: the superconductor has cell0 as its own database; a cell's
+// conductor has the API database only if it may make up-calls.
+func databases(cr *novav1.NovaConductor) []workload.Database {
+	own := workload.Database{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}
+	if cr.Spec.Role == novav1.RoleSuper {
+		own.Default = "nova_cell0"
+	}
+	all := []workload.Database{own}
+	if api := cr.Spec.APIDatabaseSecretRef; api != nil {
+		all = append(all, workload.Database{Section: "api_database", Secret: api.Name, Default: "nova_api"})
+	}
+	return all
+}

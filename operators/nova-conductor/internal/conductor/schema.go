@@ -1,0 +1,22 @@
+package conductor
+
+import (
+	"asterism.dev/lib/common/engine"
+
+	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+)
+
+// schema brings the databases to the schema of the image. The syncs only add,
+// and repeating them changes nothing (nova doc: cli/nova-manage). --local_cell,
+// because without it the sync would also touch cell0 through its mapping.
+func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
+	if cr.Spec.Schema.Management == novav1.SchemaExternal {
+		return nil, nil
+	}
+	script := []string{"nova-manage db sync --local_cell"}
+	if cr.Spec.Role == novav1.RoleSuper {
+		script = append([]string{"nova-manage api_db sync"}, script...)
+	}
+	job, err := describe(cr).Job(in, "db-sync", script...)
+	return []engine.Child{job}, err
+}

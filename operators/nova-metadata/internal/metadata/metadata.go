@@ -1,0 +1,79 @@
+// Package metadata says what a NovaMetadata is made of.
+package metadata
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+var service = workload.Described[*novav1.NovaMetadata](describe)
+
+// Service is the table of contents of a NovaMetadata.
+var Service = engine.Service[*novav1.NovaMetadata]{
+	Name: "nova-metadata",
+	Stages: []engine.Stage[*novav1.NovaMetadata]{
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
+		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Report: service.Report},
+		{Condition: novav1.ConditionEndpointReady, Report: endpoints},
+	},
+	Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}},
+}
+
+// graceSeconds for requests that are being answered.
+const graceSeconds = 90
+
+// endpoints: Neutron's agents ask within the cluster's network.
+func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
+	cr.Status.Endpoints = []commonv1.Endpoint{
+		{Interface: commonv1.InterfaceInternal, URL: "http://" + describe(cr).Address(cr.Namespace)},
+	}
+}
+
+// describe says what runs, with which connections. All pods share one host
+// name, so that their rows in the database do not pile up. Requests come
+// through Neutron's proxy, which signs them with the shared secret.
+func describe(cr *novav1.NovaMetadata) workload.Service {
+	var defaults config.Sections
+	defaults.Set("DEFAULT", "host", cr.Name)
+	defaults.Set("api", "local_metadata_per_cell", "false")
+	defaults.Set("neutron", "service_metadata_proxy", "true")
+	service := workload.Service{
+		Name:     "nova-metadata",
+		Instance: cr.Name,
+		Project:  "nova",
+		Spec:     cr.Spec.ServiceSpec,
+		Defaults: defaults,
+		Databases: []workload.Database{
+			{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+		},
+		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
+		Shared:       []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
+		FromImage:    []string{"api-paste.ini"},
+		Command:      workload.Serve("8775", "nova-metadata-wsgi", "nova.wsgi.metadata"),
+		Port:         &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
+		GraceSeconds: graceSeconds,
+	}
+	if cr.Spec.IdentitySecretRef != nil {
+		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"neutron"}}
+	}
+	return service
+}

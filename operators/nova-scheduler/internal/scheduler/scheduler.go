@@ -1,0 +1,63 @@
+// Package scheduler says what a NovaScheduler is made of.
+package scheduler
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+var service = workload.Described[*novav1.NovaScheduler](describe)
+
+// Service is the table of contents of a NovaScheduler.
+var Service = engine.Service[*novav1.NovaScheduler]{
+	Name: "nova-scheduler",
+	Stages: []engine.Stage[*novav1.NovaScheduler]{
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
+		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful, Report: service.Report},
+	},
+	Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}},
+}
+
+// graceSeconds is more than the 60 that the service itself takes to finish
+// what it is doing (oslo.service: graceful_shutdown_timeout).
+const graceSeconds = 90
+
+// describe says what runs, with which connections. One worker per pod, because
+// pods are what scales.
+func describe(cr *novav1.NovaScheduler) workload.Service {
+	var defaults config.Sections
+	defaults.Set("scheduler", "workers", "1")
+	defaults.Set("upgrade_levels", "compute", "auto")
+	return workload.Service{
+		Name:     "nova-scheduler",
+		Instance: cr.Name,
+		Project:  "nova",
+		Spec:     cr.Spec.ServiceSpec,
+		Defaults: defaults,
+		Databases: []workload.Database{
+			{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+		},
+		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
+		Identity:     workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}},
+		Command:      workload.Start("nova-scheduler"),
+		GraceSeconds: graceSeconds,
+	}
+}
