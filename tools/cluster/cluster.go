@@ -79,10 +79,7 @@ func (c *cluster) lock() (unlock func(), err error) {
 
 // up starts what does not run, and restarts what runs otherwise than it should.
 func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
-	if err := checkOwnDirectory(c.dir); err != nil {
-		return err
-	}
-	if err := c.checkOwner(); err != nil {
+	if err := c.checkDirectory(); err != nil {
 		return err
 	}
 	unlock, err := c.lock()
@@ -90,6 +87,7 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 		return err
 	}
 	defer unlock()
+	defer c.leaveNothing()
 	if err := c.loadState(ctx, controlPlaneOnly); err != nil {
 		return err
 	}
@@ -119,6 +117,14 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 	}
 	fmt.Fprintf(c.progress.out, "         . %s\n", c.envFile())
 	return nil
+}
+
+// leaveNothing removes a folder in which nothing was begun, as after a refusal.
+func (c *cluster) leaveNothing() {
+	if !exists(filepath.Join(c.dir, stateFile)) {
+		_ = os.Remove(filepath.Join(c.dir, lockFile))
+		_ = os.Remove(c.dir) // only if it is empty
+	}
 }
 
 // loadState reads the state or begins one. A full cluster stays full: it can do
@@ -200,7 +206,11 @@ func (c *cluster) settlePorts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if name := takenPort(c.state.Ports, running, portFree); c.state.Ports != nil && name != "" {
+	name := ""
+	if c.state.Ports != nil {
+		name = takenPort(c.state.Ports, running, portFreed)
+	}
+	if name != "" {
 		c.progress.say("port %d of %s was taken by another program: choosing new ports", c.state.Ports[name], name)
 		for _, p := range running {
 			if err := p.stop(ctx, c.dir); err != nil {
@@ -400,10 +410,7 @@ func (c *cluster) httpClient() (*http.Client, error) {
 // down ends every process of the cluster and removes all that it made. It works
 // from what it finds, so also after a killed run or a removed folder.
 func (c *cluster) down(ctx context.Context) error {
-	if err := checkOwnDirectory(c.dir); err != nil {
-		return err
-	}
-	if err := c.checkOwner(); err != nil {
+	if err := c.checkDirectory(); err != nil {
 		return err
 	}
 	unlock, err := c.lock()
@@ -482,6 +489,26 @@ func (c *cluster) killAll(ctx context.Context, pods bool) error {
 		}
 		return nil
 	})
+}
+
+// checkDirectory makes sure that the folder is the caller's to use. Something
+// that runs from it proves that, even where its state was removed by hand.
+func (c *cluster) checkDirectory() error {
+	if err := c.checkOwner(); err != nil {
+		return err
+	}
+	running, err := processes(c.dir)
+	if err != nil {
+		return err
+	}
+	machine, err := readMachine()
+	if err != nil {
+		return err
+	}
+	if len(running) > 0 || (machine != nil && machine.Dir == c.dir) {
+		return nil
+	}
+	return checkContent(c.dir)
 }
 
 // checkOwner tells a user who looks at somebody else's cluster so, instead of finding nothing.

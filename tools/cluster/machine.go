@@ -353,7 +353,6 @@ func killPods() (int, error) {
 
 // undo brings the machine back to what it was, once no process of the cluster runs.
 func (m *machine) undo(ctx context.Context) error {
-	files := append(shimSockets(), m.networkResults()...)
 	if err := unmountAll(runDir, kubeletDir, m.Dir); err != nil {
 		return err
 	}
@@ -370,7 +369,7 @@ func (m *machine) undo(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := m.removeFiles(files); err != nil {
+	if err := m.removeFiles(); err != nil {
 		return err
 	}
 	// The record goes last, so that a killed `down` can be repeated.
@@ -462,31 +461,35 @@ func removeCgroup(root string) error {
 	return nil
 }
 
-// shimSockets lists the sockets of containerd's shims, which lie in a folder that all instances share.
-func shimSockets() []string {
-	var sockets []string
-	records, _ := filepath.Glob(runDir + "/containerd/io.containerd.runtime.v2.task/*/*/address")
-	for _, record := range records {
-		if content, err := os.ReadFile(record); err == nil {
-			sockets = append(sockets, strings.TrimPrefix(strings.TrimSpace(string(content)), "unix://"))
+// deadShimSockets lists the sockets that a killed shim of containerd leaves in
+// a folder which all instances share: those on which nobody listens.
+func deadShimSockets() []string {
+	sockets, _ := filepath.Glob("/run/containerd/s/*")
+	return slices.DeleteFunc(sockets, func(path string) bool {
+		connection, err := net.Dial("unix", path)
+		if err == nil {
+			_ = connection.Close()
 		}
-	}
-	return sockets
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	})
 }
 
-// networkResults lists what CNI keeps of each sandbox, its loopback included, until it is removed properly.
-func (m *machine) networkResults() []string {
+// networkResults lists what CNI keeps of each pod until it is removed properly:
+// NETWORK-SANDBOX-INTERFACE for our network and, with the same sandbox, for its loopback.
+func networkResults() []string {
 	var results []string
-	sandboxes, _ := filepath.Glob(filepath.Join(m.Dir, "containerd/io.containerd.grpc.v1.cri/sandboxes/*"))
-	for _, sandbox := range sandboxes {
-		found, _ := filepath.Glob(filepath.Join(cniResults, "*-"+filepath.Base(sandbox)+"-*"))
+	own, _ := filepath.Glob(filepath.Join(cniResults, networkName+"-*-*"))
+	for _, path := range own {
+		sandbox := strings.Split(strings.TrimPrefix(filepath.Base(path), networkName+"-"), "-")[0]
+		found, _ := filepath.Glob(filepath.Join(cniResults, "*-"+sandbox+"-*"))
 		results = append(results, found...)
 	}
 	return results
 }
 
 // removeFiles removes what lies in folders that others may use as well.
-func (m *machine) removeFiles(files []string) error {
+func (m *machine) removeFiles() error {
+	files := append(deadShimSockets(), networkResults()...)
 	links, _ := filepath.Glob("/var/log/containers/*")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, m.Dir+"/") {

@@ -22,9 +22,10 @@ const (
 	// cluster's own folder is mounted there.
 	kubeletDir = "/var/lib/kubelet"
 	// cniPlugins is where Debian's containernetworking-plugins puts them.
-	cniPlugins = "/usr/lib/cni"
-	cniResults = "/var/lib/cni/results"
-	pauseImage = "asterism.local/pause:1"
+	cniPlugins  = "/usr/lib/cni"
+	cniResults  = "/var/lib/cni/results"
+	networkName = "asterism" // as in asterism.conflist
+	pauseImage  = "asterism.local/pause:1"
 )
 
 //go:embed manifests/node/*

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 )
 
 // Ports are taken from below the NodePorts (30000) and the kernel's ephemeral
@@ -29,6 +31,18 @@ func choosePorts(names []string, free func(port int) bool) (map[string]int, erro
 		}
 	}
 	return ports, nil
+}
+
+// portFreed allows some seconds to a process that was killed a moment ago.
+func portFreed(port int) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	return poll(ctx, pollInterval, func() error {
+		if !portFree(port) {
+			return fmt.Errorf("port %d is taken", port)
+		}
+		return nil
+	}) == nil
 }
 
 // portFree says whether the port can be listened on at every address of this machine.

@@ -70,8 +70,8 @@ func writeFile(path string, content []byte, perm fs.FileMode) error {
 	return os.Rename(temporary, path)
 }
 
-// checkOwnDirectory refuses a folder that holds anything but a cluster, since `down` removes it.
-func checkOwnDirectory(dir string) error {
+// checkContent refuses a folder that holds anything but a cluster, since `down` removes it.
+func checkContent(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
