@@ -51,6 +51,10 @@ verify: generate $(tidy-modules) ## Regenerate everything; fail if the tree is n
 $(tidy-modules): tidy-%:
 	cd $* && GOWORK=off go mod tidy -diff
 
+.PHONY: tidy
+tidy: ## Tidy every module after a change of any go.mod.
+	@for module in $(modules) $(tools); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy); done
+
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
@@ -87,11 +91,19 @@ test-server-down: ## Stop it and remove what it made.
 lint-modules := $(addprefix lint-,$(modules) $(tools))
 
 .PHONY: lint
-lint: linter $(lint-modules) ## Run the linters of .golangci.yml.
+lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.
 
 .PHONY: $(lint-modules)
 $(lint-modules): lint-%:
 	cd $* && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
+# Only nova and meta may import other operators, and what a module does not
+# require it cannot import.
+.PHONY: lint-requirements
+lint-requirements:
+	@! grep -nE '^(require)?[[:space:]]+asterism\.dev/operators/' \
+	  $(patsubst %,operators/%/go.mod,$(filter-out nova meta,$(operators))) || { \
+	  echo 'A service operator must not require another operator.' >&2; exit 1; }
 
 .PHONY: fmt
 fmt: linter ## Format every Go file.
