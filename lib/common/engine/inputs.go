@@ -30,6 +30,8 @@ type Inputs struct {
 	observed  map[string]Observed
 	served    map[schema.GroupVersionKind]bool
 	kinds     func(client.Object) schema.GroupVersionKind
+	met       map[string]bool
+	cluster   *string
 	masks     map[string]bool
 }
 
@@ -43,6 +45,8 @@ func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKi
 		observed:  map[string]Observed{},
 		served:    map[schema.GroupVersionKind]bool{},
 		kinds:     kinds,
+		met:       map[string]bool{},
+		cluster:   new(string),
 		masks:     map[string]bool{},
 	}
 }
@@ -66,6 +70,12 @@ func (in Inputs) Observed(condition string) Observed { return in.observed[condit
 
 // Served says whether the API server serves a kind that was named by the Need Served.
 func (in Inputs) Served(gvk schema.GroupVersionKind) bool { return in.served[gvk] }
+
+// Met says whether a need that was given a name by As is met.
+func (in Inputs) Met(name string) bool { return in.met[name] }
+
+// Cluster returns the UID that tells this cluster from any other, if it was needed.
+func (in Inputs) Cluster() string { return *in.cluster }
 
 // Get returns an object in the namespace that was needed or is a child, as it
 // was last seen. It must not be changed.

@@ -25,6 +25,10 @@ type Need struct {
 	stage     string
 	served    schema.GroupVersionKind
 	anyOf     []Need
+	allOf     []Need
+	duration  time.Duration
+	cluster   bool
+	name      string
 	optional  bool
 }
 
@@ -48,6 +52,14 @@ func Condition(object Object, condition string) Need {
 	return Need{object: object, condition: condition}
 }
 
+// TrueFor is Condition, met when it has been True for a while.
+func TrueFor(object Object, condition string, duration time.Duration) Need {
+	return Need{object: object, condition: condition, duration: duration}
+}
+
+// Cluster is the identity of the cluster, see Inputs.Cluster.
+func Cluster() Need { return Need{cluster: true} }
+
 // Labelled objects of a kind in the namespace; none is enough.
 func Labelled(kind client.Object, labels map[string]string) Need {
 	return Need{object: kind, labels: labels, listed: true, optional: true}
@@ -61,6 +73,16 @@ func Served(gvk schema.GroupVersionKind) Need { return Need{served: gvk} }
 
 // AnyOf is met when one of the needs is.
 func AnyOf(needs ...Need) Need { return Need{anyOf: needs} }
+
+// AllOf is met when all of the needs are.
+func AllOf(needs ...Need) Need { return Need{allOf: needs} }
+
+// As makes the need one that is not waited for: Inputs.Met tells by the name
+// whether it is met.
+func (n Need) As(name string) Need {
+	n.name = name
+	return n
+}
 
 // Optional makes the need an input that may be absent.
 func (n Need) Optional() Need {
@@ -78,6 +100,10 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 	var missing error
 	for _, need := range needs {
 		fingerprint, err := p.look(ctx, need)
+		if need.name != "" {
+			p.note(need.name, err)
+			continue
+		}
 		if err != nil && !(need.optional && isAbsence(err)) {
 			if missing == nil {
 				missing = err
@@ -87,6 +113,15 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 		seen = append(seen, fingerprint)
 	}
 	return hash(seen), missing
+}
+
+// note records whether a need that is not waited for is met. What it would have
+// waited for wakes us all the same.
+func (p *pass) note(name string, err error) {
+	p.in.met[name] = err == nil
+	if err != nil {
+		p.wakeAfter(outcomeOf(err).after)
+	}
 }
 
 // absence is the error for a need that is not there, as opposed to one that is
@@ -109,8 +144,12 @@ func (p *pass) look(ctx context.Context, need Need) (any, error) {
 		return need.stage, nil
 	case need.served != (schema.GroupVersionKind{}):
 		return p.lookServed(need.served)
+	case need.cluster:
+		return p.lookCluster(ctx)
 	case need.anyOf != nil:
 		return p.lookAny(ctx, need.anyOf)
+	case need.allOf != nil:
+		return p.gather(ctx, need.allOf)
 	case need.listed:
 		return p.lookLabelled(ctx, need)
 	}
@@ -124,6 +163,17 @@ func (p *pass) lookServed(gvk schema.GroupVersionKind) (any, error) {
 		return nil, absence{notServed(gvk)}
 	}
 	return err == nil, err
+}
+
+// lookCluster identifies the cluster by the UID of the namespace that every
+// cluster has and nobody re-creates. It is read once.
+func (p *pass) lookCluster(ctx context.Context) (any, error) {
+	id, err := p.observer.clusterID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	*p.in.cluster = id
+	return id, nil
 }
 
 func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
@@ -169,7 +219,7 @@ func (p *pass) lookObject(ctx context.Context, need Need) (any, error) {
 	case isDataKind(key.gvk):
 		return p.lookData(ctx, key, current, need.keys)
 	case need.condition != "":
-		return need.condition, p.lookCondition(key, current, need.condition)
+		return need.condition, p.lookCondition(key, current, need)
 	}
 	p.in.objects[key] = current
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
@@ -201,7 +251,7 @@ func (p *pass) lookData(ctx context.Context, key objectKey, current client.Objec
 	return data, nil
 }
 
-func (p *pass) lookCondition(key objectKey, current client.Object, condition string) error {
+func (p *pass) lookCondition(key objectKey, current client.Object, need Need) error {
 	p.in.objects[key] = current
 	object, ok := current.(Object)
 	if !ok {
@@ -211,12 +261,15 @@ func (p *pass) lookCondition(key objectKey, current client.Object, condition str
 	if status.ObservedGeneration != object.GetGeneration() {
 		return Wait("%s: its operator has not seen generation %d yet", key, object.GetGeneration())
 	}
-	found := meta.FindStatusCondition(status.Conditions, condition)
+	found := meta.FindStatusCondition(status.Conditions, need.condition)
 	switch {
 	case found == nil:
-		return Wait("%s does not report %s yet", key, condition)
+		return Wait("%s does not report %s yet", key, need.condition)
 	case found.Status != "True":
-		return Wait("%s: %s is %s: %s", key, condition, found.Reason, found.Message)
+		return Wait("%s: %s is %s: %s", key, need.condition, found.Reason, found.Message)
+	}
+	if left := need.duration - time.Since(found.LastTransitionTime.Time); need.duration > 0 && left > 0 {
+		return WaitFor(left, "%s has not been %s for %s yet", key, need.condition, need.duration)
 	}
 	return nil
 }
