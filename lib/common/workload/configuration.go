@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 
@@ -203,11 +202,11 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 	return shortHash(secret, parts, extra, s.Spec.RestartTriggers)
 }
 
-// databaseHash is the hash of what the schema Jobs read.
-func (s Service) databaseHash(in engine.Inputs) (string, error) {
+// DatabaseHash is the hash of the database Secrets: of where a schema is.
+func (s Service) DatabaseHash(in engine.Inputs) (string, error) {
 	contents := map[string]map[string][]byte{}
 	for _, database := range s.Databases {
-		contents[database.Section] = maps.Clone(in.Secret(database.Secret))
+		contents[database.Section] = in.Secret(database.Secret)
 	}
 	return shortHash(contents)
 }

@@ -7,36 +7,42 @@ import (
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 )
 
 // jobDeadlineSeconds ends a Job that hangs; a schema of a large cloud may take long.
 const jobDeadlineSeconds = 3600
 
-// Job runs commands of the service's image one after another, with the service's
-// configuration. It is run once for the image and the content of the database
-// Secrets; nothing else of the configuration matters to it.
-//
-// The result of the last command is the Job's: what a command writes to
-// /dev/termination-log, or the end of its output if it fails.
-func (s Service) Job(in engine.Inputs, purpose string, script ...string) (engine.Child, error) {
-	hash, err := s.databaseHash(in)
-	if err != nil {
-		return nil, err
-	}
-	commands := strings.Join(script, "\n")
-	main := s.main(purpose, []string{config.ScriptsDir + "/" + config.StartService, "sh", "-ec", commands}).
+// Task is work that is done once, in the service's image and with its
+// configuration.
+type Task struct {
+	// Purpose names the Job: <instance>-<purpose>-<hash>.
+	Purpose string
+	// Script is shell, stopped at the first command that fails. What it writes to
+	// /dev/termination-log is the Job's result; if it fails, that is the end of
+	// its output.
+	Script string
+	// Depends are the things whose change makes it necessary again.
+	Depends []string
+}
+
+// Job does a Task once for what it depends on; nothing else makes it run again.
+func (s Service) Job(task Task) engine.Child {
+	main := s.main(task.Purpose, Start("sh", "-ec", task.Script)).
 		WithEnv(s.impatient()...).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
-	pod := s.pod(hash, main)
+	pod := s.pod("", main)
+	pod.Annotations = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
 	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
-	return engine.Once(applybatchv1.Job(s.Instance+"-"+purpose, "").WithSpec(applybatchv1.JobSpec().
+	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(jobDeadlineSeconds).
-		WithTemplate(pod)), hash, s.Spec.ContainerImage, commands), nil
+		WithTemplate(pod)), task.Depends...)
 }
+
+// JobName is the name by which engine.Inputs.Result knows the Job.
+func (s Service) JobName(task Task) string { return s.Instance + "-" + task.Purpose }
 
 // impatient makes oslo.db give up soon: a service waits for its database, a Job
 // fails, says why and is run again. The environment goes before files.

@@ -2,21 +2,29 @@ package conductor
 
 import (
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
 
 	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 )
 
-// schema brings the databases to the schema of the image. The syncs only add,
-// and repeating them changes nothing (nova doc: cli/nova-manage). --local_cell,
-// because without it the sync would also touch cell0 through its mapping.
+// schema brings the databases to the schema of the image; it depends on these
+// two alone. The syncs only add, and repeating them changes nothing (nova doc:
+// cli/nova-manage). --local_cell, because without it the sync would also touch
+// cell0 through its mapping.
 func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.Schema.Management == novav1.SchemaExternal {
 		return nil, nil
 	}
-	script := []string{"nova-manage db sync --local_cell"}
-	if cr.Spec.Role == novav1.RoleSuper {
-		script = append([]string{"nova-manage api_db sync"}, script...)
+	conductor := describe(cr)
+	databases, err := conductor.DatabaseHash(in)
+	if err != nil {
+		return nil, err
 	}
-	job, err := describe(cr).Job(in, "db-sync", script...)
-	return []engine.Child{job}, err
+	script := "nova-manage db sync --local_cell"
+	if cr.Spec.Role == novav1.RoleSuper {
+		script = "nova-manage api_db sync\n" + script
+	}
+	return []engine.Child{conductor.Job(workload.Task{
+		Purpose: "db-sync", Script: script, Depends: []string{databases, cr.Spec.ContainerImage},
+	})}, nil
 }
