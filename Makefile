@@ -58,12 +58,13 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
+tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard tools/*/main.go))))
 test-modules := $(addprefix test-,$(modules))
 
 .PHONY: test
 test: $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
-	failed=; for target in $(test-modules); do \
+	failed=; for target in $(test-modules) $(tool-tests); do \
 	  $(MAKE) --no-print-directory $$target || failed+=" $$target"; \
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
@@ -72,6 +73,11 @@ test: $(build-modules) test-server ## Run every test that needs no root.
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && go test ./...
+
+# Tools are not in the workspace.
+.PHONY: $(tool-tests)
+$(tool-tests): test-%:
+	cd $* && GOWORK=off go test ./...
 
 # A module must also build outside of the workspace, as its users build it.
 .PHONY: $(build-modules)
