@@ -16,6 +16,7 @@ const (
 )
 
 func TestAdmission(t *testing.T) {
+	enginetest.Conventions(t, "../../config/crd")
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "NovaConductor admission")
 }

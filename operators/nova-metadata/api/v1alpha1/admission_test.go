@@ -11,6 +11,7 @@ import (
 )
 
 func TestAdmission(t *testing.T) {
+	enginetest.Conventions(t, "../../config/crd")
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "NovaMetadata admission")
 }

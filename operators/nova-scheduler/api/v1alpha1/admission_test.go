@@ -12,6 +12,7 @@ import (
 )
 
 func TestAdmission(t *testing.T) {
+	enginetest.Conventions(t, "../../config/crd")
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "NovaScheduler admission")
 }

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAdmission(t *testing.T) {
+	enginetest.Conventions(t, "../../config/crd")
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Nova and NovaCell admission")
 }
