@@ -5,9 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/template"
@@ -127,28 +125,6 @@ func (c *cluster) coreDNS() component {
 	}}
 }
 
-// plain checks a health endpoint on loopback that speaks no TLS.
-func (c *cluster) plain(port, path string) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		url := fmt.Sprintf("http://%s:%d%s", loopback, c.state.Ports[port], path)
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		if err := response.Body.Close(); err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", url, response.Status)
-		}
-		return nil
-	}
-}
-
 func (c *cluster) allowCoreDNS(ctx context.Context) error {
 	return runCommand(ctx, "env", "NO_PROXY="+nodeIP, "no_proxy="+nodeIP, c.binary("kubectl"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
 		"apply", "-f", c.node("coredns-rbac.yaml"))
@@ -187,28 +163,6 @@ func (c *cluster) settleNode(ctx context.Context) error {
 	}
 	if err := poll(ctx, pollInterval, check); err != nil {
 		return fmt.Errorf("%w\n%s\n%s", err, c.logTail("kubelet"), c.logTail("containerd"))
-	}
-	return nil
-}
-
-// commandPath finds a program also where ordinary users' PATH does not lead.
-func commandPath(name string) string {
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	for _, folder := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
-		if path := filepath.Join(folder, name); exists(path) {
-			return path
-		}
-	}
-	return name
-}
-
-// runCommand gives what the command printed only when it fails.
-func runCommand(ctx context.Context, name string, args ...string) error {
-	output, err := exec.CommandContext(ctx, commandPath(name), args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, lastLines(string(output), 12))
 	}
 	return nil
 }

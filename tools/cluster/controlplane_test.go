@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// session is one cluster with what its commands printed.
+type session struct {
+	*testing.T
+	cluster *cluster
+	printed bytes.Buffer
+}
+
+func (s *session) up() {
+	s.Helper()
+	s.printed.Reset()
+	if err := s.cluster.up(s.Context(), true); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// shell runs a command as a user does who has sourced the cluster's env.
+func (s *session) shell(command string) (string, error) {
+	s.Helper()
+	output, err := exec.Command("/bin/sh", "-c", `. "$0" && `+command, s.cluster.envFile()).CombinedOutput()
+	return string(output), err
+}
+
+func (s *session) must(command string) string {
+	s.Helper()
+	output, err := s.shell(command)
+	if err != nil {
+		s.Fatalf("%s: %v\n%s", command, err, output)
+	}
+	return output
+}
+
+func (s *session) pids() map[string]int {
+	s.Helper()
+	pids := map[string]int{}
+	for _, p := range list(s.T, s.cluster.dir) {
+		pids[p.component] = p.pid
+	}
+	return pids
+}
+
+func newSession(t *testing.T) *session {
+	t.Helper()
+	c, err := openCluster(filepath.Join(t.TempDir(), "cluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{T: t, cluster: c}
+	c.progress = newProgress(&s.printed)
+	t.Cleanup(func() {
+		for _, p := range list(t, c.dir) {
+			_ = p.signal(c.dir, syscall.SIGKILL)
+		}
+	})
+	return s
+}
+
+// The first run builds the binaries, which takes some minutes: go test -timeout 30m.
+func TestControlPlane(t *testing.T) {
+	s := newSession(t)
+	s.up()
+	s.must("kubectl get serviceaccount default")
+	s.must("kubectl create configmap owner")
+	s.auditNames("create", "configmaps", "owner")
+	s.enforcesOwnerReferences()
+
+	before := s.pids()
+	s.up()
+	if !strings.Contains(s.printed.String(), "already up") || strings.Contains(s.printed.String(), "starting") {
+		t.Errorf("a second up is no no-op:\n%s", s.printed.String())
+	}
+
+	if err := syscall.Kill(before["kube-apiserver"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var status bytes.Buffer
+	eventually(t, "status notices the death", func() bool {
+		status.Reset()
+		return s.cluster.status(t.Context(), &status) != nil && strings.Contains(status.String(), "not running")
+	})
+	s.up()
+	after := s.pids()
+	if after["kube-apiserver"] == before["kube-apiserver"] || after["etcd"] != before["etcd"] {
+		t.Errorf("up should start what was killed and leave the rest: %v, then %v", before, after)
+	}
+	s.must("kubectl get configmap owner")
+	if err := s.cluster.status(t.Context(), &status); err != nil {
+		t.Errorf("%v\n%s", err, status.String())
+	}
+
+	if err := s.cluster.down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := list(t, s.cluster.dir); len(left) > 0 {
+		t.Errorf("down leaves processes: %v", left)
+	}
+	if exists(s.cluster.dir) {
+		t.Errorf("down leaves %s", s.cluster.dir)
+	}
+}
+
+// auditNames checks that the audit log tells who did what to which object.
+func (s *session) auditNames(verb, resource, name string) {
+	s.Helper()
+	content, err := os.ReadFile(filepath.Join(s.cluster.dir, "audit.log"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	for line := range bytes.Lines(content) {
+		var event struct {
+			Stage, Verb, UserAgent string
+			User                   struct{ Username string }
+			ObjectRef              struct{ Resource, Name string }
+			ResponseStatus         struct{ Code int }
+		}
+		if err := json.Unmarshal(line, &event); err != nil {
+			s.Fatalf("%v: %s", err, line)
+		}
+		if event.Stage == "RequestReceived" {
+			s.Fatalf("logged before it was done: %s", line)
+		}
+		if event.Verb == verb && event.ObjectRef.Resource == resource && event.ObjectRef.Name == name {
+			if event.User.Username != "admin" || !strings.HasPrefix(event.UserAgent, "kubectl/") || event.ResponseStatus.Code != 201 {
+				s.Errorf("incomplete: %s", line)
+			}
+			return
+		}
+	}
+	s.Errorf("the audit log lacks: %s %s %s", verb, resource, name)
+}
+
+// enforcesOwnerReferences checks the admission that OpenShift adds: only who may
+// update an owner's finalizers may block its deletion.
+func (s *session) enforcesOwnerReferences() {
+	s.Helper()
+	s.must("kubectl create role writer --verb=create --resource=configmaps")
+	s.must("kubectl create rolebinding writer --role=writer --serviceaccount=default:default")
+	uid := s.must("kubectl get configmap owner -o jsonpath='{.metadata.uid}'")
+	output, err := s.shell(`kubectl create --as=system:serviceaccount:default:default -f - <<END
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "ownerReferences": [
+  {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "` + uid + `", "blockOwnerDeletion": true}]}}
+END`)
+	if err == nil || !strings.Contains(output, "cannot set blockOwnerDeletion") {
+		s.Errorf("not refused: %v\n%s", err, output)
+	}
+}

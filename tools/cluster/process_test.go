@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startSleeper runs a shell that waits for a child, as the component of a cluster in dir.
+func startSleeper(t *testing.T, dir, component string) process {
+	t.Helper()
+	ended, err := start(dir, component, []string{"/bin/sh", "-c", "sleep 300 & wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range list(t, dir) {
+			if err := p.signal(dir, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		<-ended
+	})
+	eventually(t, "the shell and its child run", func() bool { return len(list(t, dir)) == 2 })
+	return *find(list(t, dir), component)
+}
+
+func list(t *testing.T, dir string) []process {
+	t.Helper()
+	all, err := processes(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := poll(ctx, 10*time.Millisecond, func() error {
+		if !check() {
+			return errors.New("not so within 10 s")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func TestComponentIsFoundByItsNameAndNotByItsChildren(t *testing.T) {
+	dir := t.TempDir()
+	p := startSleeper(t, dir, "kube-apiserver")
+	if want := []string{"/bin/sh", "-c", "sleep 300 & wait"}; !slices.Equal(p.args, want) {
+		t.Errorf("found %q, want the component itself: %q", p.args, want)
+	}
+	if age := time.Since(p.started); age < 0 || age > time.Minute {
+		t.Errorf("a process started just now is %s old", age)
+	}
+	if find(list(t, dir), "etcd") != nil {
+		t.Error("a component that was not started is found")
+	}
+	if found := list(t, t.TempDir()); len(found) > 0 {
+		t.Errorf("another cluster finds %v", found)
+	}
+}
+
+func TestComponentHasASessionOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	if p := startSleeper(t, dir, "etcd"); !p.leader {
+		t.Error("it is in the session of this command and would end with its terminal")
+	}
+}
+
+func TestRecycledPidIsNotSignalled(t *testing.T) {
+	dir := t.TempDir()
+	p := startSleeper(t, dir, "etcd")
+	earlier := p
+	earlier.ticks = "1"
+	if err := earlier.signal(dir, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	stranger := exec.Command("sleep", "300")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- stranger.Wait() }()
+	recycled := p
+	recycled.pid = stranger.Process.Pid
+	if err := recycled.signal(dir, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	// SIGTERM now ends it only if it was not killed before.
+	if err := stranger.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("a process that is not the cluster's was killed: %v", err)
+	}
+	if now := find(list(t, dir), "etcd"); now == nil || now.pid != p.pid {
+		t.Error("a later process was taken for the earlier one with its pid")
+	}
+}
+
+func TestStopEndsTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	p := startSleeper(t, dir, "etcd")
+	if err := p.stop(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if find(list(t, dir), "etcd") != nil {
+		t.Error("it still runs")
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"text/tabwriter"
+	"time"
+)
+
+// status prints each component, and fails unless all are healthy.
+func (c *cluster) status(ctx context.Context, out io.Writer) error {
+	if err := c.checkOwner(); err != nil {
+		return err
+	}
+	var err error
+	c.state, err = readState(c.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("no cluster in %s: start one with up", c.dir)
+	}
+	if err != nil {
+		return err
+	}
+	running, err := processes(c.dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s (%s) %s\n", c.dir, c.state.Mode, c.apiURL())
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
+	unhealthy := 0
+	for _, wanted := range c.components() {
+		pid, since, health := "-", "-", "not running: see "+logFile(c.dir, wanted.name)
+		if p := find(running, wanted.name); p != nil {
+			pid, since, health = fmt.Sprint(p.pid), p.started.Format(time.DateTime), "healthy"
+			if err := wanted.healthy(ctx); err != nil {
+				health = err.Error()
+			}
+		}
+		if health != "healthy" {
+			unhealthy++
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", wanted.name, pid, since, health)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if unhealthy > 0 {
+		return fmt.Errorf("%d components are not healthy; up repairs them", unhealthy)
+	}
+	return nil
+}

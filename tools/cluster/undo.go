@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// killPods kills every process in a pod's cgroup and gives how many there were.
+func killPods() (int, error) {
+	killed := 0
+	for _, root := range podCgroups() {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || (err == nil && entry.Name() != "cgroup.procs") {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil //nolint:nilerr // the cgroup has just gone
+			}
+			for line := range strings.FieldsSeq(string(content)) {
+				pid, err := strconv.Atoi(line)
+				if err != nil || pid == 0 {
+					continue
+				}
+				killed++
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+					return fmt.Errorf("kill pid %d of %s: %w", pid, path, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return killed, err
+		}
+	}
+	return killed, nil
+}
+
+// undo brings the machine back to what it was, once no process of the cluster runs.
+func (m *machine) undo(ctx context.Context) error {
+	if err := unmountAll(runDir, kubeletDir, m.Dir); err != nil {
+		return err
+	}
+	if err := removeNetwork(ctx); err != nil {
+		return err
+	}
+	for name, value := range m.Sysctls {
+		if err := setSysctl(name, value); err != nil {
+			return err
+		}
+	}
+	for _, root := range podCgroups() {
+		if err := removeCgroup(root); err != nil {
+			return err
+		}
+	}
+	if err := m.removeFiles(); err != nil {
+		return err
+	}
+	// The record goes last, so that a killed `down` can be repeated.
+	entries, err := os.ReadDir(runDir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(runDir, entry.Name()); path != machineFile {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(runDir)
+}
+
+// unmountAll fails rather than leave a mount into which a removal would reach.
+func unmountAll(folders ...string) error {
+	mounts, err := mountsBelow(folders...)
+	if err != nil {
+		return err
+	}
+	for _, point := range slices.Backward(mounts) {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount %s: %w", point, err)
+		}
+	}
+	left, err := mountsBelow(folders...)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
+	}
+	return err
+}
+
+// removeNetwork deletes the devices that have the node's address, pods' included, and kube-proxy's tables.
+func removeNetwork(ctx context.Context) error {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, device := range interfaces {
+		addresses, err := device.Addrs()
+		if err != nil {
+			continue
+		}
+		ours := slices.ContainsFunc(addresses, func(a net.Addr) bool { return a.String() == nodeCIDR })
+		if !ours && device.Name != bridge {
+			continue
+		}
+		err = runCommand(ctx, "ip", "link", "delete", device.Name)
+		if _, gone := net.InterfaceByName(device.Name); err != nil && gone == nil {
+			return err
+		}
+	}
+	for _, family := range []string{"ip", "ip6"} {
+		if runCommand(ctx, "nft", "list", "table", family, "kube-proxy") != nil {
+			continue
+		}
+		if err := runCommand(ctx, "nft", "delete", "table", family, "kube-proxy"); err != nil {
+			return err
+		}
+	}
+	for _, rule := range forwardRules {
+		for runCommand(ctx, "iptables", append([]string{"-D"}, rule...)...) == nil {
+			continue // a rule may be there twice
+		}
+	}
+	return nil
+}
+
+// removeCgroup removes a tree of empty cgroups from its leaves on.
+func removeCgroup(root string) error {
+	var folders []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			folders = append(folders, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(folders) {
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deadShimSockets lists the sockets that a killed shim of containerd leaves in
+// a folder which all instances share: those on which nobody listens.
+func deadShimSockets() []string {
+	sockets, _ := filepath.Glob("/run/containerd/s/*")
+	return slices.DeleteFunc(sockets, func(path string) bool {
+		connection, err := net.Dial("unix", path)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	})
+}
+
+// networkResults lists what CNI keeps of each pod until it is removed properly:
+// NETWORK-SANDBOX-INTERFACE for our network and, with the same sandbox, for its loopback.
+func networkResults() []string {
+	var results []string
+	own, _ := filepath.Glob(filepath.Join(cniResults, networkName+"-*-*"))
+	for _, path := range own {
+		sandbox := strings.Split(strings.TrimPrefix(filepath.Base(path), networkName+"-"), "-")[0]
+		found, _ := filepath.Glob(filepath.Join(cniResults, "*-"+sandbox+"-*"))
+		results = append(results, found...)
+	}
+	return results
+}
+
+// removeFiles removes what lies in folders that others may use as well.
+func (m *machine) removeFiles() error {
+	files := append(deadShimSockets(), networkResults()...)
+	links, _ := filepath.Glob("/var/log/containers/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, m.Dir+"/") {
+			files = append(files, link)
+		}
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, dir := range slices.Backward(m.Directories) {
+		_ = os.Remove(dir) // stays if somebody else uses it by now
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOutdated(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"etcd", "--name=a"}
+	for name, test := range map[string]struct {
+		process process
+		want    string
+	}{
+		"as it should be":             {process{args: args, started: time.Now()}, ""},
+		"other arguments":             {process{args: args[:1], started: time.Now()}, "its arguments changed"},
+		"older than what it has read": {process{args: args, started: time.Now().Add(-time.Minute)}, file + " changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outdated(&test.process, component{args: args, files: []string{file}}); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFullClusterStaysFull(t *testing.T) {
+	for _, test := range []struct {
+		was              mode
+		controlPlaneOnly bool
+		want             mode
+	}{
+		{"", true, controlPlane},
+		{"", false, full},
+		{controlPlane, true, controlPlane},
+		{controlPlane, false, full},
+		{full, true, full},
+	} {
+		c := &cluster{dir: t.TempDir(), progress: newProgress(io.Discard)}
+		if test.was != "" {
+			if err := (&state{Mode: test.was}).write(c.dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.loadState(t.Context(), test.controlPlaneOnly); err != nil {
+			t.Fatal(err)
+		}
+		if c.state.Mode != test.want {
+			t.Errorf("%q, control plane only %t: got %q, want %q", test.was, test.controlPlaneOnly, c.state.Mode, test.want)
+		}
+	}
+}
+
+func TestPortsAreDistinctFreeAndBelowTheNodePorts(t *testing.T) {
+	asked := 0
+	ports, err := choosePorts(portNames, func(int) bool { asked++; return asked%2 == 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	for _, name := range portNames {
+		port := ports[name]
+		if port < firstPort || port > lastPort || slices.Contains(seen, port) {
+			t.Errorf("%s has port %d beside %v", name, port, seen)
+		}
+		seen = append(seen, port)
+	}
+	if _, err := choosePorts(portNames, func(int) bool { return false }); err == nil {
+		t.Error("ports are chosen where none is free")
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	ports := map[string]int{}
+	for i, name := range portNames {
+		ports[name] = 20000 + i
+	}
+	running := []process{{component: "etcd", leader: true}}
+	busy := func(names ...string) func(int) bool {
+		return func(port int) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return ports[name] == port })
+		}
+	}
+	for name, test := range map[string]struct {
+		busy []string
+		want string
+	}{
+		"all free":                          {nil, ""},
+		"by the component itself":           {[]string{"etcd", "etcd-peer"}, ""},
+		"by another program":                {[]string{"kube-apiserver"}, "kube-apiserver"},
+		"a second port of one that is down": {[]string{"kube-proxy-metrics"}, "kube-proxy-metrics"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := takenPort(ports, running, busy(test.busy...)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestForeignFolderIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		files   []string
+		refused bool
+	}{
+		"empty":                     {nil, false},
+		"a cluster's":               {[]string{stateFile, "etcd"}, false},
+		"begun by a killed command": {[]string{lockFile}, false},
+		"somebody's":                {[]string{"thesis.tex"}, true},
+		"somebody's, locked by us":  {[]string{lockFile, "thesis.tex"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{dir: t.TempDir(), progress: newProgress(io.Discard)}
+			for _, file := range test.files {
+				if err := os.WriteFile(filepath.Join(c.dir, file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := c.checkDirectory()
+			if (err != nil) != test.refused {
+				t.Errorf("got %v, want refused: %t", err, test.refused)
+			}
+			if err != nil && !strings.Contains(err.Error(), "thesis.tex") {
+				t.Errorf("does not say what is in the way: %v", err)
+			}
+		})
+	}
+}
+
+func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := lock(path, func() { t.Error("waits for nobody") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, done := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		unlock, err := lock(path, func() { waiting <- true })
+		if err == nil {
+			defer unlock()
+			_, err = os.Stat(path)
+		}
+		done <- err
+	}()
+	<-waiting
+	if err := os.Remove(path); err != nil { // as `down` does while it holds the lock
+		t.Fatal(err)
+	}
+	select {
+	case <-done:
+		t.Fatal("two hold the lock")
+	default:
+	}
+	first()
+	if err := <-done; err != nil {
+		t.Errorf("the second holds a lock that nobody else can see: %v", err)
+	}
+}
