@@ -109,12 +109,20 @@ func parseHostPort(entry string, defaultPort int) (HostPort, error) {
 
 // URL is the transport URL of oslo.messaging. TLS is asked for in the URL and
 // not in [oslo_messaging_rabbit], which would hold for every bus that a process
-// talks to. The vhost / is rendered as a second slash.
+// talks to. The vhost / is rendered as a second slash. IPv6 addresses stand
+// last: where a URL has brackets anywhere, Python's urlsplit wants to find them
+// behind the last @. The order means nothing to oslo.messaging, which shuffles.
 func (m MessageBus) URL() string {
-	hosts := make([]string, len(m.Hosts))
-	for i, host := range m.Hosts {
-		hosts[i] = percentEncode(m.User) + ":" + percentEncode(string(m.Password)) + "@" + host.String()
+	var hosts, bracketed []string
+	for _, host := range m.Hosts {
+		netloc := percentEncode(m.User) + ":" + percentEncode(string(m.Password)) + "@" + host.String()
+		if strings.Contains(host.Host, ":") {
+			bracketed = append(bracketed, netloc)
+		} else {
+			hosts = append(hosts, netloc)
+		}
 	}
+	hosts = append(hosts, bracketed...)
 	vhost := percentEncode(m.VHost)
 	if m.VHost == "/" {
 		vhost = "/"

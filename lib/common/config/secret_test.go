@@ -69,7 +69,7 @@ func TestMessageBusURL(t *testing.T) {
 		"vhost":              {with("vhost", "v 1"), "rabbit://u:p@h:5672/v%201"},
 		"TLS":                {with("tls", "true"), "rabbit://u:p@h:5671//?ssl=1"},
 		"TLS with own port":  {with("tls", "true", "port", "5673"), "rabbit://u:p@h:5673//?ssl=1"},
-		"list":               {with("hostname", "a,b:5673, [fd00::1]:5674,fd00::2"), "rabbit://u:p@a:5672,u:p@b:5673,u:p@[fd00::1]:5674,u:p@[fd00::2]:5672//"},
+		"list, IPv6 last":    {with("hostname", "[fd00::1]:5674,fd00::2,a, b:5673"), "rabbit://u:p@a:5672,u:p@b:5673,u:p@[fd00::1]:5674,u:p@[fd00::2]:5672//"},
 		"canary":             {with("password", canary), "rabbit://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%A9@h:5672//"},
 	} {
 		t.Run(name, func(t *testing.T) {
