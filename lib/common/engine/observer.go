@@ -15,20 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 var (
 	secretGVK    = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapGVK = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	namespaceGVK = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
 
 // isDataKind says which kinds are watched as metadata only and read by name.
@@ -42,13 +40,16 @@ const readTimeout = 10 * time.Second
 // object that somebody looked at in its last pass, and every child by its
 // owner's UID. Watches start when something of a kind is first looked at.
 type observer struct {
-	scheme  *runtime.Scheme
-	mapper  meta.RESTMapper
-	cache   cache.Cache
-	live    client.Reader
-	control controller.Controller
+	scheme    *runtime.Scheme
+	mapper    meta.RESTMapper
+	informers cache.Informers // nil: nothing is watched
+	cache     client.Reader   // what the informers have seen
+	live      client.Reader
+	queue     queue           // of the controller
+	lifetime  context.Context //nolint:containedctx // of the controller; watches end with it
 
 	mu       sync.Mutex
+	cluster  string
 	readers  map[objectKey]map[reconcile.Request]bool
 	looked   map[reconcile.Request]map[objectKey]bool
 	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
@@ -56,8 +57,18 @@ type observer struct {
 	children map[types.UID]map[objectKey]childLabels
 	written  map[objectKey]string
 	contents map[objectKey]content
-	watched  map[schema.GroupVersionKind]bool
+	watches  map[schema.GroupVersionKind]*watch
 	absent   map[schema.GroupVersionKind]time.Time
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// watch of one kind. It is ready when the cache is filled and our handler is
+// attached, so that no event after a read can be missed.
+type watch struct {
+	ready chan struct{}
+	since time.Time
+	err   error // read it when ready is closed
 }
 
 // childLabels is what the index remembers of a child.
@@ -74,9 +85,9 @@ type content struct {
 	data    map[string][]byte
 }
 
-func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, store cache.Cache, live client.Reader) *observer {
+func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
 	return &observer{
-		scheme: scheme, mapper: mapper, cache: store, live: live,
+		scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
 		readers:  map[objectKey]map[reconcile.Request]bool{},
 		looked:   map[reconcile.Request]map[objectKey]bool{},
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
@@ -84,9 +95,15 @@ func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, store cache.Cac
 		children: map[types.UID]map[objectKey]childLabels{},
 		written:  map[objectKey]string{},
 		contents: map[objectKey]content{},
-		watched:  map[schema.GroupVersionKind]bool{},
+		watches:  map[schema.GroupVersionKind]*watch{},
 		absent:   map[schema.GroupVersionKind]time.Time{},
 	}
+}
+
+// begin is a source of the controller: it is called once, before the first pass.
+func (o *observer) begin(ctx context.Context, q queue) error {
+	o.lifetime, o.queue = ctx, q
+	return nil
 }
 
 // get returns the object as its watch has it, read live only while the watch is
@@ -94,7 +111,7 @@ func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, store cache.Cac
 // as metadata.
 func (o *observer) get(ctx context.Context, reader reconcile.Request, key objectKey) (client.Object, error) {
 	o.record(reader, key)
-	if err := o.watch(key.gvk); err != nil {
+	if err := o.watch(ctx, key.gvk); err != nil {
 		return nil, err
 	}
 	return o.freshest(ctx, key)
@@ -199,7 +216,7 @@ func (o *observer) list(ctx context.Context, reader reconcile.Request, gvk schem
 
 // cached lists without asking to be woken.
 func (o *observer) cached(ctx context.Context, gvk schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
-	if err := o.watch(gvk); err != nil {
+	if err := o.watch(ctx, gvk); err != nil {
 		return nil, err
 	}
 	typed, err := o.scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -277,7 +294,7 @@ func (o *observer) readData(ctx context.Context, key objectKey) (content, error)
 func (o *observer) serves(gvk schema.GroupVersionKind) error {
 	o.mu.Lock()
 	since, known := o.absent[gvk]
-	watched := o.watched[gvk]
+	watched := o.watches[gvk] != nil
 	o.mu.Unlock()
 	if watched {
 		return nil
@@ -304,51 +321,81 @@ func (o *observer) namespaced(gvk schema.GroupVersionKind) bool {
 	return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// watch starts the watch of a kind on its first use.
-func (o *observer) watch(gvk schema.GroupVersionKind) error {
+// watch makes sure that the kind is watched, which starts on its first use.
+func (o *observer) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
 	if err := o.serves(gvk); err != nil {
 		if meta.IsNoMatchError(err) {
 			return notServed(gvk)
 		}
 		return fmt.Errorf("discovering %s: %w", gvk.Kind, err)
 	}
-	o.mu.Lock()
-	started := o.watched[gvk]
-	o.watched[gvk] = true
-	o.mu.Unlock()
-	if started {
+	if o.informers == nil {
 		return nil
 	}
+	o.mu.Lock()
+	w := o.watches[gvk]
+	if w == nil {
+		w = &watch{ready: make(chan struct{}), since: time.Now()}
+		o.watches[gvk] = w
+		go o.start(gvk, w)
+	}
+	o.mu.Unlock()
+	select {
+	case <-w.ready:
+		return w.err
+	default:
+	}
+	// A watch that is forbidden never gets ready: whoever comes later does not
+	// wait for it again.
+	limit := time.NewTimer(time.Until(w.since.Add(readTimeout)))
+	defer limit.Stop()
+	select {
+	case <-w.ready:
+		return w.err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C:
+		return fmt.Errorf("%s cannot be watched: has the operator the rights to list and watch it?", gvk.Kind)
+	}
+}
+
+func (o *observer) start(gvk schema.GroupVersionKind, w *watch) {
+	defer close(w.ready)
 	obj, err := o.newObject(gvk)
+	if err == nil {
+		err = o.attach(gvk, obj)
+	}
+	if err != nil {
+		w.err = fmt.Errorf("watching %s: %w", gvk.Kind, err)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.watches, gvk)
+	}
+}
+
+// attach returns when the kind's cache is filled and its events wake readers.
+func (o *observer) attach(gvk schema.GroupVersionKind, obj client.Object) error {
+	informer, err := o.informers.GetInformer(o.lifetime, obj)
 	if err != nil {
 		return err
 	}
-	if err := o.control.Watch(source.Kind(o.cache, obj, o.handler(gvk))); err != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		delete(o.watched, gvk)
-		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
-	}
-	return nil
-}
-
-func (o *observer) handler(gvk schema.GroupVersionKind) handler.TypedEventHandler[client.Object, reconcile.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.TypedFuncs[client.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
-			o.wake(gvk, e.Object, false, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
-			o.wake(gvk, e.ObjectNew, false, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
-			o.wake(gvk, e.Object, true, q)
-		},
-	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { o.wake(gvk, obj, false) },
+		UpdateFunc: func(_, obj any) { o.wake(gvk, obj, false) },
+		DeleteFunc: func(obj any) { o.wake(gvk, obj, true) },
+	})
+	return err
 }
 
 // wake queues everybody who looked at the object, and its owner.
-func (o *observer) wake(gvk schema.GroupVersionKind, obj client.Object, deleted bool, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
+	if unknown, ok := event.(toolscache.DeletedFinalStateUnknown); ok {
+		event = unknown.Obj
+	}
+	obj, ok := event.(client.Object)
+	if !ok {
+		return
+	}
 	key := objectKey{gvk: gvk, NamespacedName: client.ObjectKeyFromObject(obj)}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -357,18 +404,18 @@ func (o *observer) wake(gvk schema.GroupVersionKind, obj client.Object, deleted 
 	if owner != "" {
 		o.index(owner, key, labels, deleted)
 		if request, ok := o.owners[owner]; ok {
-			q.Add(request)
+			o.queue.Add(request)
 		}
 	}
 	if deleted {
 		delete(o.contents, key)
 	}
 	for request := range o.readers[key] {
-		q.Add(request)
+		o.queue.Add(request)
 	}
 	for request := range o.listers[gvk] {
 		if request.Namespace == obj.GetNamespace() {
-			q.Add(request)
+			o.queue.Add(request)
 		}
 	}
 }

@@ -72,3 +72,11 @@ func outcomeOf(err error) *outcome {
 	}
 	return &outcome{reason: ReasonError, message: err.Error(), retry: true, cause: err}
 }
+
+// Reason is the reason that a condition would give for the error; "" for none.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return outcomeOf(err).reason
+}

@@ -38,7 +38,7 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 		owns:     s.Owns,
 		client:   mgr.GetClient(),
 		recorder: mgr.GetEventRecorder(s.Name),
-		observer: newObserver(mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetAPIReader()),
+		observer: newObserver(mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetCache(), mgr.GetAPIReader()),
 		passes:   newMemory(),
 	}}
 	c, err := controller.New(s.Name, mgr, controller.Options{
@@ -49,7 +49,9 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
 	}
-	r.engine.observer.control = c
+	if err := c.Watch(source.Func(r.engine.observer.begin)); err != nil {
+		return err
+	}
 	return c.Watch(source.Kind[client.Object](mgr.GetCache(), newOf[T](), &handler.EnqueueRequestForObject{}))
 }
 
@@ -92,7 +94,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 			return reconcile.Result{}, err
 		}
 	}
-	if err := p.watchOwned(); err != nil {
+	if err := p.watchOwned(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	p.walk(ctx, bind(r.service.Stages, cr))
@@ -146,13 +148,13 @@ func (p *pass) observe(ctx context.Context, key objectKey) (client.Object, error
 }
 
 // watchOwned makes sure that children which no builder lists any more are seen.
-func (p *pass) watchOwned() error {
+func (p *pass) watchOwned(ctx context.Context) error {
 	for _, obj := range p.owns {
 		gvk := p.kind(obj)
 		if p.observer.serves(gvk) != nil {
 			continue // reported by the stage that needs it
 		}
-		if err := p.observer.watch(gvk); err != nil {
+		if err := p.observer.watch(ctx, gvk); err != nil {
 			return err
 		}
 	}
