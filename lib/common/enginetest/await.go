@@ -1,0 +1,90 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+)
+
+// patience is how long a test waits for anything.
+const patience = 30 * time.Second
+
+// Eventually checks until there is no error; the last one fails the test.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: still not after %s: %v", what, patience, err)
+		}
+		<-tick.C
+	}
+}
+
+// Await reads obj until its condition has the status for its newest generation.
+func Await(t testing.TB, c client.Client, obj engine.Object, condition string, status metav1.ConditionStatus) {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("%T %s: %s is %s", obj, obj.GetName(), condition, status), func() error {
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		common := obj.Common()
+		if common.ObservedGeneration != obj.GetGeneration() {
+			return fmt.Errorf("observedGeneration is %d, generation %d", common.ObservedGeneration, obj.GetGeneration())
+		}
+		found := meta.FindStatusCondition(common.Conditions, condition)
+		if found == nil || found.Status != status {
+			return fmt.Errorf("its conditions are: %s", Conditions(obj))
+		}
+		return nil
+	})
+}
+
+// AwaitReady reads the objects until each is Ready.
+func AwaitReady(t testing.TB, c client.Client, objs ...engine.Object) {
+	t.Helper()
+	for _, obj := range objs {
+		Await(t, c, obj, commonv1.ConditionReady, metav1.ConditionTrue)
+	}
+}
+
+// AwaitGone reads until none of the objects exists.
+func AwaitGone(t testing.TB, c client.Client, objs ...client.Object) {
+	t.Helper()
+	for _, obj := range objs {
+		Eventually(t, fmt.Sprintf("%T %s is gone", obj, obj.GetName()), func() error {
+			err := c.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)
+			switch {
+			case errors.IsNotFound(err):
+				return nil
+			case err != nil:
+				return err
+			}
+			return fmt.Errorf("it exists, deleted at %v, with finalizers %v", obj.GetDeletionTimestamp(), obj.GetFinalizers())
+		})
+	}
+}
+
+// Conditions of an object in one line, for messages of tests.
+func Conditions(obj engine.Object) string {
+	var text string
+	for _, c := range obj.Common().Conditions {
+		text += fmt.Sprintf("%s=%s (%s) %s; ", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}

@@ -1,0 +1,76 @@
+package enginetest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// clusterScoped are those of Kubernetes' own kinds that operators make and that
+// have no namespace.
+var clusterScoped = map[string]bool{
+	"Namespace": true, "Node": true, "PersistentVolume": true, "StorageClass": true, "CSIDriver": true,
+	"ClusterRole": true, "ClusterRoleBinding": true, "PriorityClass": true, "SecurityContextConstraints": true,
+}
+
+// definitions in the directories, which hold CustomResourceDefinitions.
+func definitions(t testing.TB, dirs []string) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no CustomResourceDefinition in %s (error: %v): type \"make generate\"", dir, err)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.Unmarshal(content, definition); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			all = append(all, definition)
+		}
+	}
+	return all
+}
+
+// mapper knows the resources of Kubernetes' own kinds, and of those that the
+// definitions define; what else the scheme knows is not served.
+func mapper(scheme *runtime.Scheme, defined []*apiextensionsv1.CustomResourceDefinition, notServed map[string]bool) meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	custom := map[string]bool{}
+	for _, d := range defined {
+		custom[d.Spec.Group] = true
+		scope := meta.RESTScope(meta.RESTScopeNamespace)
+		if d.Spec.Scope == apiextensionsv1.ClusterScoped {
+			scope = meta.RESTScopeRoot
+		}
+		for _, version := range d.Spec.Versions {
+			gv := schema.GroupVersion{Group: d.Spec.Group, Version: version.Name}
+			if !notServed[d.Spec.Names.Kind] {
+				m.AddSpecific(gv.WithKind(d.Spec.Names.Kind), gv.WithResource(d.Spec.Names.Plural), gv.WithResource(d.Spec.Names.Singular), scope)
+			}
+		}
+	}
+	for gvk := range scheme.AllKnownTypes() {
+		if custom[gvk.Group] || strings.HasSuffix(gvk.Group, "asterism.dev") || notServed[gvk.Kind] {
+			continue
+		}
+		scope := meta.RESTScope(meta.RESTScopeNamespace)
+		if clusterScoped[gvk.Kind] {
+			scope = meta.RESTScopeRoot
+		}
+		m.Add(gvk, scope)
+	}
+	return m
+}

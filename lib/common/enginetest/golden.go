@@ -1,0 +1,147 @@
+package enginetest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"asterism.dev/lib/common/engine"
+)
+
+var update = flag.Bool("update", false, "write the out.yaml files of golden tests")
+
+// Golden renders every fixture and compares it with its out.yaml: stage by
+// stage the children as they would be sent, without what the engine puts on
+// every child, and at the end what Report wrote into the status.
+func (s Subject[T]) Golden(t *testing.T) {
+	for _, f := range s.fixtures(t) {
+		t.Run(f.name, func(t *testing.T) {
+			got := print(t, s.render(t, f, nil))
+			path := filepath.Join(f.dir, "out.yaml")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // a test's data
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v; to write it: go test -run %s . -update", err, t.Name())
+			}
+			if difference := firstDifference(want, got); difference != "" {
+				t.Errorf("%s differs:\n%s\nto accept all changes: go test -run %s . -update", path, difference, t.Name())
+			}
+		})
+	}
+}
+
+func print[T engine.Object](t testing.TB, r rendering[T]) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, stage := range r.stages {
+		for _, child := range stage.Children {
+			printChild(t, &out, r.cr.GetNamespace(), stage.Condition, child)
+		}
+		if len(stage.Children) == 0 && stage.Err == nil {
+			fmt.Fprintf(&out, "# %s: nothing to apply\n", stage.Condition)
+		}
+		if stage.Err != nil {
+			fmt.Fprintf(&out, "# %s: %s\n", stage.Condition, strings.ReplaceAll(stage.Err.Error(), "\n", "\n#   "))
+		}
+	}
+	status := reported(t, r.cr)
+	if len(status) > 0 {
+		printYAML(t, &out, "status", map[string]any{"status": status})
+	}
+	return out.Bytes()
+}
+
+func printChild(t testing.TB, out *bytes.Buffer, namespace, stage string, child engine.RenderedChild) {
+	t.Helper()
+	if child.Treatment == "absent" {
+		fmt.Fprintf(out, "# %s: no %s %s\n", stage, child.GetKind(), child.GetName())
+		return
+	}
+	title := stage
+	if child.Treatment != "applied" {
+		title += ", " + child.Treatment
+	}
+	if len(child.Generated) > 0 {
+		title += " (" + strings.Join(child.Generated, ", ") + ")"
+	}
+	if child.Unowned {
+		title += ", unowned"
+	}
+	if child.Lingers {
+		title += ", lingering"
+	}
+	printYAML(t, out, title, unstamped(child.Unstructured, namespace).Object)
+}
+
+// unstamped leaves out what the engine puts on every child alike.
+func unstamped(child *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	object := child.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "ownerReferences")
+	if object.GetNamespace() == namespace {
+		object.SetNamespace("")
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		stamped, _, _ := unstructured.NestedStringMap(object.Object, "metadata", field)
+		for _, key := range []string{"owner-uid", "stage", "lingers", "run-of", "applied-hash"} {
+			delete(stamped, "asterism.dev/"+key)
+		}
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+		if len(stamped) > 0 {
+			_ = unstructured.SetNestedStringMap(object.Object, stamped, "metadata", field)
+		}
+	}
+	return object
+}
+
+// reported is the status without what every kind has.
+func reported(t testing.TB, cr engine.Object) map[string]any {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _, _ := unstructured.NestedMap(content, "status")
+	for _, common := range []string{"conditions", "completed", "observedGeneration"} {
+		delete(status, common)
+	}
+	return status
+}
+
+func printYAML(t testing.TB, out *bytes.Buffer, title string, content any) {
+	t.Helper()
+	encoded, err := yaml.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(out, "--- # %s\n%s", title, encoded)
+}
+
+// firstDifference shows where two texts begin to differ, with the lines around.
+func firstDifference(want, got []byte) string {
+	if bytes.Equal(want, got) {
+		return ""
+	}
+	wanted, gotten := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	at := 0
+	for at < len(wanted) && at < len(gotten) && wanted[at] == gotten[at] {
+		at++
+	}
+	const around = 6
+	part := func(lines []string) string {
+		return strings.Join(lines[max(0, at-around):min(len(lines), at+around)], "\n")
+	}
+	return fmt.Sprintf("from line %d, want:\n%s\ngot:\n%s", at+1, part(wanted), part(gotten))
+}

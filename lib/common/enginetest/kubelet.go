@@ -1,0 +1,110 @@
+package enginetest
+
+import (
+	"context"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Kubelet plays the kubelet of a control plane without nodes: it reports pods
+// as running and ready, and those of Jobs as ended.
+type Kubelet struct {
+	// Job says how a Job's pod ends, and with which termination message. nil: 0
+	// and none. A negative exit code leaves the pod running.
+	Job func(*corev1.Pod) (exitCode int32, message string)
+	// Ready says whether a pod gets ready; nil: each does.
+	Ready func(*corev1.Pod) bool
+}
+
+// Start it for the pods of one namespace, until the test ends.
+func (k Kubelet) Start(t testing.TB, namespace string) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	pods := clients.CoreV1().Pods(namespace)
+	watch := func() error {
+		w, err := pods.Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
+		for event := range w.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
+				continue
+			}
+			if k.play(pod) {
+				// The pod may be gone, or changed: then another event follows.
+				_, _ = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			}
+		}
+		return nil
+	}
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := watch(); err != nil && ctx.Err() == nil {
+				t.Errorf("watching pods: %v", err)
+				return
+			}
+		}
+	}()
+}
+
+// play fills in the status of a pending pod; false leaves it alone.
+func (k Kubelet) play(pod *corev1.Pod) bool {
+	if pod.Labels[batchv1.JobNameLabel] != "" {
+		return k.end(pod)
+	}
+	if k.Ready != nil && !k.Ready(pod) {
+		return false
+	}
+	now := metav1.Now()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.StartTime = &now
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	for _, container := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Ready: true, Started: new(true), Image: container.Image,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+	return true
+}
+
+func (k Kubelet) end(pod *corev1.Pod) bool {
+	var code int32
+	var message string
+	if k.Job != nil {
+		code, message = k.Job(pod)
+	}
+	if code < 0 {
+		return false
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	now := metav1.Now()
+	for _, container := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: code, Message: message, StartedAt: now, FinishedAt: now, ContainerID: "played://" + string(types.UID(pod.UID)),
+			}},
+		})
+	}
+	return true
+}

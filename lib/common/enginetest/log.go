@@ -1,0 +1,44 @@
+package enginetest
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// logLines is how much of an operator's log a failed test shows.
+const logLines = 200
+
+// quiet keeps what has no logger of its own from writing between the tests.
+var quiet = sync.OnceFunc(func() {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+})
+
+// operatorLog shows the end of an operator's log when the test has failed, and
+// only then.
+func operatorLog(t testing.TB) logr.Logger {
+	quiet()
+	var mu sync.Mutex
+	var lines []string
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if t.Failed() {
+			t.Logf("the operator's log:\n%s", strings.Join(lines, "\n"))
+		}
+	})
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, prefix+" "+args)
+		if len(lines) > logLines {
+			lines = lines[1:]
+		}
+	}, funcr.Options{LogTimestamp: true})
+}

@@ -1,0 +1,104 @@
+package enginetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Scheme knows Kubernetes' own kinds, Route, and what is added.
+func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install}, addToScheme...) {
+		if err := add(scheme); err != nil {
+			t.Fatalf("building the scheme: %v", err)
+		}
+	}
+	return scheme
+}
+
+// Client reads and writes the API server of KUBECONFIG without a cache.
+func Client(t testing.TB, addToScheme ...func(*runtime.Scheme) error) client.Client {
+	t.Helper()
+	c, err := client.New(Config(t), client.Options{Scheme: Scheme(t, addToScheme...)})
+	if err != nil {
+		t.Fatalf("connecting to the API server: %v; %s", err, startServer)
+	}
+	return c
+}
+
+// Runnable is a service of an operator; engine.Service is one.
+type Runnable interface {
+	SetupWithManager(ctrl.Manager) error
+}
+
+// Operator is one that runs in the test's process.
+type Operator struct {
+	// Requests that it has sent.
+	Requests *Requests
+	stop     func()
+}
+
+// Stop ends the operator as if it had been killed, and returns when its last
+// worker has.
+func (o *Operator) Stop() { o.stop() }
+
+// Option changes how RunWith starts an operator.
+type Option func(*rest.Config, *ctrl.Options)
+
+// Run starts the services as one operator that watches one namespace. It ends
+// with the test, or when it is stopped; a second Run is the restart.
+func Run(t testing.TB, namespace string, scheme *runtime.Scheme, services ...Runnable) *Operator {
+	t.Helper()
+	return RunWith(t, namespace, scheme, nil, services...)
+}
+
+// RunWith is Run with options, for example an identity with fewer rights.
+func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []Option, services ...Runnable) *Operator {
+	t.Helper()
+	requests := &Requests{}
+	cfg := Config(t)
+	cfg.Wrap(requests.record)
+	opts := ctrl.Options{
+		Scheme:     scheme,
+		Logger:     operatorLog(t),
+		Metrics:    server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	for _, option := range options {
+		option(cfg, &opts)
+	}
+	mgr, err := ctrl.NewManager(cfg, opts)
+	if err != nil {
+		t.Fatalf("creating the manager: %v", err)
+	}
+	for _, service := range services {
+		if err := service.SetupWithManager(mgr); err != nil {
+			t.Fatalf("setting up %T: %v", service, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	operator := &Operator{Requests: requests, stop: sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})}
+	t.Cleanup(operator.Stop)
+	return operator
+}
+

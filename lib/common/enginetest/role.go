@@ -1,0 +1,150 @@
+package enginetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"asterism.dev/lib/common/engine"
+)
+
+// Right is one verb on one resource, which may name a subresource.
+type Right struct{ Verb, Group, Resource string }
+
+func (r Right) String() string {
+	if r.Group == "" {
+		return r.Verb + " on " + r.Resource
+	}
+	return fmt.Sprintf("%s on %s.%s", r.Verb, r.Resource, r.Group)
+}
+
+// Rights is a set of rights.
+type Rights map[Right]bool
+
+func (r Rights) add(group, resource string, verbs ...string) {
+	for _, verb := range verbs {
+		r[Right{Verb: verb, Group: group, Resource: resource}] = true
+	}
+}
+
+func (r Rights) without(other Rights) []Right {
+	var left []Right
+	for right := range r {
+		if !other[right] {
+			left = append(left, right)
+		}
+	}
+	slices.SortFunc(left, func(a, b Right) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
+	return left
+}
+
+// Ruled is a Subject of any kind.
+type Ruled interface {
+	Used(testing.TB) Rights
+}
+
+// Role checks that a generated Role grants exactly what the kinds of one
+// operator use, which are all to be given.
+func Role(t *testing.T, path string, subjects ...Ruled) {
+	t.Helper()
+	granted, used := readRole(t, path), Rights{}
+	for _, subject := range subjects {
+		for right := range subject.Used(t) {
+			used[right] = true
+		}
+	}
+	for _, right := range used.without(granted) {
+		t.Errorf("%s does not grant %s, which is used", path, right)
+	}
+	for _, right := range granted.without(used) {
+		t.Errorf("%s grants %s, which is not used", path, right)
+	}
+}
+
+// Used are the rights that the engine makes use of for this kind.
+func (s Subject[T]) Used(t testing.TB) Rights {
+	t.Helper()
+	fixtures := s.fixtures(t)
+	resources := s.resources(t)
+	used := Rights{}
+	gvk, err := apiutil.GVKForObject(fixtures[0].cr, Scheme(t, s.AddToScheme...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := resources(gvk)
+	used.add(own.Group, own.Resource, "get", "list", "watch")
+	used.add(own.Group, own.Resource+"/status", "patch")
+	used.add(own.Group, own.Resource+"/finalizers", "update") // blockOwnerDeletion
+	used.add("events.k8s.io", "events", "create", "patch")
+	if len(s.Service.Teardown) > 0 {
+		used.add(own.Group, own.Resource, "patch") // the finalizer
+	}
+	for _, gvk := range s.ownedKinds(t) {
+		owned := resources(gvk)
+		used.add(owned.Group, owned.Resource, "get", "list", "watch", "create", "patch", "delete")
+	}
+	for _, f := range fixtures {
+		for _, stage := range s.render(t, f, nil).stages {
+			s.usedBy(stage, resources, used)
+		}
+	}
+	return used
+}
+
+func (s Subject[T]) usedBy(stage engine.Rendered, resources func(schema.GroupVersionKind) schema.GroupResource, used Rights) {
+	for _, need := range stage.Needs {
+		needed := resources(need.GroupVersionKind)
+		used.add(needed.Group, needed.Resource, "get", "list", "watch")
+	}
+	for _, child := range stage.Children {
+		if child.Treatment == "once" {
+			used.add("", "pods", "list") // the termination message
+		}
+	}
+}
+
+// resources maps kinds to resources, served or not.
+func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema.GroupResource {
+	t.Helper()
+	m := mapper(Scheme(t, s.AddToScheme...), s.definitions(t), nil)
+	return func(gvk schema.GroupVersionKind) schema.GroupResource {
+		mapping, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			t.Fatalf("there is no CRD of %s in %v: add its folder to CRDs", gvk.Kind, s.crds(t))
+		}
+		return mapping.Resource.GroupResource()
+	}
+}
+
+// readRole reads every Role and ClusterRole of a file.
+func readRole(t testing.TB, path string) Rights {
+	t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(readFile(t, path)), 4096)
+	granted := Rights{}
+	for {
+		role := rbacv1.Role{}
+		err := decoder.Decode(&role)
+		if errors.Is(err, io.EOF) {
+			return granted
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					granted.add(group, resource, rule.Verbs...)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package enginetest
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+)
+
+// Smoke creates the CR of every fixture in the real API server, so that its
+// schema and rules are tried, and then every child in a dry run.
+func (s Subject[T]) Smoke(t *testing.T) {
+	InstallCRDs(t, append(s.crds(t), routeDefinition(t))...)
+	c := Client(t, s.AddToScheme...)
+	for _, f := range s.fixtures(t) {
+		t.Run(f.name, func(t *testing.T) {
+			namespace := Namespace(t)
+			created := f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+			created.SetNamespace(namespace)
+			created.SetUID("")
+			created.SetGeneration(0)
+			if err := c.Create(context.Background(), created); err != nil {
+				t.Fatalf("%s: %v", f.cr.GetName(), err)
+			}
+			f := f.in(namespace, created)
+			for _, stage := range s.render(t, f, nil).stages {
+				for _, child := range stage.Children {
+					s.try(t, c, stage.Condition, child)
+				}
+			}
+		})
+	}
+}
+
+func (s Subject[T]) try(t *testing.T, c client.Client, stage string, child engine.RenderedChild) {
+	t.Helper()
+	if child.Treatment == "absent" {
+		return
+	}
+	err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(child.DeepCopy()),
+		client.FieldOwner(s.Service.Name), client.ForceOwnership, client.DryRunAll)
+	if err != nil {
+		t.Errorf("%s: %s %s: %v", stage, child.GetKind(), child.GetName(), err)
+	}
+}
+
+// in moves the fixture into a namespace where its CR was created.
+func (f fixture[T]) in(namespace string, created metav1.Object) fixture[T] {
+	moved := f
+	moved.cr = f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+	moved.cr.SetNamespace(namespace)
+	moved.cr.SetUID(created.GetUID())
+	moved.objects = nil
+	for _, object := range f.objects {
+		object = object.DeepCopy()
+		if object.GetNamespace() == f.cr.GetNamespace() {
+			object.SetNamespace(namespace)
+		}
+		moved.objects = append(moved.objects, object)
+	}
+	return moved
+}

@@ -1,0 +1,245 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	"asterism.dev/lib/common/engine"
+)
+
+// annotationNotServed of a fixture's CR lists the kinds that the API server
+// does not serve in this fixture, separated by commas.
+const annotationNotServed = "enginetest/not-served"
+
+// Subject is one kind under test.
+type Subject[T engine.Object] struct {
+	Service engine.Service[T]
+	// AddToScheme of T's API package and of those of the kinds of the family
+	// that it owns or needs.
+	AddToScheme []func(*runtime.Scheme) error
+	// Conditions are the condition types that T's API package exports.
+	Conditions []string
+	// CRDs are folders with the definitions of siblings that the service owns or
+	// needs, relative to the test; config/crd of its own module is always read.
+	CRDs []string
+	// Testdata is the folder of the fixtures, "testdata" by default. Each is a
+	// folder with in.yaml: the CR, and then whatever else exists.
+	Testdata string
+}
+
+// fixture is one in.yaml.
+type fixture[T engine.Object] struct {
+	name    string
+	dir     string
+	cr      T
+	objects []*unstructured.Unstructured
+	absent  map[string]bool
+}
+
+func (s Subject[T]) testdata() string {
+	if s.Testdata == "" {
+		return "testdata"
+	}
+	return s.Testdata
+}
+
+func (s Subject[T]) crds(t testing.TB) []string {
+	return append([]string{filepath.Join(moduleRoot(t), "config", "crd")}, s.CRDs...)
+}
+
+// moduleRoot is the folder with the go.mod of the package under test.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("the test does not run in a Go module")
+	return ""
+}
+
+func (s Subject[T]) fixtures(t testing.TB) []fixture[T] {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(s.testdata(), "*", "in.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no %s/*/in.yaml (error: %v)", s.testdata(), err)
+	}
+	var all []fixture[T]
+	for _, path := range paths {
+		f, err := s.load(path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (s Subject[T]) load(path string) (fixture[T], error) {
+	f := fixture[T]{dir: filepath.Dir(path), absent: map[string]bool{}}
+	f.name = filepath.Base(f.dir)
+	documents, err := readDocuments(path)
+	if err != nil {
+		return f, err
+	}
+	if len(documents) == 0 {
+		return f, errors.New("it is empty; the first document is the CR")
+	}
+	cr := documents[0]
+	annotations := cr.GetAnnotations()
+	for kind := range strings.SplitSeq(annotations[annotationNotServed], ",") {
+		f.absent[strings.TrimSpace(kind)] = true
+	}
+	delete(annotations, annotationNotServed)
+	cr.SetAnnotations(annotations)
+	if cr.GetNamespace() == "" {
+		cr.SetNamespace("openstack")
+	}
+	if cr.GetUID() == "" {
+		cr.SetUID(types.UID("00000000-0000-4000-8000-000000000001"))
+	}
+	if cr.GetGeneration() == 0 {
+		cr.SetGeneration(1)
+	}
+	content, err := yaml.Marshal(cr.Object)
+	if err != nil {
+		return f, err
+	}
+	if err := yaml.UnmarshalStrict(content, &f.cr); err != nil {
+		return f, fmt.Errorf("the first document is not a %T: %w", f.cr, err)
+	}
+	for i, object := range documents[1:] {
+		if object.GetNamespace() == "" && !clusterScoped[object.GetKind()] {
+			object.SetNamespace(cr.GetNamespace())
+		}
+		if object.GetUID() == "" {
+			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i+2)))
+		}
+		f.objects = append(f.objects, object)
+	}
+	return f, nil
+}
+
+func readDocuments(path string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	var all []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+		if len(object.Object) > 0 {
+			all = append(all, object)
+		}
+	}
+}
+
+// rendering is a fixture that was rendered; cr has what Report wrote.
+type rendering[T engine.Object] struct {
+	cr     T
+	stages []engine.Rendered
+	client client.Client
+}
+
+// render the fixture without the object, if there is one.
+func (s Subject[T]) render(t testing.TB, f fixture[T], without *unstructured.Unstructured) rendering[T] {
+	t.Helper()
+	scheme := Scheme(t, s.AddToScheme...)
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithRESTMapper(mapper(scheme, s.definitions(t), f.absent))
+	for _, object := range append(f.objects, clusterIdentity()) {
+		if object != without {
+			builder = builder.WithObjects(typed(t, scheme, object))
+		}
+	}
+	c := builder.Build()
+	cr := f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+	return rendering[T]{cr: cr, stages: engine.Render(context.Background(), c, s.Service, cr), client: c}
+}
+
+// clusterIdentity is the object that every cluster has and is known by.
+func clusterIdentity() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "kube-system", "uid": "00000000-0000-4000-8000-000000000000"},
+	}}
+}
+
+func (s Subject[T]) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
+	return definitions(t, append(s.crds(t), routeDefinition(t)))
+}
+
+// typed turns what a fixture says into what an API server would store.
+func typed(t testing.TB, scheme *runtime.Scheme, object *unstructured.Unstructured) client.Object {
+	t.Helper()
+	empty, err := scheme.New(object.GroupVersionKind())
+	if err != nil {
+		t.Fatalf("%s %s: %v: add its API package to AddToScheme", object.GetKind(), object.GetName(), err)
+	}
+	content := object.DeepCopy()
+	if texts, ok, _ := unstructured.NestedStringMap(content.Object, "stringData"); ok {
+		unstructured.RemoveNestedField(content.Object, "stringData")
+		data, _, _ := unstructured.NestedMap(content.Object, "data")
+		if data == nil {
+			data = map[string]any{}
+		}
+		for key, text := range texts {
+			data[key] = []byte(text)
+		}
+		content.Object["data"] = data
+	}
+	encoded, err := yaml.Marshal(content.Object)
+	if err == nil {
+		err = yaml.UnmarshalStrict(encoded, empty)
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+	return empty.(client.Object) //nolint:forcetypeassert // every kind of a fixture has metadata
+}
+
+// routeDefinition is the folder with OpenShift's own definition of Route, in
+// the module that brings its type.
+func routeDefinition(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	if err != nil {
+		t.Fatalf("finding the module github.com/openshift/api: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "route", "v1", "zz_generated.crd-manifests")
+}
+
+// InstallRoute serves OpenShift's Route; no router ever admits one.
+func InstallRoute(t testing.TB) {
+	t.Helper()
+	InstallCRDs(t, routeDefinition(t))
+}
