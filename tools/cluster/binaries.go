@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,7 +15,11 @@ import (
 )
 
 // binariesPath holds one Go module for each project that binaries are built from.
-const binariesPath = "tools/cluster/binaries"
+const (
+	binariesPath     = "tools/cluster/binaries"
+	kubernetesFolder = "kubernetes"
+	kubernetesModule = "k8s.io/kubernetes"
+)
 
 // project is a Go module whose main packages are run as components.
 type project struct {
@@ -26,21 +29,21 @@ type project struct {
 }
 
 var (
-	etcdProject = project{"etcd", "go.etcd.io/etcd/server/v3", map[string]string{
-		"etcd": "go.etcd.io/etcd/server/v3",
+	etcdProject = project{etcdName, "go.etcd.io/etcd/server/v3", map[string]string{
+		etcdName: "go.etcd.io/etcd/server/v3",
 	}}
-	coreDNSProject = project{"coredns", "github.com/coredns/coredns", map[string]string{
-		"coredns": "github.com/coredns/coredns",
+	coreDNSProject = project{coreDNSName, "github.com/coredns/coredns", map[string]string{
+		coreDNSName: "github.com/coredns/coredns",
 	}}
-	controlPlaneProject = project{"kubernetes", "k8s.io/kubernetes", map[string]string{
-		"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
-		"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+	controlPlaneProject = project{kubernetesFolder, kubernetesModule, map[string]string{
+		apiServerName:         "k8s.io/kubernetes/cmd/kube-apiserver",
+		controllerManagerName: "k8s.io/kubernetes/cmd/kube-controller-manager",
+		"kubectl":             "k8s.io/kubernetes/cmd/kubectl",
 	}}
-	nodeProject = project{"kubernetes", "k8s.io/kubernetes", map[string]string{
-		"kube-proxy":     "k8s.io/kubernetes/cmd/kube-proxy",
-		"kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-		"kubelet":        "k8s.io/kubernetes/cmd/kubelet",
+	nodeProject = project{kubernetesFolder, kubernetesModule, map[string]string{
+		proxyName:     "k8s.io/kubernetes/cmd/kube-proxy",
+		schedulerName: "k8s.io/kubernetes/cmd/kube-scheduler",
+		kubeletName:   "k8s.io/kubernetes/cmd/kubelet",
 	}}
 	pauseProject = project{"pause", "", map[string]string{
 		"pause": "asterism.dev/tools/cluster/binaries/pause",
@@ -84,7 +87,7 @@ func newBuild(root, cache string, p project) (build, error) {
 			return b, err
 		}
 	}
-	if p.module == "k8s.io/kubernetes" {
+	if p.module == kubernetesModule {
 		b.ldflags += kubernetesVersion(version)
 	}
 	hash, err := b.hash()
@@ -95,7 +98,7 @@ func newBuild(root, cache string, p project) (build, error) {
 // hash is over everything that a binary depends on.
 func (b build) hash() (string, error) {
 	hash := sha256.New()
-	fmt.Fprintln(hash, b.ldflags, runtime.Version())
+	hash.Write(fmt.Appendln(nil, b.ldflags, runtime.Version()))
 	files, err := os.ReadDir(b.source)
 	if err != nil {
 		return "", err
@@ -105,8 +108,7 @@ func (b build) hash() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(hash, file.Name(), len(content))
-		hash.Write(content)
+		hash.Write(fmt.Appendf(nil, "%s %d\n%s", file.Name(), len(content), content))
 	}
 	return fmt.Sprintf("%x", hash.Sum(nil)[:4]), nil
 }
@@ -178,11 +180,15 @@ func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]str
 // make compiles beside the target and moves each binary in when it is whole. A
 // second caller waits for the first and then finds the binaries there.
 func (b build) make(ctx context.Context, p *progress) error {
-	unlock, err := lock(b.target+".lock", func() { p.say("waiting for another build in %s", b.target) })
+	path := b.target + ".lock"
+	unlock, err := lock(path, func() { p.say("waiting for another build in %s", b.target) })
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() {
+		_ = os.Remove(path)
+		unlock()
+	}()
 	missing := b.missing()
 	if len(missing) == 0 {
 		return nil
@@ -191,7 +197,7 @@ func (b build) make(ctx context.Context, p *progress) error {
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(missing, ", "), path.Base(b.target))
+	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(missing, ", "), filepath.Base(b.target))
 	if err := p.during(what, func() error { return b.compile(ctx, temporary, missing) }); err != nil {
 		return err
 	}

@@ -40,7 +40,10 @@ func TestTwoCallersBuildOnce(t *testing.T) {
 	}
 	built, err := filepath.Glob(filepath.Join(cache, "bin", "*", "*"))
 	if err != nil || len(built) != 1 || filepath.Base(built[0]) != "pause" {
-		t.Errorf("the cache holds %v (%v), want one binary and no leftover", built, err)
+		t.Errorf("the cache holds %v (%v), want one binary", built, err)
+	}
+	if folders, err := os.ReadDir(filepath.Join(cache, "bin")); err != nil || len(folders) != 1 {
+		t.Errorf("the cache holds %v (%v), want one folder and no leftover", folders, err)
 	}
 }
 

@@ -20,7 +20,22 @@ const (
 	domain    = "cluster.local"
 )
 
-// component is a process of the cluster. Its name is also that of its log.
+// Names of the components, and so of their binaries, ports, kubeconfigs and logs.
+const (
+	etcdName              = "etcd"
+	apiServerName         = "kube-apiserver"
+	controllerManagerName = "kube-controller-manager"
+	schedulerName         = "kube-scheduler"
+	containerdName        = "containerd"
+	kubeletName           = "kubelet"
+	proxyName             = "kube-proxy"
+	coreDNSName           = "coredns"
+)
+
+// adminName is the user for whom the cluster's own kubeconfig is.
+const adminName = "admin"
+
+// component is a process of the cluster.
 type component struct {
 	name  string
 	args  []string // with the binary's path first
@@ -36,8 +51,8 @@ var auditPolicy []byte
 // portNames lists what a port is chosen for, in both modes alike, so that a
 // control plane can grow into a full cluster.
 var portNames = []string{
-	"etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"kubelet", "kube-proxy", "kube-proxy-metrics", "coredns",
+	etcdName, "etcd-peer", apiServerName, controllerManagerName, schedulerName,
+	kubeletName, proxyName, "kube-proxy-metrics", coreDNSName,
 }
 
 func (c *cluster) pki(file string) string { return filepath.Join(c.dir, "pki", file) }
@@ -55,12 +70,12 @@ func (c *cluster) apiHost() string {
 }
 
 func (c *cluster) apiURL() string {
-	return fmt.Sprintf("https://%s:%d", c.apiHost(), c.state.Ports["kube-apiserver"])
+	return fmt.Sprintf("https://%s:%d", c.apiHost(), c.state.Ports[apiServerName])
 }
 
 // writeCredentials makes what is missing of keys, certificates and kubeconfigs.
 func (c *cluster) writeCredentials() error {
-	etcdAuthority, err := openAuthority(c.pki("etcd"), "ca")
+	etcdAuthority, err := openAuthority(c.pki(etcdName), "ca")
 	if err != nil {
 		return err
 	}
@@ -80,7 +95,7 @@ func (c *cluster) writeCredentials() error {
 		by *authority
 		certificate
 	}{
-		{etcdAuthority, certificate{name: "etcd", user: "etcd", hosts: []string{loopback}}},
+		{etcdAuthority, certificate{name: etcdName, user: etcdName, hosts: []string{loopback}}},
 		{frontProxy, certificate{name: "client", user: "front-proxy-client"}},
 		{kubernetes, certificate{name: "server", user: "kubernetes", hosts: servers}},
 		{kubernetes, certificate{name: "kubelet-client", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}}},
@@ -97,12 +112,12 @@ func (c *cluster) writeCredentials() error {
 
 // logins are the client certificates that are used through a kubeconfig.
 var logins = []certificate{
-	{name: "admin", user: "admin", groups: []string{"system:masters"}},
-	{name: "kube-controller-manager", user: "system:kube-controller-manager"},
-	{name: "kube-scheduler", user: "system:kube-scheduler"},
-	{name: "kube-proxy", user: "system:kube-proxy"},
-	{name: "kubelet", user: "system:node:" + nodeName, groups: []string{"system:nodes"}},
-	{name: "coredns", user: "system:coredns"},
+	{name: adminName, user: adminName, groups: []string{"system:masters"}},
+	{name: controllerManagerName, user: "system:kube-controller-manager"},
+	{name: schedulerName, user: "system:kube-scheduler"},
+	{name: proxyName, user: "system:kube-proxy"},
+	{name: kubeletName, user: "system:node:" + nodeName, groups: []string{"system:nodes"}},
+	{name: coreDNSName, user: "system:coredns"},
 }
 
 func (c *cluster) writeKubeconfigs(authority *authority) error {
@@ -115,7 +130,7 @@ func (c *cluster) writeKubeconfigs(authority *authority) error {
 			return err
 		}
 		path := c.pki(login.name + ".kubeconfig")
-		if login.name == "admin" {
+		if login.name == adminName {
 			path = filepath.Join(c.dir, "kubeconfig")
 		}
 		if err := writeFile(path, []byte(content), 0o600); err != nil {
@@ -126,12 +141,12 @@ func (c *cluster) writeKubeconfigs(authority *authority) error {
 }
 
 func (c *cluster) etcd() component {
-	client, peer := c.url("etcd"), c.url("etcd-peer")
+	client, peer := c.url(etcdName), c.url("etcd-peer")
 	cert, key, ca := c.pki("etcd/etcd.crt"), c.pki("etcd/etcd.key"), c.pki("etcd/ca.crt")
-	return component{name: "etcd", healthy: c.get(client + "/readyz"), args: []string{
-		c.binary("etcd"),
+	return component{name: etcdName, healthy: c.get(client + "/readyz"), args: []string{
+		c.binary(etcdName),
 		"--name=asterism",
-		"--data-dir=" + filepath.Join(c.dir, "etcd"),
+		"--data-dir=" + filepath.Join(c.dir, etcdName),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=asterism=" + peer,
 		"--client-cert-auth", "--trusted-ca-file=" + ca, "--cert-file=" + cert, "--key-file=" + key,
@@ -143,12 +158,12 @@ func (c *cluster) etcd() component {
 
 func (c *cluster) kubeAPIServer() component {
 	args := []string{
-		c.binary("kube-apiserver"),
-		"--etcd-servers=" + c.url("etcd"),
+		c.binary(apiServerName),
+		"--etcd-servers=" + c.url(etcdName),
 		"--etcd-cafile=" + c.pki("etcd/ca.crt"),
 		"--etcd-certfile=" + c.pki("etcd/etcd.crt"), "--etcd-keyfile=" + c.pki("etcd/etcd.key"),
 		"--bind-address=" + c.apiHost(),
-		fmt.Sprintf("--secure-port=%d", c.state.Ports["kube-apiserver"]),
+		fmt.Sprintf("--secure-port=%d", c.state.Ports[apiServerName]),
 		"--tls-cert-file=" + c.pki("server.crt"), "--tls-private-key-file=" + c.pki("server.key"),
 		"--client-ca-file=" + c.pki("ca.crt"),
 		"--authorization-mode=Node,RBAC",
@@ -188,7 +203,7 @@ func (c *cluster) kubeAPIServer() component {
 		)
 	}
 	files := []string{c.pki("audit-policy.yaml")}
-	return component{name: "kube-apiserver", args: args, files: files, healthy: c.get(c.apiURL() + "/readyz")}
+	return component{name: apiServerName, args: args, files: files, healthy: c.get(c.apiURL() + "/readyz")}
 }
 
 func (c *cluster) kubeControllerManager() component {
@@ -198,11 +213,11 @@ func (c *cluster) kubeControllerManager() component {
 	if c.state.Mode == full {
 		controllers = "--controllers=*,-node-ipam-controller"
 	}
-	files, healthy := []string{c.pki("kube-controller-manager.kubeconfig")}, c.get(c.url("kube-controller-manager")+"/healthz")
-	return component{name: "kube-controller-manager", files: files, healthy: healthy, args: []string{
-		c.binary("kube-controller-manager"),
+	files, healthy := []string{c.pki("kube-controller-manager.kubeconfig")}, c.get(c.url(controllerManagerName)+"/healthz")
+	return component{name: controllerManagerName, files: files, healthy: healthy, args: []string{
+		c.binary(controllerManagerName),
 		"--kubeconfig=" + c.pki("kube-controller-manager.kubeconfig"),
-		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports["kube-controller-manager"]),
+		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports[controllerManagerName]),
 		"--tls-cert-file=" + c.pki("server.crt"), "--tls-private-key-file=" + c.pki("server.key"),
 		"--leader-elect=false",
 		"--use-service-account-credentials=true",

@@ -29,7 +29,7 @@ func (s *session) up() {
 // shell runs a command as a user does who has sourced the cluster's env.
 func (s *session) shell(command string) (string, error) {
 	s.Helper()
-	output, err := exec.Command("/bin/sh", "-c", `. "$0" && `+command, s.cluster.envFile()).CombinedOutput()
+	output, err := exec.CommandContext(s.Context(), "/bin/sh", "-c", `. "$0" && `+command, s.cluster.envFile()).CombinedOutput()
 	return string(output), err
 }
 

@@ -21,7 +21,8 @@ export CONTAINERD_ADDRESS={{ quote .Containerd }} CONTAINERD_NAMESPACE=k8s.io
 export NO_PROXY="${NO_PROXY:+$NO_PROXY,}{{ .Direct }}"
 export no_proxy="$NO_PROXY"
 {{- end }}
-`))
+`,
+))
 
 func (c *cluster) writeEnv() error {
 	values := map[string]string{

@@ -14,7 +14,7 @@ func TestEnvCanBeSourcedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := `PATH=/bin; . "$1"; . "$1"; printf '%s\n' "$KUBECONFIG" "$PATH" "$CONTAINERD_ADDRESS"`
-	output, err := exec.Command("/bin/sh", "-euc", script, "sh", c.envFile()).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "/bin/sh", "-euc", script, "sh", c.envFile()).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}

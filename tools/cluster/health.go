@@ -78,7 +78,7 @@ func (c *cluster) httpClient() (*http.Client, error) {
 	}
 	roots := x509.NewCertPool()
 	var pairs []tls.Certificate
-	for _, names := range [][2]string{{"ca.crt", "admin"}, {"etcd/ca.crt", "etcd/etcd"}} {
+	for _, names := range [][2]string{{"ca.crt", adminName}, {"etcd/ca.crt", "etcd/etcd"}} {
 		authority, err := os.ReadFile(c.pki(names[0]))
 		if err != nil {
 			return nil, err

@@ -55,7 +55,7 @@ var sharedDirectories = []string{
 func readMachine() (*machine, error) {
 	content, err := os.ReadFile(machineFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -146,10 +146,10 @@ func (c *cluster) prepareMachine(ctx context.Context) error {
 	if err := runCommand(ctx, "ip", "link", "set", bridge, "up"); err != nil {
 		return err
 	}
-	if err := acceptForwarding(ctx); err != nil {
+	if err := openFirewall(ctx); err != nil {
 		return err
 	}
-	return mountKubelet(c.node("kubelet"))
+	return mountKubelet(c.node(kubeletName))
 }
 
 // recordMachine writes down what there was, before the first change.
@@ -191,18 +191,19 @@ func setSysctl(name, value string) error {
 	return os.WriteFile(path, []byte(value), 0o644)
 }
 
-// forwardRules let pods through a firewall that drops what it forwards, as Docker's does.
-var forwardRules = [][]string{
+// firewallRules let pods through chains that drop by default, as Docker and ufw set them.
+var firewallRules = [][]string{
 	{"FORWARD", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
 	{"FORWARD", "-d", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
+	{"INPUT", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
 }
 
-func acceptForwarding(ctx context.Context) error {
-	policy, err := exec.CommandContext(ctx, commandPath("iptables"), "-S", "FORWARD").Output()
-	if err != nil || !strings.HasPrefix(string(policy), "-P FORWARD DROP") {
-		return nil //nolint:nilerr // no iptables, no such policy
-	}
-	for _, rule := range forwardRules {
+func openFirewall(ctx context.Context) error {
+	for _, rule := range firewallRules {
+		policy, err := exec.CommandContext(ctx, commandPath("iptables"), "-S", rule[0]).Output()
+		if err != nil || !strings.HasPrefix(string(policy), "-P "+rule[0]+" DROP") {
+			continue // no iptables, or nothing to open
+		}
 		if runCommand(ctx, "iptables", append([]string{"-C"}, rule...)...) == nil {
 			continue
 		}

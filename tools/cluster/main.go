@@ -106,7 +106,7 @@ func repositoryRoot() (string, error) {
 		return "", err
 	}
 	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, binariesPath, "kubernetes", "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, binariesPath, kubernetesFolder, "go.mod")); err == nil {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {

@@ -66,8 +66,8 @@ func exists(path string) bool {
 
 func (c *cluster) containerd() component {
 	return component{
-		name:  "containerd",
-		args:  []string{commandPath("containerd"), "--config=" + c.node("containerd.toml")},
+		name:  containerdName,
+		args:  []string{commandPath(containerdName), "--config=" + c.node("containerd.toml")},
 		files: []string{c.node("containerd.toml")},
 		healthy: func(ctx context.Context) error {
 			connection, err := (&net.Dialer{}).DialContext(ctx, "unix", containerdSocket)
@@ -81,10 +81,10 @@ func (c *cluster) containerd() component {
 
 func (c *cluster) kubeScheduler() component {
 	files := []string{c.pki("kube-scheduler.kubeconfig")}
-	return component{name: "kube-scheduler", files: files, healthy: c.get(c.url("kube-scheduler") + "/healthz"), args: []string{
-		c.binary("kube-scheduler"),
+	return component{name: schedulerName, files: files, healthy: c.get(c.url(schedulerName) + "/healthz"), args: []string{
+		c.binary(schedulerName),
 		"--kubeconfig=" + c.pki("kube-scheduler.kubeconfig"),
-		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports["kube-scheduler"]),
+		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.state.Ports[schedulerName]),
 		"--tls-cert-file=" + c.pki("server.crt"), "--tls-private-key-file=" + c.pki("server.key"),
 		"--leader-elect=false",
 	}}
@@ -92,8 +92,8 @@ func (c *cluster) kubeScheduler() component {
 
 func (c *cluster) kubelet() component {
 	files := []string{c.node("kubelet.yaml"), c.pki("kubelet.kubeconfig")}
-	return component{name: "kubelet", files: files, before: c.loadPause, healthy: c.plain("kubelet", "/healthz"), args: []string{
-		c.binary("kubelet"),
+	return component{name: kubeletName, files: files, before: c.loadPause, healthy: c.plain(kubeletName, "/healthz"), args: []string{
+		c.binary(kubeletName),
 		"--config=" + c.node("kubelet.yaml"),
 		"--kubeconfig=" + c.pki("kubelet.kubeconfig"),
 		"--root-dir=" + kubeletDir,
@@ -104,13 +104,13 @@ func (c *cluster) kubelet() component {
 
 func (c *cluster) kubeProxy() component {
 	files := []string{c.pki("kube-proxy.kubeconfig")}
-	return component{name: "kube-proxy", files: files, healthy: c.plain("kube-proxy", "/livez"), args: []string{
-		c.binary("kube-proxy"),
+	return component{name: proxyName, files: files, healthy: c.plain(proxyName, "/livez"), args: []string{
+		c.binary(proxyName),
 		"--kubeconfig=" + c.pki("kube-proxy.kubeconfig"),
 		"--hostname-override=" + nodeName,
 		"--proxy-mode=nftables",
 		"--cluster-cidr=" + podCIDR,
-		fmt.Sprintf("--healthz-bind-address=%s:%d", loopback, c.state.Ports["kube-proxy"]),
+		fmt.Sprintf("--healthz-bind-address=%s:%d", loopback, c.state.Ports[proxyName]),
 		fmt.Sprintf("--metrics-bind-address=%s:%d", loopback, c.state.Ports["kube-proxy-metrics"]),
 		// Leave the machine's connection tracking as it is.
 		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
@@ -120,8 +120,8 @@ func (c *cluster) kubeProxy() component {
 // coreDNS runs on the node itself: pods ask the node's address, which needs no image and no Service.
 func (c *cluster) coreDNS() component {
 	files := []string{c.node("Corefile"), c.pki("coredns.kubeconfig")}
-	return component{name: "coredns", files: files, before: c.allowCoreDNS, healthy: c.plain("coredns", "/ready"), args: []string{
-		c.binary("coredns"), "-conf", c.node("Corefile"),
+	return component{name: coreDNSName, files: files, before: c.allowCoreDNS, healthy: c.plain(coreDNSName, "/ready"), args: []string{
+		c.binary(coreDNSName), "-conf", c.node("Corefile"),
 	}}
 }
 
@@ -162,7 +162,7 @@ func (c *cluster) settleNode(ctx context.Context) error {
 		return fmt.Errorf("the node is not ready: %s", message)
 	}
 	if err := poll(ctx, pollInterval, check); err != nil {
-		return fmt.Errorf("%w\n%s\n%s", err, c.logTail("kubelet"), c.logTail("containerd"))
+		return fmt.Errorf("%w\n%s\n%s", err, c.logTail(kubeletName), c.logTail(containerdName))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 type requirement struct{ name, pkg string }
 
 var requirements = []requirement{
-	{"containerd", "containerd"},
-	{"ctr", "containerd"},
+	{containerdName, containerdName},
+	{"ctr", containerdName},
 	{"runc", "runc"},
 	{"nft", "nftables"},
 	{"ip", "iproute2"},

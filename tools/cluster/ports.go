@@ -47,7 +47,7 @@ func portFreed(port int) bool {
 
 // portFree says whether the port can be listened on at every address of this machine.
 func portFree(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {
 		return false
 	}

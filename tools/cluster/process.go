@@ -166,8 +166,10 @@ func start(dir, component string, args []string) (<-chan error, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	fmt.Fprintf(log, "\n==== started %s\n", time.Now().Format(time.RFC3339))
-	command := exec.Command(args[0], args[1:]...)
+	if _, err := fmt.Fprintf(log, "\n==== started %s\n", time.Now().Format(time.RFC3339)); err != nil {
+		return nil, err
+	}
+	command := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this command
 	command.Dir = "/"
 	command.Env = []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

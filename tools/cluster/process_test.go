@@ -23,7 +23,9 @@ func startSleeper(t *testing.T, dir, component string) process {
 				t.Error(err)
 			}
 		}
-		<-ended
+		if err := <-ended; err == nil {
+			t.Error("it ended by itself")
+		}
 	})
 	eventually(t, "the shell and its child run", func() bool { return len(list(t, dir)) == 2 })
 	return *find(list(t, dir), component)

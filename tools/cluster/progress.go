@@ -21,7 +21,7 @@ func newProgress(out io.Writer) *progress {
 
 func (p *progress) say(format string, args ...any) {
 	elapsed := time.Since(p.started).Truncate(time.Second)
-	fmt.Fprintf(p.out, "[%6s] %s\n", elapsed, fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(p.out, "[%6s] %s\n", elapsed, fmt.Sprintf(format, args...))
 }
 
 // during announces a step, runs it, and reminds every 20 s that it still runs.

@@ -27,9 +27,9 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s (%s) %s\n", c.dir, c.state.Mode, c.apiURL())
+	_, _ = fmt.Fprintf(out, "%s (%s) %s\n", c.dir, c.state.Mode, c.apiURL())
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
+	_, _ = fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
 	unhealthy := 0
 	for _, wanted := range c.components() {
 		pid, since, health := "-", "-", "not running: see "+logFile(c.dir, wanted.name)
@@ -42,7 +42,7 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 		if health != "healthy" {
 			unhealthy++
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", wanted.name, pid, since, health)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", wanted.name, pid, since, health)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -29,7 +29,7 @@ func killPods() (int, error) {
 			}
 			content, err := os.ReadFile(path)
 			if err != nil {
-				return nil //nolint:nilerr // the cgroup has just gone
+				return nil // the cgroup has just gone
 			}
 			for line := range strings.FieldsSeq(string(content)) {
 				pid, err := strconv.Atoi(line)
@@ -68,7 +68,7 @@ func (m *machine) undo(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := m.removeFiles(); err != nil {
+	if err := m.removeFiles(ctx); err != nil {
 		return err
 	}
 	// The record goes last, so that a killed `down` can be repeated.
@@ -125,14 +125,14 @@ func removeNetwork(ctx context.Context) error {
 		}
 	}
 	for _, family := range []string{"ip", "ip6"} {
-		if runCommand(ctx, "nft", "list", "table", family, "kube-proxy") != nil {
+		if runCommand(ctx, "nft", "list", "table", family, proxyName) != nil {
 			continue
 		}
-		if err := runCommand(ctx, "nft", "delete", "table", family, "kube-proxy"); err != nil {
+		if err := runCommand(ctx, "nft", "delete", "table", family, proxyName); err != nil {
 			return err
 		}
 	}
-	for _, rule := range forwardRules {
+	for _, rule := range firewallRules {
 		for runCommand(ctx, "iptables", append([]string{"-D"}, rule...)...) == nil {
 			continue // a rule may be there twice
 		}
@@ -162,10 +162,11 @@ func removeCgroup(root string) error {
 
 // deadShimSockets lists the sockets that a killed shim of containerd leaves in
 // a folder which all instances share: those on which nobody listens.
-func deadShimSockets() []string {
+func deadShimSockets(ctx context.Context) []string {
 	sockets, _ := filepath.Glob("/run/containerd/s/*")
+	dialer := net.Dialer{}
 	return slices.DeleteFunc(sockets, func(path string) bool {
-		connection, err := net.Dial("unix", path)
+		connection, err := dialer.DialContext(ctx, "unix", path)
 		if err == nil {
 			_ = connection.Close()
 		}
@@ -187,8 +188,8 @@ func networkResults() []string {
 }
 
 // removeFiles removes what lies in folders that others may use as well.
-func (m *machine) removeFiles() error {
-	files := append(deadShimSockets(), networkResults()...)
+func (m *machine) removeFiles(ctx context.Context) error {
+	files := append(deadShimSockets(ctx), networkResults()...)
 	links, _ := filepath.Glob("/var/log/containers/*")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, m.Dir+"/") {

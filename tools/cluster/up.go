@@ -59,7 +59,7 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 	} else {
 		c.progress.say("already up: %s", c.apiURL())
 	}
-	fmt.Fprintf(c.progress.out, "         . %s\n", c.envFile())
+	_, _ = fmt.Fprintf(c.progress.out, "         . %s\n", c.envFile())
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (c *cluster) settle(ctx context.Context) error {
 	defer cancel()
 	check := c.get(c.apiURL() + "/api/v1/namespaces/default/serviceaccounts/default")
 	if err := poll(ctx, pollInterval, func() error { return check(ctx) }); err != nil {
-		return fmt.Errorf("no default service account appears: %w\n%s", err, c.logTail("kube-controller-manager"))
+		return fmt.Errorf("no default service account appears: %w\n%s", err, c.logTail(controllerManagerName))
 	}
 	if c.state.Mode == full {
 		return c.settleNode(ctx)
