@@ -215,6 +215,9 @@ func (b build) make(ctx context.Context, p *progress) error {
 // compile leaves the named binaries in the folder. Several packages are built by
 // one command, which then names each binary after its package.
 func (b build) compile(ctx context.Context, folder string, names []string) error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return fmt.Errorf("building needs Go, as new as go.mod says, on PATH (sudo may have another PATH than you): %w", err)
+	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
