@@ -50,7 +50,8 @@ func (a Account) check(server Server) error {
 	}
 	return errors.Join(
 		registration.CheckName("database account", a.User, longestUser),
-		registration.CheckName("database", a.Database, longestDatabase))
+		registration.CheckName("database", a.Database, longestDatabase),
+	)
 }
 
 func accountName(user string) string { return quoteName(user) + "@" + quoteName("%") }

@@ -56,10 +56,7 @@ func TestCancelledCallIsNotBlamedOnTheServer(t *testing.T) {
 // a certificate, and then waits.
 func handshakeAddress(t *testing.T, certificate *tls.Certificate) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := registrationtest.Listen(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -67,19 +64,19 @@ func handshakeAddress(t *testing.T, certificate *tls.Certificate) string {
 			if err != nil {
 				return
 			}
-			go greet(connection, certificate)
+			go greet(t.Context(), connection, certificate)
 		}
 	}()
 	return listener.Addr().String()
 }
 
-func greet(connection net.Conn, certificate *tls.Certificate) {
+func greet(ctx context.Context, connection net.Conn, certificate *tls.Certificate) {
 	defer connection.Close() //nolint:errcheck // a test's connection
 	_, _ = connection.Write(greeting(certificate != nil))
 	if certificate != nil {
 		const requestForTLS = 4 + 32
 		_, _ = io.CopyN(io.Discard, connection, requestForTLS)
-		_ = tls.Server(connection, &tls.Config{Certificates: []tls.Certificate{*certificate}}).Handshake()
+		_ = tls.Server(connection, &tls.Config{Certificates: []tls.Certificate{*certificate}}).HandshakeContext(ctx)
 	}
 	_, _ = io.Copy(io.Discard, connection)
 }

@@ -15,7 +15,9 @@ const longestName = 128
 
 // EnsureVhost creates the virtual host with the mark, unless it exists with
 // that mark. A virtual host of that name with another mark, or with none, is a
-// registration.Conflict and stays as it is.
+// registration.Conflict and stays as it is. (RabbitMQ has no request that only
+// creates; one sent by somebody else between the look and ours would lose its
+// description.)
 //
 // The default queue type is set to classic where RabbitMQ knows that setting
 // (3.11 and newer): Nova asks for quorum queues by name, and its reply and
@@ -63,5 +65,5 @@ func (c *Client) DeleteVhost(ctx context.Context, name string, mark registration
 // VhostAbsent tells whether no virtual host of that name carries the mark.
 func (c *Client) VhostAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
 	found, exists, err := c.vhostMark(ctx, name)
-	return err == nil && !(exists && found == string(mark)), err
+	return err == nil && (!exists || found != string(mark)), err
 }

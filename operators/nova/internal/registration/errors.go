@@ -15,7 +15,7 @@ import (
 
 // Unreachable says that no server answered in a usable way at Address. It is
 // worth retrying: nothing of ours is wrong.
-type Unreachable struct {
+type Unreachable struct { //nolint:errname // reads registration.Unreachable
 	Address string // host:port
 	Err     error  // the cause
 }
@@ -26,7 +26,7 @@ func (e *Unreachable) Unwrap() error { return e.Err }
 
 // Denied says that the server at Address answered, and refused Account:
 // because of its password, or because it lacks a right.
-type Denied struct {
+type Denied struct { //nolint:errname // reads registration.Denied
 	Address string // host:port
 	Account string
 	Reason  string
@@ -38,7 +38,7 @@ func (e *Denied) Error() string {
 
 // Conflict says that a thing of the wanted name exists and is not ours. It was
 // not touched.
-type Conflict struct {
+type Conflict struct { //nolint:errname // reads registration.Conflict
 	Address string // host:port
 	Kind    string // "database", "vhost", "bus user", "Keystone user", "endpoint"
 	Name    string

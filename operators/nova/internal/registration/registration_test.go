@@ -75,7 +75,11 @@ func TestPasswordIsNotCarriedToAnotherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer transport.Close()
-	response, err := (&http.Client{Transport: transport}).Get(server.URL)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err == nil {
 		_ = response.Body.Close()
 		t.Fatal("no error")

@@ -26,7 +26,7 @@ import (
 )
 
 // Env returns an environment variable, or fails the test naming it.
-func Env(t testing.TB, name string) string {
+func Env(t *testing.T, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
 	if value == "" {
@@ -37,7 +37,7 @@ func Env(t testing.TB, name string) string {
 
 // CAFile returns the content of the file that an environment variable names,
 // or nothing if it is not set.
-func CAFile(t testing.TB, name string) []byte {
+func CAFile(t *testing.T, name string) []byte {
 	t.Helper()
 	path := os.Getenv(name)
 	if path == "" {
@@ -51,14 +51,14 @@ func CAFile(t testing.TB, name string) []byte {
 }
 
 // Context ends with the test, or after two minutes.
-func Context(t testing.TB) context.Context {
+func Context(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // Name returns a name that nobody else uses.
-func Name(t testing.TB, suffix string) string {
+func Name(t *testing.T, suffix string) string {
 	t.Helper()
 	random := make([]byte, 4)
 	if _, err := rand.Read(random); err != nil {
@@ -69,7 +69,7 @@ func Name(t testing.TB, suffix string) string {
 
 // Passwords returns values that break careless quoting, and count random ones
 // made of such characters; it logs the seed. None has a line break.
-func Passwords(t testing.TB, count int) []registration.Password {
+func Passwords(t *testing.T, count int) []registration.Password {
 	t.Helper()
 	passwords := []registration.Password{
 		"c4n4ry'\"\\$%@:#?& é", `\`, `'`, `''`, `\'`, `"`, "`", `?`, `%s`, `$$`, ` leading`, `trailing `, `;--`, `/* x */`, "tab\there", "星",
@@ -89,18 +89,18 @@ func Passwords(t testing.TB, count int) []registration.Password {
 }
 
 // RefusedAddress returns an address at which nobody listens.
-func RefusedAddress(t testing.TB) string {
+func RefusedAddress(t *testing.T) string {
 	t.Helper()
-	listener := listen(t)
+	listener := Listen(t)
 	_ = listener.Close()
 	return listener.Addr().String()
 }
 
 // SilentAddress returns the address of a server that accepts connections and
 // never says a word.
-func SilentAddress(t testing.TB) string {
+func SilentAddress(t *testing.T) string {
 	t.Helper()
-	listener := listen(t)
+	listener := Listen(t)
 	var connections []net.Conn
 	stopped := make(chan struct{})
 	go func() {
@@ -123,9 +123,20 @@ func SilentAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
+// HangUp closes the connection of a request instead of answering it.
+func HangUp(t *testing.T, w http.ResponseWriter) {
+	t.Helper()
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = connection.Close()
+}
+
 // FullAddress returns the address of a server whose backlog is full: the
 // kernel drops what is sent to it, as a firewall or a lost host would.
-func FullAddress(t testing.TB) string {
+func FullAddress(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -134,7 +145,8 @@ func FullAddress(t testing.TB) string {
 	t.Cleanup(func() { _ = syscall.Close(socket) })
 	if err := errors.Join(
 		syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
-		syscall.Listen(socket, 0)); err != nil {
+		syscall.Listen(socket, 0),
+	); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(socket)
@@ -143,7 +155,8 @@ func FullAddress(t testing.TB) string {
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 	for range 100 {
-		connection, err := net.DialTimeout("tcp", address, 300*time.Millisecond)
+		dialer := net.Dialer{Timeout: 300 * time.Millisecond}
+		connection, err := dialer.DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			return address
 		}
@@ -153,9 +166,11 @@ func FullAddress(t testing.TB) string {
 	return ""
 }
 
-func listen(t testing.TB) net.Listener {
+// Listen listens on a free port of the loopback interface.
+func Listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +194,7 @@ func (w *Writes) Take() []string {
 
 // RecordWrites starts a proxy in front of the server at target, and returns
 // its URL. Getting a token at Keystone is no write.
-func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
+func RecordWrites(t *testing.T, target string, ca []byte) (string, *Writes) {
 	t.Helper()
 	parsed, err := url.Parse(target)
 	if err != nil {
@@ -208,7 +223,7 @@ func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
 
 // MustBeUnreachable checks that a connection to address failed in time, and
 // that the message tells the address and the cause, and not the password.
-func MustBeUnreachable(t testing.TB, err error, address, cause string, password registration.Password, since time.Time) {
+func MustBeUnreachable(t *testing.T, err error, address, cause string, password registration.Password, since time.Time) {
 	t.Helper()
 	unreachable, ok := errors.AsType[*registration.Unreachable](err)
 	if !ok || unreachable.Address != address || !strings.Contains(err.Error(), cause) {
@@ -221,7 +236,7 @@ func MustBeUnreachable(t testing.TB, err error, address, cause string, password 
 }
 
 // MustNotTell checks that no spelling of the error holds the password.
-func MustNotTell(t testing.TB, err error, password registration.Password) {
+func MustNotTell(t *testing.T, err error, password registration.Password) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		text := fmt.Sprintf("%v %#v", cause, cause)
