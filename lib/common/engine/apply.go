@@ -39,7 +39,27 @@ func (p *pass) ensure(ctx context.Context, stage string, d desired, settled bool
 		return err
 	}
 	p.in.objects[d.key] = current
+	if isDataKind(d.key.gvk) {
+		p.keep(d)
+	}
 	return complete(current)
+}
+
+// keep makes the content of a Secret or ConfigMap that we apply an input of
+// later stages, without reading it back.
+func (p *pass) keep(d desired) {
+	data := map[string][]byte{}
+	for key, value := range nestedMap(d.body, "data") {
+		text, _ := value.(string)
+		data[key] = []byte(text)
+		if decoded, err := base64.StdEncoding.DecodeString(text); d.key.gvk == secretGVK && err == nil {
+			data[key] = decoded
+		}
+	}
+	if d.key.gvk == secretGVK {
+		p.in.remember(data)
+	}
+	p.in.data[d.key] = data
 }
 
 // update sends the child if that would change anything.

@@ -27,6 +27,7 @@ type Need struct {
 	anyOf     []Need
 	allOf     []Need
 	duration  time.Duration
+	counts    func(client.Object) any
 	cluster   bool
 	name      string
 	optional  bool
@@ -84,14 +85,18 @@ func (n Need) As(name string) Need {
 	return n
 }
 
+// Counting says what of the object is an input, where that is not its spec.
+// Only a change of that makes a Do run again.
+func (n Need) Counting(what func(client.Object) any) Need {
+	n.counts = what
+	return n
+}
+
 // Optional makes the need an input that may be absent.
 func (n Need) Optional() Need {
 	n.optional = true
 	return n
 }
-
-// discoveryRetry is how long a kind that is not served is taken as absent.
-const discoveryRetry = 30 * time.Second
 
 // gather looks at everything that the needs name. It returns a hash of what it
 // saw, and an error for the first need that is not met.
@@ -160,7 +165,7 @@ func (p *pass) lookServed(gvk schema.GroupVersionKind) (any, error) {
 	err := p.observer.serves(gvk)
 	p.in.served[gvk] = err == nil
 	if meta.IsNoMatchError(err) {
-		return nil, absence{notServed(gvk)}
+		return nil, absence{notServed(gvk, p.discoveryRetry)}
 	}
 	return err == nil, err
 }
@@ -222,6 +227,9 @@ func (p *pass) lookObject(ctx context.Context, need Need) (any, error) {
 		return need.condition, p.lookCondition(key, current, need)
 	}
 	p.in.objects[key] = current
+	if need.counts != nil {
+		return need.counts(current), nil
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -287,12 +295,12 @@ func (p *pass) keyOf(object client.Object) objectKey {
 
 // notServed names the operator that brings a kind of the family; by convention
 // it is the kind in kebab case: NovaAPI comes with nova-api.
-func notServed(gvk schema.GroupVersionKind) error {
+func notServed(gvk schema.GroupVersionKind, again time.Duration) error {
 	message := fmt.Sprintf("the API server does not serve the kind %s (%s)", gvk.Kind, gvk.GroupVersion())
 	if strings.HasSuffix(gvk.Group, "asterism.dev") {
 		message += fmt.Sprintf(": install the operator %s", kebab(gvk.Kind))
 	}
-	return &outcome{reason: ReasonWaiting, message: message, after: discoveryRetry}
+	return &outcome{reason: ReasonWaiting, message: message, after: again}
 }
 
 func kebab(kind string) string {
