@@ -87,7 +87,7 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 	if err := earlier.signal(dir, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	stranger := exec.Command("sleep", "300")
+	stranger := exec.CommandContext(t.Context(), "sleep", "300")
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}

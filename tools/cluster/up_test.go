@@ -155,8 +155,8 @@ func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-done:
-		t.Fatal("two hold the lock")
+	case err := <-done:
+		t.Fatalf("two hold the lock (%v)", err)
 	default:
 	}
 	first()
