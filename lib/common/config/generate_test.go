@@ -215,6 +215,9 @@ func (g *generator) broken(lines []string) []string {
 	g.used["what oslo.config refuses"] = true
 	wrong := pick(g, []string{"novalue", "= x", ": x", "[unclosed", "[]", "[", "[a] # b", "  indented", "\tx = y", "\u00a0 = 1", "\ufeffx = 1", "x"})
 	at := g.IntN(len(lines) + 1)
+	for at < len(lines) && strings.HasPrefix(strings.ReplaceAll(lines[at], "\t", " "), " ") {
+		at++ // no other option gets this one's continuation lines: they may be secret
+	}
 	if g.chance(20) {
 		return append([]string{"early = 1"}, lines...)
 	}

@@ -23,6 +23,7 @@ type question struct {
 	Registered []registeredOption `json:"registered"`
 	Scripts    string             `json:"scripts"`
 	Cases      [][]string         `json:"cases,omitempty"`
+	First      bool               `json:"first"`
 	Snippets   []string           `json:"snippets,omitempty"`
 	Literals   literals           `json:"literals"`
 	Names      []string           `json:"names"`
@@ -172,7 +173,7 @@ func TestWrongViewsAreNoticed(t *testing.T) {
 				t.Fatalf("merge-config has no %q", change[0])
 			}
 			scripts[MergeConfig] = wrong
-			if len(ask(t, question{Cases: cases, Scripts: writeScripts(t, scripts)}).Failures) == 0 {
+			if len(ask(t, question{Cases: cases, First: true, Scripts: writeScripts(t, scripts)}).Failures) == 0 {
 				t.Error("not noticed")
 			}
 		})

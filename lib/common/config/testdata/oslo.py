@@ -1,13 +1,15 @@
 """Compare merge-config with the real oslo.config, in one process.
 
-Reads {registered, scripts, cases, snippets, literals} as JSON from stdin and
-writes {failures, accepted, literals} to stdout:
+Reads {registered, scripts, cases, first, snippets, literals, names} as JSON from
+stdin and writes {failures, accepted, literals, secret} to stdout:
 
-  registered  [{section, name, multi, cli, deprecated: [[section, name], ...]}]
+  registered  [{section, name, multi, cli, known, deprecated: [[section, name], ...]}]
   scripts     the directory with merge-config and its options.txt
   cases       [[text of 10-defaults.conf, 50-connections.conf, 90-custom.conf]]
+  first       whether the first failure is enough
   snippets    [text], each accepted or not
   literals    {text, names}: a file and the options to read from its [DEFAULT]
+  names       [option], of which those are secret that merge-config hides
 """
 
 import contextlib
@@ -267,7 +269,8 @@ def main():
     table = [o for o in asked["registered"] if o["known"]]
     reader = Reader(asked["registered"])
     failures, accepted = [], []
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         for number, parts in enumerate(asked.get("cases", [])):
             place = os.path.join(folder, "case")
             os.mkdir(place)
@@ -275,6 +278,8 @@ def main():
             case.run(merge_config)
             failures += [{"case": number, "text": text} for text in case.failures]
             shutil.rmtree(place)
+            if failures and asked["first"]:
+                break
         for text in asked.get("snippets", []):
             path = os.path.join(folder, "snippet.conf")
             with open(path, "w", newline="", encoding="utf-8") as file:
