@@ -149,6 +149,7 @@ func mayLogIn(t *testing.T, user User) bool {
 }
 
 func TestUserIsCreatedOnceWithItsMark(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	user := novaUser(name)
@@ -169,6 +170,7 @@ func TestUserIsCreatedOnceWithItsMark(t *testing.T) {
 }
 
 func TestUserIsDeletedAndSeenGone(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	gone := func() bool {
@@ -194,6 +196,7 @@ func TestUserIsDeletedAndSeenGone(t *testing.T) {
 }
 
 func TestForeignUserIsAConflictAndStays(t *testing.T) {
+	t.Parallel()
 	for _, found := range []string{"", string(theirs), "made by hand"} {
 		client, writes, name := recorded(t)
 		ctx := registrationtest.Context(t)
@@ -212,6 +215,7 @@ func TestForeignUserIsAConflictAndStays(t *testing.T) {
 }
 
 func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	user := novaUser(name)
@@ -245,6 +249,7 @@ func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
 }
 
 func TestAnyPasswordWorks(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	for _, password := range registrationtest.Passwords(t, 0)[:6] { // a change of password takes Keystone long
@@ -291,6 +296,7 @@ func published(t *testing.T, client *Client, catalog Catalog) (urls map[string]s
 }
 
 func TestEndpointsAreCreatedOnceAndFollowTheSpec(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	catalog := novaCatalog(name)
@@ -320,6 +326,7 @@ func TestEndpointsAreCreatedOnceAndFollowTheSpec(t *testing.T) {
 }
 
 func TestSecondNovaInTheRegionIsAConflict(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	catalog := novaCatalog(name)
@@ -340,6 +347,7 @@ func TestSecondNovaInTheRegionIsAConflict(t *testing.T) {
 }
 
 func TestEndpointMadeByHandIsAConflict(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	entry, err := services.Create(ctx, client.api, services.CreateOpts{Type: name, Name: "nova"}).Extract()
@@ -358,6 +366,7 @@ func TestEndpointMadeByHandIsAConflict(t *testing.T) {
 }
 
 func TestRegionsShareOneServiceEntryWhichGoesWithTheLast(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	first, second := novaCatalog(name), novaCatalog(name)
@@ -400,6 +409,7 @@ func TestRegionsShareOneServiceEntryWhichGoesWithTheLast(t *testing.T) {
 }
 
 func TestServiceEntryMadeByHandIsUsedAndStays(t *testing.T) {
+	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	must(t, services.Create(ctx, client.api, services.CreateOpts{Type: name, Name: "nova", Description: "Compute"}).Err)
@@ -415,6 +425,7 @@ func TestServiceEntryMadeByHandIsUsedAndStays(t *testing.T) {
 }
 
 func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
+	t.Parallel()
 	server := realServer(t)
 	server.Password = password
 	_, err := Connect(registrationtest.Context(t), server)
@@ -426,6 +437,7 @@ func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
 }
 
 func TestUnprivilegedAccountIsDenied(t *testing.T) {
+	t.Parallel()
 	client, _, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	user := novaUser(name)

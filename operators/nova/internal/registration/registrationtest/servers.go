@@ -52,6 +52,7 @@ func CAFile(t *testing.T, name string) []byte {
 
 // Context ends with the test, or after two minutes.
 func Context(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
