@@ -35,7 +35,7 @@ $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen object paths=./api/...
 	rm -f operators/$*/config/crd/*_*.yaml
 	cd operators/$* && controller-gen crd paths=./api/... output:crd:dir=config/crd
-	cd operators/$* && controller-gen rbac:roleName=asterism-$* paths=./... output:rbac:dir=config/rbac
+	cd operators/$* && controller-gen rbac:roleName=operator paths=./... output:rbac:dir=config/rbac
 	descriptions operators/$*/config/crd/*_*.yaml
 
 .PHONY: generators

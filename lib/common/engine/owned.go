@@ -21,6 +21,10 @@ func hash(value any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// Hash is the hash of anything that JSON can say, 16 hex digits: for what a
+// builder must name or annotate by its content.
+func Hash(values ...any) string { return hash(values) }
+
 // unchanged says that applying body again would change nothing: what we sent
 // last has the same hash, and the server still records us as the owner of every
 // field in it. When somebody changes or removes a field, the server takes it

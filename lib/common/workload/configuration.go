@@ -1,9 +1,6 @@
 package workload
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -199,16 +196,21 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 			extra[file.Name] = in.Secret(file.SecretKeyRef.Name)[file.SecretKeyRef.Key]
 		}
 	}
-	return shortHash(secret, parts, extra, s.Spec.RestartTriggers)
+	return engine.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
 }
 
 // DatabaseHash is the hash of the database Secrets: of where a schema is.
-func (s Service) DatabaseHash(in engine.Inputs) (string, error) {
+func (s Service) DatabaseHash(in engine.Inputs) string {
 	contents := map[string]map[string][]byte{}
 	for _, database := range s.Databases {
 		contents[database.Section] = in.Secret(database.Secret)
 	}
-	return shortHash(contents)
+	return engine.Hash(contents)
+}
+
+// ConnectionHash is the hash of the Secrets of databases and message bus.
+func (s Service) ConnectionHash(in engine.Inputs) string {
+	return engine.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
 }
 
 // probePorts are the arguments of the script probe: a port of each database,
@@ -235,14 +237,4 @@ func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 	}
 	slices.Sort(ports)
 	return append(slices.Compact(ports), anyOf), nil
-}
-
-// shortHash of anything that JSON can say, 16 hex digits.
-func shortHash(values ...any) (string, error) {
-	data, err := json.Marshal(values)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8]), nil
 }

@@ -16,15 +16,11 @@ func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) 
 		return nil, nil
 	}
 	conductor := describe(cr)
-	databases, err := conductor.DatabaseHash(in)
-	if err != nil {
-		return nil, err
-	}
 	script := "nova-manage db sync --local_cell"
 	if cr.Spec.Role == novav1.RoleSuper {
 		script = "nova-manage api_db sync\n" + script
 	}
 	return []engine.Child{conductor.Job(workload.Task{
-		Purpose: "db-sync", Script: script, Depends: []string{databases, cr.Spec.ContainerImage},
+		Purpose: "db-sync", Script: script, Depends: []string{conductor.DatabaseHash(in), cr.Spec.ContainerImage},
 	})}, nil
 }

@@ -1,0 +1,21 @@
+// Command nova-operator runs the operator of Nova and NovaCell.
+package main
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/operator"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
+	"asterism.dev/operators/nova/internal/nova"
+)
+
+func main() {
+	kinds := runtime.NewSchemeBuilder(novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme)
+	operator.Main("nova", kinds.AddToScheme, nova.Service, cell.Service)
+}

@@ -1,0 +1,139 @@
+// Package backend joins the servers on which accounts are registered with the
+// engine: what a stage needs for it, the call that registers, the connection
+// Secret that services get, and the call that removes.
+//
+// Each server is either one on which we register, or one whose connection
+// Secret an administrator gives; then there is nothing to register or remove.
+package backend
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// AnnotationAbandon on an object lets its deletion go on although a server is
+// unreachable or refuses us: what could not be removed is listed in an event.
+const AnnotationAbandon = "asterism.dev/abandon"
+
+// Owner is the object for which accounts are registered.
+type Owner struct {
+	// Object whose name and namespace mark what is made.
+	Object client.Object
+	// Credentials is the name of the Secret with the generated passwords.
+	Credentials string
+}
+
+// Mark is written into everything that is made outside the cluster.
+func (o Owner) Mark(in engine.Inputs) registration.Mark {
+	return registration.NewMark(in.Cluster(), o.Object.GetNamespace(), o.Object.GetName())
+}
+
+// Account makes a name that nobody else has: it ends in six hex digits of the
+// owner's UID, so that an account of that name is ours.
+func (o Owner) Account(name string) string {
+	sum := sha256.Sum256([]byte(o.Object.GetUID()))
+	return name + "_" + hex.EncodeToString(sum[:3])
+}
+
+func (o Owner) password(in engine.Inputs, key string) registration.Password {
+	return registration.Password(in.Secret(o.Credentials)[key])
+}
+
+// administratorNeeds: the Secret may say user or username.
+func administratorNeeds(secret string) []engine.Need {
+	return []engine.Need{
+		engine.AnyOf(engine.Secret(secret, config.KeyUser), engine.Secret(secret, config.KeyUsername)),
+		engine.Secret(secret, config.KeyPassword),
+	}
+}
+
+func serviceNeed(name string) engine.Need {
+	return engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// address of a Service's port: the first one that has one of the names, or else
+// the first one.
+func address(in engine.Inputs, name string, ports ...string) (host string, port int, err error) {
+	service, ok := engine.Get[*corev1.Service](in, name)
+	if !ok {
+		return "", 0, engine.Wait("Service %s does not exist", name)
+	}
+	host = fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
+	if len(service.Spec.Ports) == 0 {
+		return "", 0, engine.Wait("Service %s has no port", name)
+	}
+	for _, wanted := range ports {
+		for _, p := range service.Spec.Ports {
+			if p.Name == wanted {
+				return host, int(p.Port), nil
+			}
+		}
+	}
+	return host, int(service.Spec.Ports[0].Port), nil
+}
+
+func join(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// connectionSecret is immutable and named by its content, so that whoever uses
+// it moves to the next one in an orderly way. The old one stays until then.
+func connectionSecret(name string, data map[string]string) (string, engine.Child, error) {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(encoded)
+	name += "-" + hex.EncodeToString(sum[:4])
+	content := map[string][]byte{}
+	for key, value := range data {
+		content[key] = []byte(value)
+	}
+	return name, engine.Lingering(applycorev1.Secret(name, "").WithImmutable(true).WithData(content)), nil
+}
+
+// failure gives a server's error the reason that a condition shows. All of them
+// are tried again, because nothing in the cluster tells when they are over.
+func failure(kind string, err error) error {
+	var unreachable *registration.Unreachable
+	var denied *registration.Denied
+	var conflict *registration.Conflict
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &conflict):
+		return engine.Fail(engine.ReasonConflict, err)
+	case errors.As(err, &denied):
+		return engine.Fail(kind+"Denied", err)
+	case errors.As(err, &unreachable), errors.Is(err, context.DeadlineExceeded):
+		return engine.Fail(kind+"Unreachable", err)
+	}
+	return err
+}
+
+// removal runs the removal of what was registered, or abandons it where the
+// means are gone or the user says so.
+func removal(owner Owner, left string, reachable bool, remove func() error) error {
+	if !reachable {
+		return engine.Abandon("%s: the administrator's Secret or the Service is gone", left)
+	}
+	err := remove()
+	if err != nil && owner.Object.GetAnnotations()[AnnotationAbandon] == "true" {
+		return engine.Abandon("%s: %s", left, err)
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/messagebus"
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// MessageBus is one vhost with its user.
+type MessageBus struct {
+	Owner      Owner
+	Connection novav1.Connection
+	// ManagementPort of RabbitMQ; nil: the Service's port of that name.
+	ManagementPort *int32
+	QueueType      novav1.QueueType
+	// Vhost to register. The user is named after it.
+	Vhost string
+	// Key of the user's password in the Secret of credentials.
+	Key string
+}
+
+// Inputs are waited for before anything else.
+func (m MessageBus) Inputs() []engine.Need {
+	if m.Connection.Given() {
+		return []engine.Need{engine.Secret(m.Connection.ConnectionSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword)}
+	}
+	return append(administratorNeeds(m.Connection.AdminSecretRef.Name), serviceNeed(m.Connection.ServiceRef.Name))
+}
+
+// Needs of the stage that registers.
+func (m MessageBus) Needs() []engine.Need {
+	needs := m.Inputs()
+	if !m.Connection.Given() {
+		needs = append(needs, engine.Cluster(), engine.Secret(m.Owner.Credentials, m.Key))
+	}
+	return needs
+}
+
+// Check refuses inputs that no service could use.
+func (m MessageBus) Check(in engine.Inputs) error {
+	if !m.Connection.Given() {
+		return nil
+	}
+	name := m.Connection.ConnectionSecretRef.Name
+	if _, err := config.ParseMessageBus(in.Secret(name)); err != nil {
+		return engine.Wait("Secret %s: %s", name, err)
+	}
+	return nil
+}
+
+// Ensure registers the vhost and its user.
+func (m MessageBus) Ensure(ctx context.Context, in engine.Inputs) error {
+	if m.Connection.Given() {
+		return nil
+	}
+	server, err := m.server(in)
+	if err != nil {
+		return err
+	}
+	mark := m.Owner.Mark(in)
+	return failure("MessageBus", withMessageBus(ctx, server, func(c *messagebus.Client) error {
+		if err := c.EnsureVhost(ctx, m.Vhost, mark); err != nil {
+			return err
+		}
+		return c.EnsureUser(ctx, messagebus.User{Name: m.user(), Password: m.Owner.password(in, m.Key), Vhost: m.Vhost}, mark)
+	}))
+}
+
+// Secret returns the name of the connection Secret and, if we make it, the
+// Secret itself.
+func (m MessageBus) Secret(in engine.Inputs) (string, []engine.Child, error) {
+	if m.Connection.Given() {
+		return m.Connection.ConnectionSecretRef.Name, nil, nil
+	}
+	admin := in.Secret(m.Connection.AdminSecretRef.Name)
+	port := "amqp"
+	if string(admin[config.KeyTLS]) == "true" {
+		port = "amqps"
+	}
+	host, number, err := address(in, m.Connection.ServiceRef.Name, port)
+	if err != nil {
+		return "", nil, err
+	}
+	data := map[string]string{
+		config.KeyHostname:     host,
+		config.KeyPort:         strconv.Itoa(number),
+		config.KeyUser:         m.user(),
+		config.KeyPassword:     string(m.Owner.password(in, m.Key)),
+		config.KeyVHost:        m.Vhost,
+		config.KeyQuorumQueues: strconv.FormatBool(m.QueueType != novav1.QueueClassic),
+	}
+	addTLS(data, admin)
+	name, secret, err := connectionSecret(m.Owner.Object.GetName()+"-messagebus", data)
+	return name, []engine.Child{secret}, err
+}
+
+// TeardownNeeds are those of Remove; what is missing cannot be removed.
+func (m MessageBus) TeardownNeeds() []engine.Need {
+	if m.Connection.Given() {
+		return nil
+	}
+	return []engine.Need{
+		engine.Cluster(),
+		engine.Secret(m.Connection.AdminSecretRef.Name).Optional(),
+		serviceNeed(m.Connection.ServiceRef.Name).Optional(),
+	}
+}
+
+// Remove deletes user and vhost and looks whether they are gone.
+func (m MessageBus) Remove(ctx context.Context, in engine.Inputs) error {
+	if m.Connection.Given() {
+		return nil
+	}
+	server, err := m.server(in)
+	left := fmt.Sprintf("user %s and vhost %s at Service %s", m.user(), m.Vhost, m.Connection.ServiceRef.Name)
+	return removal(m.Owner, left, err == nil, func() error {
+		return failure("MessageBus", withMessageBus(ctx, server, func(c *messagebus.Client) error { return m.remove(ctx, c, m.Owner.Mark(in)) }))
+	})
+}
+
+func (m MessageBus) remove(ctx context.Context, c *messagebus.Client, mark registration.Mark) error {
+	if err := c.DeleteUser(ctx, m.user(), mark); err != nil {
+		return err
+	}
+	if gone, err := c.UserAbsent(ctx, m.user(), mark); err != nil || !gone {
+		return orStillThere(err, "user "+m.user())
+	}
+	if err := c.DeleteVhost(ctx, m.Vhost, mark); err != nil {
+		return err
+	}
+	if gone, err := c.VhostAbsent(ctx, m.Vhost, mark); err != nil || !gone {
+		return orStillThere(err, "vhost "+m.Vhost)
+	}
+	return nil
+}
+
+func (m MessageBus) user() string { return m.Owner.Account(m.Vhost) }
+
+func (m MessageBus) server(in engine.Inputs) (messagebus.Server, error) {
+	admin, err := administrator(in, m.Connection.AdminSecretRef.Name)
+	if err != nil {
+		return messagebus.Server{}, err
+	}
+	ports := []string{"management"}
+	if admin.TLS {
+		ports = []string{"management-tls", "management"}
+	}
+	host, port, err := address(in, m.Connection.ServiceRef.Name, ports...)
+	if m.ManagementPort != nil {
+		port = int(*m.ManagementPort)
+	}
+	return messagebus.Server{
+		Address: join(host, port), User: admin.User, Password: registration.Password(admin.Password), TLS: admin.TLS, CA: admin.CA,
+	}, err
+}
+
+func withMessageBus(ctx context.Context, server messagebus.Server, do func(*messagebus.Client) error) error {
+	c, err := messagebus.Connect(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}

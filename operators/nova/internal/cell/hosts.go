@@ -1,0 +1,72 @@
+package cell
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
+)
+
+// countEvery is how often the cell's database is asked for hosts that have come:
+// one short query.
+const countEvery = 10 * time.Second
+
+// What countHosts observes.
+const (
+	observedMapped   = "mapped"
+	observedUnmapped = "unmapped"
+	observedHosts    = "hosts" // a hash of the names of the unmapped ones
+)
+
+func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+	ofDatabase, _, err := secrets(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := backend.Hosts(ctx, in.Secret(ofDatabase))
+	if err != nil {
+		return nil, err
+	}
+	return engine.Observed{
+		observedMapped:   strconv.Itoa(hosts.Mapped),
+		observedUnmapped: strconv.Itoa(len(hosts.Unmapped)),
+		observedHosts:    engine.Hash(hosts.Unmapped),
+	}, nil
+}
+
+// discoverHosts runs once for a set of unmapped hosts, not until there are
+// none: a host that cannot be mapped must not keep a Job running for ever.
+func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	seen := in.Observed(novav1.ConditionHostsMapped)
+	if seen[observedUnmapped] == "0" {
+		return nil, nil
+	}
+	service, err := manage(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Child{service.Job(workload.Task{
+		Purpose: "discover",
+		Script:  fmt.Sprintf("nova-manage cell_v2 discover_hosts --cell_uuid '%s' --verbose", cr.Status.UUID),
+		Depends: []string{seen[observedHosts], cr.Status.UUID},
+	})}, nil
+}
+
+func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {
+	seen := in.Observed(novav1.ConditionHostsMapped)
+	mapped, err := strconv.ParseInt(seen[observedMapped], 10, 32)
+	if err != nil {
+		return // not counted yet
+	}
+	unmapped, err := strconv.ParseInt(seen[observedUnmapped], 10, 32)
+	if err != nil {
+		return
+	}
+	cr.Status.Hosts = &novav1.CellHosts{Mapped: int32(mapped), Unmapped: int32(unmapped)}
+}

@@ -1,0 +1,92 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// schemas: the mapping is a row in the API database, and computes may come as
+// soon as it is there.
+func schemas(cr *novav1.NovaCell) []engine.Need {
+	superconductor := &conductorv1.NovaConductor{ObjectMeta: named(cr.Spec.SuperconductorRef.Name)}
+	return []engine.Need{
+		engine.Condition(superconductor, conductorv1.ConditionSchemaReady),
+		engine.Condition(theConductor(cr), conductorv1.ConditionSchemaReady),
+	}
+}
+
+// manage is nova-manage with the connections of the API database and the cell.
+func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
+	ofDatabase, ofMessageBus, err := secrets(cr, in)
+	if err != nil {
+		return workload.Service{}, err
+	}
+	service := workload.Service{
+		Name:     "nova-cell",
+		Instance: cr.Name,
+		Project:  "nova",
+		Databases: []workload.Database{
+			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+			{Section: "database", Secret: ofDatabase, Default: "nova"},
+		},
+		MessageBus: ofMessageBus,
+	}
+	service.Spec.ContainerImage = cr.Spec.Conductor.ContainerImage
+	service.Spec.Pod = cr.Spec.Conductor.Pod
+	return service, nil
+}
+
+// mapScript finds the cell by the UUID that is recorded, else by its name, and
+// updates it, else creates it: create_cell itself ignores names and would make
+// a second cell after a change of passwords (nova: cmd/manage.py). URLs come
+// from the configuration, never from arguments. The result is the UUID.
+const mapScript = `
+list=$(nova-manage cell_v2 list_cells)
+column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $by == wanted { print $3; exit }'; }
+uuid=$(column 3 '%[2]s')
+[ -n "$uuid" ] || uuid=$(column 2 '%[1]s')
+if [ -n "$uuid" ]; then
+  nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name '%[1]s'
+else
+  uuid=$(nova-manage cell_v2 create_cell --name '%[1]s' --verbose | tail -n 1)
+fi
+printf %%s "$uuid" > /dev/termination-log`
+
+func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {
+	service, err := manage(cr, in)
+	if err != nil {
+		return service, workload.Task{}, err
+	}
+	return service, workload.Task{
+		Purpose: "map",
+		Script:  fmt.Sprintf(mapScript, cr.Spec.CellName, cr.Status.UUID),
+		Depends: []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript},
+	}, nil
+}
+
+// mapCell tells the API database where the cell's database and message bus are.
+func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	service, task, err := mapTask(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	children, err := service.Configuration(in)
+	return append(children, service.Job(task)), err
+}
+
+func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
+	service, task, err := mapTask(cr, in)
+	uuid := strings.TrimSpace(in.Result(service.JobName(task)))
+	if err != nil || uuid == "" {
+		return // not mapped yet: what was known before stays
+	}
+	cr.Status.UUID = uuid
+	cr.Status.Mapping = &novav1.CellMapping{Revision: task.Depends[0], Scheduling: novav1.SchedulingEnabled}
+}

@@ -1,0 +1,48 @@
+package nova
+
+import (
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// cell0UUID is the same in every Nova (nova doc: admin/cells).
+const cell0UUID = "00000000-0000-0000-0000-000000000000"
+
+func schema(cr *novav1.Nova) []engine.Need {
+	return []engine.Need{engine.Condition(theSuperconductor(cr), conductorv1.ConditionSchemaReady)}
+}
+
+// mapCell0Script: map_cell0 takes the URL on the command line, where a password
+// must not be, and without one stores it decoded, which breaks odd passwords.
+// So it creates the mapping with a placeholder, and update_cell, which takes
+// what is left out from the configuration, sets the URL.
+const mapCell0Script = `nova-manage cell_v2 map_cell0 --database_connection mysql+pymysql://pending/
+nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --transport-url none:///`
+
+// mapCell0 runs nova-manage with the connections of the API database and cell0.
+func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	s, err := connections(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	manage := workload.Service{
+		Name:     "nova",
+		Instance: cr.Name + "-cell0",
+		Project:  "nova",
+		Spec:     cr.Spec.Superconductor.Spec(cr.Spec.ContainerImage, cr.Spec.Pod),
+		Databases: []workload.Database{
+			{Section: "api_database", Secret: s.api.Name, Default: "nova_api"},
+			{Section: "database", Secret: s.cell0.Name, Default: "nova_cell0"},
+		},
+		MessageBus: s.messageBus.Name,
+	}
+	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles = "", nil
+	children, err := manage.Configuration(in)
+	if err != nil {
+		return nil, err
+	}
+	return append(children, manage.Job(workload.Task{Purpose: "map", Script: mapCell0Script, Depends: []string{manage.DatabaseHash(in), mapCell0Script}})), nil
+}

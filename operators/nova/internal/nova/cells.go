@@ -1,0 +1,99 @@
+package nova
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// cells are objects of their own, so that a broken one holds up no other.
+func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	s, err := connections(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	var children []engine.Child
+	for _, cell := range cr.Spec.Cells {
+		children = append(children, &novav1.NovaCell{
+			ObjectMeta: named(cellName(cr, cell)),
+			Spec: novav1.NovaCellSpec{
+				NovaRef:              commonv1.ObjectReference{Name: cr.Name},
+				CellName:             cell.Name,
+				APIAccess:            cell.APIAccess,
+				DeletionPolicy:       cr.Spec.DeletionPolicy,
+				Database:             cellDatabase(cr, cell),
+				MessageBus:           cellMessageBus(cr, cell),
+				APIDatabaseSecretRef: s.api,
+				IdentitySecretRef:    s.identity,
+				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
+				Conductor:            cell.Conductor.WithDefaults(cr.Spec.ContainerImage, cr.Spec.Pod),
+			},
+		})
+	}
+	return children, nil
+}
+
+// cellDatabase is the cell's own server, or a database on the one of the Nova.
+func cellDatabase(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellDatabase {
+	connection := novav1.Connection{ServiceRef: cr.Spec.Database.ServiceRef, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
+	if cell.Database != nil {
+		connection = *cell.Database
+	}
+	database := novav1.NovaCellDatabase{Connection: connection}
+	if !connection.Given() {
+		database.Name = prefix(cr) + "_" + string(cell.Name)
+	}
+	return database
+}
+
+// cellMessageBus is the cell's own server, or a vhost on the one of the Nova.
+func cellMessageBus(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellMessageBus {
+	bus := novav1.CellMessageBus{Connection: cr.Spec.MessageBus.Connection, ManagementPort: cr.Spec.MessageBus.ManagementPort}
+	if cell.MessageBus != nil {
+		bus = *cell.MessageBus
+	}
+	vhost := novav1.NovaCellMessageBus{CellMessageBus: bus, QueueType: cr.Spec.MessageBus.QueueType}
+	if !bus.Given() {
+		vhost.Vhost = prefix(cr) + "_" + string(cell.Name)
+	}
+	return vhost
+}
+
+// reportCells copies what people want to know of each cell into one table.
+func reportCells(cr *novav1.Nova, in engine.Inputs) {
+	var table []novav1.CellStatus
+	ready := 0
+	for _, cell := range cr.Spec.Cells {
+		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown}
+		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
+			describeCell(&row, made)
+		}
+		if row.Ready == metav1.ConditionTrue {
+			ready++
+		}
+		table = append(table, row)
+	}
+	cr.Status.Cells = table
+	cr.Status.ReadyCells = fmt.Sprintf("%d/%d", ready, len(table))
+}
+
+func describeCell(row *novav1.CellStatus, cell *novav1.NovaCell) {
+	row.UUID = cell.Status.UUID
+	if cell.Status.Hosts != nil {
+		row.Hosts = &cell.Status.Hosts.Mapped
+	}
+	condition := meta.FindStatusCondition(cell.Status.Conditions, commonv1.ConditionReady)
+	if condition == nil || cell.Status.ObservedGeneration != cell.Generation {
+		return
+	}
+	row.Ready = condition.Status
+	if condition.Status != metav1.ConditionTrue {
+		row.Reason, row.Message = condition.Reason, condition.Message
+	}
+}

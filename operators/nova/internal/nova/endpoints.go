@@ -1,0 +1,46 @@
+package nova
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// endpointNeeds: the public address is known once the API has its Route.
+func endpointNeeds(cr *novav1.Nova) []engine.Need {
+	made := &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}
+	return append(identity(cr).Needs(),
+		engine.Condition(made, apiv1.ConditionEndpointReady),
+		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints })) //nolint:forcetypeassert // it is what was named
+}
+
+func publish(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
+	return nil, identity(cr).Publish(ctx, in, endpoints(cr, in))
+}
+
+func reportEndpoints(cr *novav1.Nova, in engine.Inputs) { cr.Status.Endpoints = endpoints(cr, in) }
+
+// endpoints are those at which the API is reached, unless the user says
+// otherwise: a load balancer of theirs may stand before it.
+func endpoints(cr *novav1.Nova, in engine.Inputs) []commonv1.Endpoint {
+	made, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	if !ok {
+		return nil
+	}
+	var all []commonv1.Endpoint
+	for _, endpoint := range made.Status.Endpoints {
+		for _, override := range cr.Spec.API.Endpoints {
+			if override.Interface == endpoint.Interface {
+				endpoint.URL = override.URL
+			}
+		}
+		all = append(all, endpoint)
+	}
+	return all
+}

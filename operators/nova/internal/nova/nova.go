@@ -1,0 +1,89 @@
+// Package nova says what a Nova is made of.
+package nova
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas;novacells,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas/status;novacells/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas/finalizers;novacells/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novacells;novaconductors;novaschedulers;novametadata;novaapis,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=services,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=system,resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups=batch,namespace=system,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+// Service is the table of contents of a Nova.
+var Service = engine.Service[*novav1.Nova]{
+	Name: "nova",
+	Stages: []engine.Stage[*novav1.Nova]{
+		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: check},
+		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
+		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Build: databaseSecrets},
+		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Build: messageBusSecret},
+		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Build: identitySecret, Continue: true},
+		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
+		{Condition: novav1.ConditionCellsReady, Build: cells, Report: reportCells, Continue: true},
+		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
+		{Condition: novav1.ConditionSchedulerReady, Needs: mappedCells, Build: scheduler, Continue: true},
+		{Condition: novav1.ConditionMetadataReady, Needs: mappedCells, Build: metadata, Continue: true},
+		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},
+		{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Do: publish, Report: reportEndpoints},
+	},
+	Teardown: []engine.Stage[*novav1.Nova]{
+		{Condition: "CatalogRemoved", Needs: withdrawNeeds, Do: withdraw},
+		{Condition: "APIRemoved", Build: without(api0, metadata0)},
+		{Condition: "SchedulerRemoved", Build: without(scheduler0)},
+		{Condition: "CellsRemoved", Build: withoutCells},
+		{Condition: "ConductorRemoved", Build: without(superconductor0)},
+		{Condition: "IdentityRemoved", Needs: withdrawNeeds, Do: removeIdentity},
+		{Condition: "MessageBusRemoved", Needs: removeMessageBusNeeds, Do: removeMessageBus},
+		{Condition: "APIDatabaseRemoved", Needs: removeDatabaseNeeds, Do: removeAPIDatabase},
+		{Condition: "Cell0DatabaseRemoved", Needs: removeDatabaseNeeds, Do: removeCell0Database},
+		{Condition: "CredentialsRemoved", Build: withoutCredentials},
+	},
+	Available: available,
+	Owns: []client.Object{
+		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
+		&conductorv1.NovaConductor{}, &schedulerv1.NovaScheduler{}, &metadatav1.NovaMetadata{}, &apiv1.NovaAPI{},
+	},
+}
+
+// Names of what is made from a Nova. Cells cannot have any of these names.
+func credentialsName(cr *novav1.Nova) string    { return cr.Name + "-credentials" }
+func superconductorName(cr *novav1.Nova) string { return cr.Name + "-superconductor" }
+func schedulerName(cr *novav1.Nova) string      { return cr.Name + "-scheduler" }
+func metadataName(cr *novav1.Nova) string       { return cr.Name + "-metadata" }
+func apiName(cr *novav1.Nova) string            { return cr.Name + "-api" }
+func cellName(cr *novav1.Nova, cell novav1.Cell) string {
+	return cr.Name + "-" + string(cell.Name)
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+// available: the API serves, and there is a cell in which servers can be.
+func available(cr *novav1.Nova) []engine.Need {
+	var mapped []engine.Need
+	for _, cell := range cr.Spec.Cells {
+		mapped = append(mapped, engine.Condition(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}, novav1.ConditionMapped))
+	}
+	return []engine.Need{
+		engine.Condition(&apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}, apiv1.ConditionWorkloadReady),
+		engine.AnyOf(mapped...),
+	}
+}
