@@ -18,7 +18,7 @@ func (o *observer) clusterID(ctx context.Context) (string, error) {
 	}
 	system := &metav1.PartialObjectMetadata{}
 	system.SetGroupVersionKind(namespaceGVK)
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	if err := o.live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return "", fmt.Errorf("identifying the cluster by the UID of namespace %s: %w", metav1.NamespaceSystem, err)

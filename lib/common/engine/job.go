@@ -14,11 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A failed Job is run again after it has been failing for as long again, so
-// that the waits double, within these bounds.
 const (
-	jobRetryMin   = 5 * time.Second
-	jobRetryMax   = 5 * time.Minute
 	conflictRetry = time.Second
 	// maxMessage bounds what of a termination message is stored, in bytes.
 	maxMessage = 2048
@@ -116,9 +112,9 @@ func (p *pass) running(stage string, key objectKey) error {
 // retry waits as long as the stage has been failing before it runs the Job
 // again, which needs no counter and survives a restart of the operator.
 func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job, failed time.Time, message string) error {
-	wait := jobRetryMin
+	wait := p.jobRetryMin
 	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil {
-		wait = min(max(failed.Sub(last.LastTransitionTime.Time), jobRetryMin), jobRetryMax)
+		wait = min(max(failed.Sub(last.LastTransitionTime.Time), p.jobRetryMin), p.jobRetryMax)
 	}
 	if left := time.Until(failed.Add(wait)); left > 0 {
 		return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("%s failed: %s", key, message), after: left}
@@ -152,7 +148,7 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 		return stored, true, nil
 	}
 	var pods corev1.PodList
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
 	defer cancel()
 	if err := p.observer.live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 		return "", false, fmt.Errorf("listing the pods of %s: %w", key, err)

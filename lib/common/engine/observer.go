@@ -32,14 +32,11 @@ var (
 // isDataKind says which kinds are watched as metadata only and read by name.
 func isDataKind(gvk schema.GroupVersionKind) bool { return gvk == secretGVK || gvk == configMapGVK }
 
-// readTimeout bounds one read. A read from a cache whose watch is forbidden
-// would otherwise block its worker for ever.
-const readTimeout = 10 * time.Second
-
 // observer reads the cluster for one controller and knows whom to wake: every
 // object that somebody looked at in its last pass, and every child by its
 // owner's UID. Watches start when something of a kind is first looked at.
 type observer struct {
+	limits
 	scheme    *runtime.Scheme
 	mapper    meta.RESTMapper
 	informers cache.Informers // nil: nothing is watched
@@ -85,9 +82,9 @@ type content struct {
 	data    map[string][]byte
 }
 
-func newObserver(scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
+func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
 	return &observer{
-		scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
+		limits: l, scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
 		readers:  map[objectKey]map[reconcile.Request]bool{},
 		looked:   map[reconcile.Request]map[objectKey]bool{},
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
@@ -119,7 +116,7 @@ func (o *observer) get(ctx context.Context, reader reconcile.Request, key object
 
 // freshest reads an object whose kind is watched.
 func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	cached, err := o.read(ctx, o.cache, key)
 	if err != nil || !o.behind(key, cached) {
@@ -227,7 +224,7 @@ func (o *observer) cached(ctx context.Context, gvk schema.GroupVersionKind, name
 	if !ok {
 		return nil, fmt.Errorf("%sList is not a list", gvk.Kind)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	if err := o.cache.List(ctx, found, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
@@ -256,7 +253,7 @@ func (o *observer) data(ctx context.Context, key objectKey, current client.Objec
 			return known.data, nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	fresh, err := o.readData(ctx, key)
 	if errors.IsNotFound(err) {
@@ -290,7 +287,7 @@ func (o *observer) readData(ctx context.Context, key objectKey) (content, error)
 }
 
 // serves returns a NoMatch error for a kind that the API server does not serve.
-// The answer no is kept for discoveryRetry, because it costs two requests.
+// The answer no is kept for a while, because it costs two requests.
 func (o *observer) serves(gvk schema.GroupVersionKind) error {
 	o.mu.Lock()
 	since, known := o.absent[gvk]
@@ -299,7 +296,7 @@ func (o *observer) serves(gvk schema.GroupVersionKind) error {
 	if watched {
 		return nil
 	}
-	if known && time.Since(since) < discoveryRetry {
+	if known && time.Since(since) < o.discoveryRetry {
 		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	_, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -325,7 +322,7 @@ func (o *observer) namespaced(gvk schema.GroupVersionKind) bool {
 func (o *observer) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
 	if err := o.serves(gvk); err != nil {
 		if meta.IsNoMatchError(err) {
-			return notServed(gvk)
+			return notServed(gvk, o.discoveryRetry)
 		}
 		return fmt.Errorf("discovering %s: %w", gvk.Kind, err)
 	}
@@ -347,7 +344,7 @@ func (o *observer) watch(ctx context.Context, gvk schema.GroupVersionKind) error
 	}
 	// A watch that is forbidden never gets ready: whoever comes later does not
 	// wait for it again.
-	limit := time.NewTimer(time.Until(w.since.Add(readTimeout)))
+	limit := time.NewTimer(time.Until(w.since.Add(o.readTimeout)))
 	defer limit.Stop()
 	select {
 	case <-w.ready:

@@ -21,35 +21,57 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
+// Back-off after an error.
 const (
-	// workers is how many objects of one kind are walked at a time. A walk that
-	// waits for a silent server holds one of them, for DoTimeout at most.
-	workers = 32
-	// Back-off after an error.
 	retryMin = 200 * time.Millisecond
 	retryMax = 30 * time.Second
 )
 
+// limits of one engine; tests have their own.
+type limits struct {
+	// workers is how many objects of one kind are walked at a time. A walk that
+	// waits for a silent server holds one of them, for DoTimeout at most.
+	workers int
+	// readTimeout bounds one read. A read from a cache whose watch is forbidden would
+	// otherwise block its worker for ever.
+	readTimeout time.Duration
+	// discoveryRetry is how long a kind that is not served is taken as absent.
+	discoveryRetry time.Duration
+	// A failed Job is run again after it has been failing for as long again, so
+	// that the waits double, within these bounds.
+	jobRetryMin, jobRetryMax time.Duration
+}
+
+var standard = limits{
+	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
+	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute,
+}
+
 // SetupWithManager adds the kind's controller to the manager.
 func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
-	r := &reconciler[T]{service: s, engine: &engine{
+	return s.setUp(mgr, &engine{
+		limits:   standard,
 		owner:    s.Name,
 		gvk:      kindOf(mgr.GetScheme(), newOf[T]()),
 		owns:     s.Owns,
 		client:   mgr.GetClient(),
 		recorder: mgr.GetEventRecorder(s.Name),
-		observer: newObserver(mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetCache(), mgr.GetAPIReader()),
+		observer: newObserver(standard, mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetCache(), mgr.GetAPIReader()),
 		passes:   newMemory(),
-	}}
+	})
+}
+
+func (s Service[T]) setUp(mgr ctrl.Manager, e *engine) error {
+	r := &reconciler[T]{service: s, engine: e}
 	c, err := controller.New(s.Name, mgr, controller.Options{
 		Reconciler:              r,
-		MaxConcurrentReconciles: workers,
+		MaxConcurrentReconciles: e.workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
 	})
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
 	}
-	if err := c.Watch(source.Func(r.engine.observer.begin)); err != nil {
+	if err := c.Watch(source.Func(e.observer.begin)); err != nil {
 		return err
 	}
 	return c.Watch(source.Kind[client.Object](mgr.GetCache(), newOf[T](), &handler.EnqueueRequestForObject{}))
@@ -62,6 +84,7 @@ type reconciler[T Object] struct {
 
 // engine is what all passes of one controller share.
 type engine struct {
+	limits
 	owner    string
 	gvk      schema.GroupVersionKind
 	owns     []client.Object

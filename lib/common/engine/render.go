@@ -57,7 +57,7 @@ func (m mode) String() string {
 func Render[T Object](ctx context.Context, c client.Client, s Service[T], cr T) []Rendered {
 	e := &engine{
 		owner: s.Name, gvk: kindOf(c.Scheme(), cr), owns: s.Owns,
-		observer: newObserver(c.Scheme(), c.RESTMapper(), nil, c, c),
+		observer: newObserver(standard, c.Scheme(), c.RESTMapper(), nil, c, c),
 	}
 	p := e.begin(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cr)}, cr)
 	stages := s.Stages

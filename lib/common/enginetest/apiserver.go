@@ -139,9 +139,10 @@ func waitEstablished(t testing.TB, c client.Client, definition *unstructured.Uns
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), current); err != nil {
 			return false, err
 		}
-		conditions, _, err := unstructured.NestedSlice(current.Object, "status", "conditions")
+		// null at first, which is an error here
+		conditions, _, _ := unstructured.NestedSlice(current.Object, "status", "conditions")
 		seen = fmt.Sprint(conditions)
-		return conditionIsTrue(conditions, "Established"), err
+		return conditionIsTrue(conditions, "Established"), nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for %s to be established: %v; its conditions: %s", definition.GetName(), err, seen)

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Seam is what a test may replace in an engine: to watch it, to hurry it, or to
+// break it on purpose.
+type Seam struct {
+	Client    client.Client
+	Cached    client.Reader
+	Live      client.Reader
+	Informers cache.Informers
+
+	Workers        int
+	ReadTimeout    time.Duration
+	DiscoveryRetry time.Duration
+	JobRetryMin    time.Duration
+}
+
+// Setup is SetupWithManager with a changed engine.
+func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
+	seam := Seam{
+		Client: mgr.GetClient(), Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Informers: mgr.GetCache(),
+		Workers: standard.workers, ReadTimeout: standard.readTimeout,
+		DiscoveryRetry: standard.discoveryRetry, JobRetryMin: standard.jobRetryMin,
+	}
+	change(&seam)
+	l := limits{
+		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
+		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
+	}
+	return s.setUp(mgr, &engine{
+		limits: l, owner: s.Name, gvk: kindOf(mgr.GetScheme(), newOf[T]()), owns: s.Owns,
+		client: seam.Client, recorder: mgr.GetEventRecorder(s.Name),
+		observer: newObserver(l, mgr.GetScheme(), mgr.GetRESTMapper(), seam.Informers, seam.Cached, seam.Live),
+		passes:   newMemory(),
+	})
+}

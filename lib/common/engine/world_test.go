@@ -1,0 +1,304 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+// contract is one of the engine's promises: a check that holds, and mutants,
+// engines broken on purpose, on which the same check must fail.
+type contract struct {
+	check   func(w *world)
+	mutants map[string]mutant
+}
+
+// mutant breaks one thing.
+type mutant struct {
+	seam    func(*engine.Seam)
+	options []enginetest.Option
+	// caught matches how the check must fail, so that a mutant is not caught by
+	// accident.
+	caught string
+}
+
+func (c contract) test(t *testing.T) {
+	t.Parallel()
+	enginetest.InstallCRDs(t, "internal/widget/crd")
+	t.Run("holds", func(t *testing.T) {
+		t.Parallel()
+		c.check(newWorld(t, t, mutant{}, 20*time.Second))
+	})
+	for name, m := range c.mutants {
+		t.Run("catches "+name, func(t *testing.T) {
+			t.Parallel()
+			failure := failureOf(t, func(t *probe) { c.check(newWorld(t.TB, t, m, 4*time.Second)) })
+			switch {
+			case failure == "":
+				t.Fatalf("the check holds for an engine that %s", name)
+			case !regexp.MustCompile(m.caught).MatchString(failure):
+				t.Fatalf("the check fails, but not because of what is broken; want %q, got: %s", m.caught, failure)
+			}
+		})
+	}
+}
+
+// probe is a test whose failure is wanted.
+type probe struct {
+	testing.TB
+}
+
+type failed string
+
+func (p *probe) Helper() {}
+
+func (p *probe) Fatalf(format string, args ...any) {
+	panic(failed(fmt.Sprintf(format, args...)))
+}
+
+func failureOf(t *testing.T, run func(*probe)) (failure string) {
+	t.Helper()
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failed:
+			failure = string(r)
+		default:
+			panic(r)
+		}
+	}()
+	run(&probe{t})
+	return ""
+}
+
+// world is a namespace with an engine in it.
+type world struct {
+	Gomega
+	t         testing.TB // where things are cleaned up
+	ctx       context.Context
+	namespace string
+	client    client.Client
+	mutant    mutant
+	watched   *watched
+	operator  *enginetest.Operator
+}
+
+func newWorld(t testing.TB, judge testing.TB, m mutant, patience time.Duration) *world {
+	g := NewWithT(judge)
+	g.SetDefaultEventuallyTimeout(patience)
+	g.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	w := &world{
+		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t),
+		client: enginetest.Client(t, widget.AddToScheme), mutant: m, watched: &watched{},
+	}
+	t.Cleanup(w.clear)
+	return w
+}
+
+// clear lets the namespace go: nobody is left to take the finalizers away.
+func (w *world) clear() {
+	var widgets widget.WidgetList
+	if err := w.client.List(w.ctx, &widgets, client.InNamespace(w.namespace)); err != nil {
+		w.t.Errorf("listing widgets: %v", err)
+	}
+	for _, cr := range widgets.Items {
+		if w.t.Failed() {
+			w.t.Logf("widget %s: %s", cr.Name, enginetest.Conditions(&cr))
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := w.client.Patch(w.ctx, &cr, patch); client.IgnoreNotFound(err) != nil {
+			w.t.Errorf("removing the finalizers of %s: %v", cr.Name, err)
+		}
+	}
+}
+
+// seamed is a service whose engine is changed.
+type seamed[T engine.Object] struct {
+	engine.Service[T]
+	change func(*engine.Seam)
+}
+
+func (s seamed[T]) SetupWithManager(mgr ctrl.Manager) error { return s.Setup(mgr, s.change) }
+
+// start runs a service; changes come before the mutant's.
+func start[T engine.Object](w *world, s engine.Service[T], changes ...func(*engine.Seam)) {
+	w.t.Helper()
+	change := func(seam *engine.Seam) {
+		seam.DiscoveryRetry, seam.JobRetryMin = 200*time.Millisecond, time.Second
+		for _, c := range changes {
+			c(seam)
+		}
+		if w.mutant.seam != nil {
+			w.mutant.seam(seam)
+		}
+		seam.Cached = w.watched.reader(seam.Cached)
+	}
+	w.operator = enginetest.RunWith(w.t, w.namespace, enginetest.Scheme(w.t, widget.AddToScheme), w.mutant.options,
+		seamed[T]{Service: s, change: change})
+}
+
+// watched counts the passes over each object, which begin with reading it.
+type watched struct {
+	mu     sync.Mutex
+	passes map[string]int
+}
+
+type countingReader struct {
+	client.Reader
+	*watched
+}
+
+func (w *watched) reader(next client.Reader) client.Reader { return countingReader{next, w} }
+
+func (r countingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*widget.Widget); ok {
+		r.mu.Lock()
+		if r.passes == nil {
+			r.passes = map[string]int{}
+		}
+		r.passes[key.Name]++
+		r.mu.Unlock()
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+func (w *watched) of(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.passes[name]
+}
+
+// pass makes the engine look at the widget again, and returns when at least one
+// whole pass is over.
+func (w *world) pass(cr *widget.Widget) {
+	w.t.Helper()
+	// The first that is counted may have begun before; the second not, and
+	// beginning the third it is over.
+	for range 3 {
+		before := w.watched.of(cr.Name)
+		w.annotate(cr, "poked", fmt.Sprint(time.Now().UnixNano()))
+		w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before), "the widget is looked at again")
+	}
+}
+
+// annotate an object as somebody else.
+func (w *world) annotate(obj client.Object, key, value string) {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	w.must(w.client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+func (w *world) create(obj client.Object) {
+	w.t.Helper()
+	if obj.GetNamespace() == "" && !clusterScoped(obj) {
+		obj.SetNamespace(w.namespace)
+	}
+	w.must(w.client.Create(w.ctx, obj, client.FieldOwner("somebody")))
+}
+
+func clusterScoped(obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *corev1.Namespace:
+		return true
+	}
+	return false
+}
+
+// widget creates one.
+func (w *world) widget(name string, spec widget.Spec) *widget.Widget {
+	w.t.Helper()
+	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	w.create(cr)
+	return cr
+}
+
+// change the spec of a widget.
+func (w *world) change(cr *widget.Widget, change func(*widget.Spec)) {
+	w.t.Helper()
+	w.must(w.get(cr))
+	before := cr.DeepCopy()
+	change(&cr.Spec)
+	w.must(w.client.Patch(w.ctx, cr, client.MergeFrom(before), client.FieldOwner("somebody")))
+}
+
+func (w *world) get(obj client.Object) error {
+	return w.client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
+}
+
+// named is an object to read into.
+func (w *world) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+func (w *world) configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// gone says whether the object does not exist.
+func (w *world) gone(obj client.Object) bool {
+	return errors.IsNotFound(w.get(obj))
+}
+
+// uid is empty if the object does not exist.
+func (w *world) uid(obj client.Object) types.UID {
+	if w.get(obj) != nil {
+		return ""
+	}
+	return obj.GetUID()
+}
+
+// condition of an object for its newest generation: "True Complete: message".
+func (w *world) condition(obj engine.Object, name string) func() string {
+	return func() string {
+		if err := w.get(obj); err != nil {
+			return err.Error()
+		}
+		if obj.Common().ObservedGeneration != obj.GetGeneration() {
+			return fmt.Sprintf("observedGeneration is %d, generation %d", obj.Common().ObservedGeneration, obj.GetGeneration())
+		}
+		found := meta.FindStatusCondition(obj.Common().Conditions, name)
+		if found == nil {
+			return "absent"
+		}
+		return strings.TrimSpace(fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message))
+	}
+}
+
+func (w *world) awaitReady(objs ...engine.Object) {
+	w.t.Helper()
+	for _, obj := range objs {
+		w.Eventually(w.condition(obj, "Ready")).Should(HavePrefix("True"), "%s is ready", obj.GetName())
+	}
+}
+
+// text of an object's JSON, for searching.
+func text(obj runtime.Object) string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(content)
+}
