@@ -37,9 +37,15 @@ func registeredOptions() []registeredOption {
 		all = append(all, r)
 	}
 	for _, plain := range []Spelling{
-		{"DEFAULT", "my_ip"}, {"DEFAULT", "state_path"}, {"DEFAULT", "debug"}, {"DEFAULT", "transport_url"},
-		{"MixedCase", "plain"}, {"placement", "password"}, {"neutron", "metadata_proxy_shared_secret"},
-		{"filter_scheduler", "host_subset_size"}, {"default", "my_ip"},
+		{"DEFAULT", "my_ip"},
+		{"DEFAULT", "state_path"},
+		{"DEFAULT", "debug"},
+		{"DEFAULT", "transport_url"},
+		{"MixedCase", "plain"},
+		{"placement", "password"},
+		{"neutron", "metadata_proxy_shared_secret"},
+		{"filter_scheduler", "host_subset_size"},
+		{"default", "my_ip"},
 	} {
 		all = append(all, registeredOption{Section: plain.Section, Name: plain.Name, CLI: plain.Name == "debug", Deprecated: [][2]string{}})
 	}

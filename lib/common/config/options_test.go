@@ -21,6 +21,14 @@ func TestTablesSurviveTheirTextForm(t *testing.T) {
 	}
 }
 
+func TestEmbeddedTablesParse(t *testing.T) {
+	for _, text := range []string{osloOptions, databaseOptions, authOptions} {
+		if options, err := ParseOptions(text); err != nil || len(options) == 0 {
+			t.Errorf("%d options: %v", len(options), err)
+		}
+	}
+}
+
 func TestATableWithoutSectionsIsRefused(t *testing.T) {
 	for _, text := range []string{"connection", "database/", "/connection", "database/connection sql"} {
 		if _, err := ParseOptions("# first\n" + text); err == nil {

@@ -57,7 +57,7 @@ func ask(t *testing.T, q question) answer {
 		t.Fatal(err)
 	}
 	var output, stderr bytes.Buffer
-	command := exec.Command(python, "testdata/oslo.py")
+	command := exec.CommandContext(t.Context(), python, "testdata/oslo.py")
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &output, &stderr
 	if err := command.Run(); err != nil {
 		if !strings.Contains(stderr.String(), "No module named 'oslo_config'") && !errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -37,10 +38,8 @@ func newPod(t *testing.T) pod {
 // volume fills a directory as the kubelet does: files are links through ..data.
 func (p pod) volume(name string, files map[string]string) {
 	p.t.Helper()
+	p.remove(name)
 	dir := filepath.Join(p.root, name)
-	if err := os.RemoveAll(dir); err != nil {
-		p.t.Fatal(err)
-	}
 	if err := os.MkdirAll(filepath.Join(dir, "..2026"), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
@@ -57,6 +56,13 @@ func (p pod) volume(name string, files map[string]string) {
 	}
 }
 
+func (p pod) remove(name string) {
+	p.t.Helper()
+	if err := os.RemoveAll(filepath.Join(p.root, name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func (p pod) merge(more ...string) (output string, err error) {
 	p.t.Helper()
 	out, err := p.command(more...).CombinedOutput()
@@ -69,7 +75,7 @@ func (p pod) command(more ...string) *exec.Cmd {
 	for _, dir := range []string{"parts", "connections", "extra", "merged", "image", "termination-log"} {
 		arguments = append(arguments, "--"+dir+"="+filepath.Join(p.root, dir))
 	}
-	return exec.Command(python, append(arguments, more...)...)
+	return exec.CommandContext(p.t.Context(), python, append(arguments, more...)...)
 }
 
 // merged lists the files that were written, with their modes.
@@ -188,12 +194,12 @@ func TestMergeConfigFailsWithOneLineAndNoValue(t *testing.T) {
 		"indented":          {func(p pod) { p.volume("parts", map[string]string{CustomPart: "[a]\n s3cr3t"}) }, "90-custom.conf line 2 is indented, but there is no option above it to continue"},
 		"before a section":  {func(p pod) { p.volume("parts", map[string]string{CustomPart: "x = s3cr3t"}) }, "90-custom.conf line 1 stands before the first [section]"},
 		"not UTF-8":         {func(p pod) { p.volume("parts", map[string]string{CustomPart: "\xff s3cr3t"}) }, "ROOT/parts/90-custom.conf is not UTF-8 text"},
-		"no connections":    {func(p pod) { os.RemoveAll(filepath.Join(p.root, "connections")) }, "ROOT/connections: No such file or directory"},
+		"no connections":    {func(p pod) { p.remove("connections") }, "ROOT/connections: No such file or directory"},
 		"a part twice":      {func(p pod) { p.volume("connections", map[string]string{CustomPart: "s3cr3t"}) }, "ROOT/connections/90-custom.conf is refused: there is another file of that name"},
 		"a reserved name":   {func(p pod) { p.volume("extra", map[string]string{"project.conf": "s3cr3t"}) }, "ROOT/extra/project.conf is refused: there is another file of that name"},
-		"a directory":       {func(p pod) { os.Mkdir(filepath.Join(p.root, "parts", "dir"), 0o755) }, "ROOT/parts/dir is not a file"},
+		"a directory":       {func(p pod) { p.volume("parts/dir", nil) }, "ROOT/parts/dir is not a file"},
 		"not in the image":  {func(pod) {}, "the image has no readable api-paste.ini (looked for ROOT/image/api-paste.ini, /usr/share/project-common/api-paste.ini, /usr/share/project/api-paste.ini); give it as an extra file"},
-		"no place to write": {func(p pod) { os.RemoveAll(filepath.Join(p.root, "merged")) }, "ROOT/merged: No such file or directory"},
+		"no place to write": {func(p pod) { p.remove("merged") }, "ROOT/merged: No such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t)
@@ -239,7 +245,7 @@ func TestMergeConfigWorksForAnyUserID(t *testing.T) {
 
 func runProbe(t *testing.T, dir string, ports ...string) (output string, code int) {
 	t.Helper()
-	command := exec.Command("/bin/sh", append([]string{filepath.Join(writeScripts(t, Scripts()), Probe)}, ports...)...)
+	command := exec.CommandContext(t.Context(), "/bin/sh", append([]string{filepath.Join(writeScripts(t, Scripts()), Probe)}, ports...)...)
 	if dir != "" {
 		command.Env = append(os.Environ(), "PROBE_NET_DIR="+dir)
 	}
@@ -251,20 +257,20 @@ func runProbe(t *testing.T, dir string, ports ...string) (output string, code in
 }
 
 func TestProbeSeesARealConnectionComeAndGo(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer closing(t, listener)
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	if out, code := runProbe(t, "", port); code != 1 || out != "no established connection to port "+port+"\n" {
 		t.Errorf("while only listening: %d %q", code, out)
 	}
-	client, err := net.Dial("tcp4", listener.Addr().String())
+	client, err := new(net.Dialer).DialContext(t.Context(), "tcp4", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer closing(t, client)
 	server, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -272,12 +278,19 @@ func TestProbeSeesARealConnectionComeAndGo(t *testing.T) {
 	if out, code := runProbe(t, "", port); code != 0 || out != "" {
 		t.Errorf("while connected: %d %q", code, out)
 	}
-	server.Close()
+	closing(t, server)
 	deadline := time.Now().Add(10 * time.Second)
 	for code := 0; code == 0; _, code = runProbe(t, "", port) {
 		if time.Now().After(deadline) {
 			t.Fatal("the lost connection is not noticed")
 		}
+	}
+}
+
+func closing(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -315,7 +328,7 @@ func TestProbeReadsBothTables(t *testing.T) {
 
 func TestStartServiceBecomesTheService(t *testing.T) {
 	script := filepath.Join(writeScripts(t, Scripts()), StartService)
-	command := exec.Command("/bin/sh", script, "/bin/sh", "-c", `echo "$$ $(umask) $LC_ALL $1"`, "sh", "a  b")
+	command := exec.CommandContext(t.Context(), "/bin/sh", script, "/bin/sh", "-c", `echo "$$ $(umask) $LC_ALL $1"`, "sh", "a  b")
 	var out bytes.Buffer
 	command.Stdout = &out
 	if err := command.Run(); err != nil {
