@@ -8,6 +8,7 @@ import sys
 import time
 
 import openstack
+from keystoneauth1.exceptions import ClientException
 
 NAME = sys.argv[1]
 DEADLINE = time.monotonic() + 120
@@ -47,16 +48,23 @@ def boot(compute):
     }})
 
 
-compute = openstack.connect().compute
-if not find(compute, "ACTIVE"):
-    boot(compute)
-while True:
-    server = find(compute, "ACTIVE")
-    if server:
-        print(f"server {NAME} {server} is ACTIVE")
-        break
-    if find(compute, "ERROR"):
-        sys.exit(f"server {NAME} is in ERROR: see the logs of nova-scheduler and of the cell's nova-conductor")
-    if time.monotonic() > DEADLINE:
-        sys.exit(f"server {NAME} is not ACTIVE after 120 s: see the logs of nova-scheduler and nova-compute")
-    time.sleep(0.5)
+def main():
+    compute = openstack.connect().compute
+    if not find(compute, "ACTIVE"):
+        boot(compute)
+    while True:
+        server = find(compute, "ACTIVE")
+        if server:
+            print(f"server {NAME} {server} is ACTIVE")
+            return
+        if find(compute, "ERROR"):
+            sys.exit(f"server {NAME} is in ERROR: see the logs of nova-scheduler and of the cell's nova-conductor")
+        if time.monotonic() > DEADLINE:
+            sys.exit(f"server {NAME} is not ACTIVE after 120 s: see the logs of nova-scheduler and nova-compute")
+        time.sleep(0.5)
+
+
+try:
+    main()
+except (openstack.exceptions.SDKException, ClientException) as error:
+    sys.exit(f"server {NAME}: {error}")

@@ -8,7 +8,7 @@ import sys
 import time
 
 import openstack
-from keystoneauth1 import exceptions
+from keystoneauth1.exceptions import ConnectFailure
 
 from connection import database_url, option, secret
 
@@ -43,11 +43,11 @@ def connect(admin):
                 auth={"auth_url": admin["authURL"], "username": admin["user"], "password": admin["password"],
                       "project_name": admin["project"], "user_domain_name": admin["userDomain"],
                       "project_domain_name": admin["projectDomain"]})
-            cloud.authorize()
+            cloud.session.get_token()
             return cloud.identity
-        except exceptions.ConnectFailure as error:
-            print(f"waiting for Keystone: {error}", flush=True)
-            time.sleep(1)
+        except ConnectFailure:
+            print(f"waiting for Keystone at {admin['authURL']}", flush=True)
+            time.sleep(0.5)
 
 
 def register(identity, account):

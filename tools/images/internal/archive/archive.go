@@ -23,6 +23,7 @@ func Write(path, image string, config v1.ConfigFile, layer v1.Layer) error {
 	if err != nil {
 		return fmt.Errorf("image name %q: %w", image, err)
 	}
+	config.RootFS.Type = "layers"
 	built, err := mutate.ConfigFile(empty.Image, &config)
 	if err != nil {
 		return fmt.Errorf("image %s: set configuration: %w", image, err)

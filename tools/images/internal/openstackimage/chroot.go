@@ -41,7 +41,7 @@ func (b *build) inRoot(ctx context.Context, root, script string, args ...string)
 // logged runs a command with its output in the build's log, whose end becomes
 // part of the error.
 func (b *build) logged(command *exec.Cmd) error {
-	path := b.dir + ".log"
+	path := b.log()
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("build log: %w", err)

@@ -13,9 +13,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"asterism.dev/tools/images/internal/aptsource"
 	"asterism.dev/tools/images/internal/archive"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // Image is the name and tag under which the image is loaded.
@@ -77,7 +80,7 @@ func (b *build) run(ctx context.Context, mirror, output string) error {
 	if err != nil {
 		return err
 	}
-	if err := removeTree(b.dir); err != nil { // what a killed run left
+	if err := b.clean(); err != nil { // what a failed or killed run left
 		return err
 	}
 	root := filepath.Join(b.dir, "rootfs")
@@ -90,8 +93,21 @@ func (b *build) run(ctx context.Context, mirror, output string) error {
 	if err := b.progress.step("pack "+Image, func() error { return b.pack(ctx, root, output) }); err != nil {
 		return err
 	}
-	return removeTree(b.dir)
+	return b.clean()
 }
+
+// clean removes the build's directory and its log.
+func (b *build) clean() error {
+	if err := removeTree(b.dir); err != nil {
+		return err
+	}
+	if err := os.Remove(b.log()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove build log: %w", err)
+	}
+	return nil
+}
+
+func (b *build) log() string { return b.dir + ".log" }
 
 // fill makes the root file system.
 func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) error {
@@ -123,7 +139,9 @@ func (b *build) pack(ctx context.Context, root, output string) error {
 	if err != nil {
 		return err
 	}
-	return archive.Write(output, Image, b.recipe.Config, layer)
+	config := b.recipe.Config
+	config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
+	return archive.Write(output, Image, config, layer)
 }
 
 // requireDebootstrap installs debootstrap where apt-get can.

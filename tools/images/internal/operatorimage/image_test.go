@@ -77,8 +77,8 @@ func TestImageRunsTheBinaryAsNonRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.OS != "linux" || config.Architecture == "" {
-		t.Errorf("platform %s/%s", config.OS, config.Architecture)
+	if config.OS != "linux" || config.Architecture == "" || config.RootFS.Type != "layers" {
+		t.Errorf("platform %s/%s, root file system of %q", config.OS, config.Architecture, config.RootFS.Type)
 	}
 	if config.Config.User != "65532:65532" || strings.Join(config.Config.Entrypoint, " ") != "/manager" {
 		t.Errorf("user %q, entrypoint %q", config.Config.User, config.Config.Entrypoint)
