@@ -63,7 +63,7 @@ func (r *secretReader) hostname() string {
 // the ssl_ family makes PyMySQL use TLS at all.
 func (d Database) URL(caFile string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "mysql+pymysql://%s:%s@%s/%s", percentEncode(d.User), percentEncode(string(d.Password)),
+	fmt.Fprintf(&out, "mysql+pymysql://%s:%s@%s/%s", percentEncode(d.User), percentEncode(latin1(string(d.Password))),
 		net.JoinHostPort(d.Hostname, strconv.Itoa(d.Port)), d.Database)
 	switch {
 	case d.TLS && len(d.CA) > 0:
@@ -72,4 +72,14 @@ func (d Database) URL(caFile string) string {
 		out.WriteString("?ssl_check_hostname=false")
 	}
 	return out.String()
+}
+
+// latin1 makes one character of each byte of the text. PyMySQL sends a password
+// in latin1, while MariaDB knows it in UTF-8: this way the bytes are the same.
+func latin1(text string) string {
+	characters := make([]rune, 0, len(text))
+	for _, b := range []byte(text) {
+		characters = append(characters, rune(b))
+	}
+	return string(characters)
 }

@@ -39,7 +39,7 @@ func TestDatabaseURL(t *testing.T) {
 	}{
 		"three keys suffice": {with(), "mysql+pymysql://u:p@h:3306/fallback"},
 		"port and database":  {with("port", "3307", "database", "d"), "mysql+pymysql://u:p@h:3307/d"},
-		"canary":             {with("password", canary), "mysql+pymysql://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%A9@h:3306/fallback"},
+		"canary":             {with("password", canary), "mysql+pymysql://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%83%C2%A9@h:3306/fallback"},
 		"slash and braces":   {with("password", "a/{b}"), "mysql+pymysql://u:a%2F%7Bb%7D@h:3306/fallback"},
 		"IPv6":               {with("hostname", "fd00::1"), "mysql+pymysql://u:p@[fd00::1]:3306/fallback"},
 		"IPv6 in brackets":   {with("hostname", "[fd00::1]"), "mysql+pymysql://u:p@[fd00::1]:3306/fallback"},
