@@ -302,3 +302,38 @@ func text(obj runtime.Object) string {
 	}
 	return fmt.Sprint(content)
 }
+
+// hooks run once, before the engine's next apply of an object.
+type hooks struct {
+	mu     sync.Mutex
+	before map[string]func()
+}
+
+func (h *hooks) apply(name string, do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.before == nil {
+		h.before = map[string]func(){}
+	}
+	h.before[name] = do
+}
+
+func (h *hooks) run(name string) {
+	h.mu.Lock()
+	do := h.before[name]
+	delete(h.before, name)
+	h.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
+
+type hookedClient struct {
+	client.Client
+	*hooks
+}
+
+func (c hookedClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	c.run(bodyOf(obj).GetName())
+	return c.Client.Apply(ctx, obj, opts...)
+}

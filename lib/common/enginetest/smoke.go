@@ -13,7 +13,7 @@ import (
 // Smoke creates the CR of every fixture in the real API server, so that its
 // schema and rules are tried, and then every child in a dry run.
 func (s Subject[T]) Smoke(t *testing.T) {
-	InstallCRDs(t, append(s.crds(t), routeDefinition(t))...)
+	InstallCRDs(t, s.crds(t)...)
 	c := Client(t, s.AddToScheme...)
 	for _, f := range s.fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
@@ -39,6 +39,9 @@ func (s Subject[T]) try(t *testing.T, c client.Client, stage string, child engin
 	t.Helper()
 	if child.Treatment == "absent" {
 		return
+	}
+	if child.GetKind() == "Route" {
+		InstallRoute(t)
 	}
 	err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(child.DeepCopy()),
 		client.FieldOwner(s.Service.Name), client.ForceOwnership, client.DryRunAll)

@@ -1,0 +1,249 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestContract02NeverAdopts(t *testing.T) {
+	contract{check: contract02, mutants: map[string]mutant{
+		"applies whatever exists": {
+			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "resourceVersion"} },
+			caught: `created a moment ago`,
+		},
+		"does not name whom it updates": {
+			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "uid"} },
+			caught: `put in the place of a child`,
+		},
+		"takes a name for ownership": {
+			seam:   func(s *engine.Seam) { s.Cached = namesAreEnough{s.Cached} },
+			caught: `belongs to somebody`,
+		},
+	}}.test(t)
+}
+
+func contract02(w *world) {
+	var before hooks
+	start(w, service{Name: owner, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) {
+		s.Client = hookedClient{s.Client, &before}
+	})
+	w.leavesForeign()
+	w.leavesWhatAnotherControllerOwns()
+	w.losesTheRaceToCreate(&before)
+	w.losesTheRaceToUpdate(&before)
+}
+
+// leavesForeign objects alone, says whose they are, and goes on when they are gone.
+func (w *world) leavesForeign() {
+	foreign := w.configMap("foreign")
+	foreign.Data = map[string]string{"text": "theirs"}
+	w.create(foreign)
+	version := foreign.ResourceVersion
+	cr := w.widget("foreign", widget.Spec{Text: "ours"})
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "it belongs to somebody")
+	w.pass(cr)
+	w.must(w.get(foreign))
+	w.Expect(foreign.ResourceVersion).To(Equal(version), "a foreign object is not written")
+	w.must(w.client.Delete(w.ctx, foreign))
+	w.awaitReady(cr)
+	w.must(w.get(foreign))
+	w.Expect(foreign.Data).To(HaveKeyWithValue("text", "ours"))
+}
+
+// leavesWhatAnotherControllerOwns, even with our label on it.
+func (w *world) leavesWhatAnotherControllerOwns() {
+	other := w.configMap("another")
+	w.create(other)
+	cr := w.widget("owned", widget.Spec{Text: "ours"})
+	owned := w.configMap("owned-by-another")
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: other.Name, UID: other.UID, Controller: new(true)}}
+	owned.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID)}
+	w.create(owned)
+	second := w.widget(owned.Name, widget.Spec{Text: "ours"})
+	w.Eventually(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "it belongs to somebody else")
+}
+
+// losesTheRaceToCreate to somebody who creates after we have looked.
+func (w *world) losesTheRaceToCreate(before *hooks) {
+	theirs := w.configMap("race")
+	theirs.Data = map[string]string{"text": "theirs"}
+	before.apply(theirs.Name, func() { w.create(theirs) })
+	cr := w.widget("race", widget.Spec{Text: "ours"})
+	w.Eventually(func() string { _ = w.get(theirs); return string(theirs.UID) }).ShouldNot(BeEmpty())
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
+	w.must(w.get(theirs))
+	w.Expect(theirs.Data).To(HaveKeyWithValue("text", "theirs"), "it was created a moment ago")
+}
+
+// losesTheRaceToUpdate to somebody who puts his own in the place of our child.
+func (w *world) losesTheRaceToUpdate(before *hooks) {
+	cr := w.widget("replaced", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	child := w.configMap(cr.Name)
+	w.must(w.get(child))
+	before.apply(child.Name, func() {
+		w.must(w.client.Delete(w.ctx, child))
+		theirs := w.configMap(cr.Name)
+		theirs.Data = map[string]string{"text": "theirs"}
+		w.create(theirs)
+	})
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was put in the place of a child")
+	w.must(w.get(child))
+	w.Expect(child.Data).To(HaveKeyWithValue("text", "theirs"), "it was put in the place of a child")
+}
+
+// TestCreateOnlyApply is what the engine relies on, for every kind that an
+// operator of the family owns: an apply that names resourceVersion 1 creates
+// what is absent and is refused where something exists.
+func TestCreateOnlyApply(t *testing.T) {
+	t.Parallel()
+	enginetest.InstallCRDs(t, "internal/widget/crd")
+	namespace := enginetest.Namespace(t)
+	c := enginetest.Client(t, widget.AddToScheme)
+	for _, body := range oneOfEach(namespace) {
+		kind := body["kind"].(string)
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			object := &unstructured.Unstructured{Object: body}
+			if object.GetNamespace() == "" && clusterWide[kind] {
+				t.Cleanup(func() { g.Expect(c.Delete(context.Background(), object)).To(Succeed()) })
+			}
+			apply := func() error {
+				sent := object.DeepCopy()
+				sent.SetResourceVersion("1")
+				return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(owner), client.ForceOwnership)
+			}
+			g.Expect(apply()).To(Succeed())
+			stored := object.DeepCopy()
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
+			g.Expect(apply()).To(MatchError(errors.IsConflict, "IsConflict"))
+			sent := object.DeepCopy()
+			sent.SetUID(types.UID("00000000-0000-4000-8000-000000000000"))
+			g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(owner), client.ForceOwnership)).
+				To(MatchError(func(err error) bool { return errors.IsConflict(err) || errors.IsInvalid(err) }, "refused"))
+			for _, entry := range stored.GetManagedFields() {
+				if entry.Manager == owner {
+					g.Expect(entry.Operation).To(Equal(metav1.ManagedFieldsOperationApply))
+				}
+			}
+		})
+	}
+}
+
+var clusterWide = map[string]bool{
+	"PersistentVolume": true, "Namespace": true, "StorageClass": true, "CSIDriver": true, "ClusterRole": true, "ClusterRoleBinding": true,
+}
+
+// oneOfEach kind, as bodies of an apply.
+func oneOfEach(namespace string) []map[string]any {
+	pods := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.invalid/image:1"}}},
+	}
+	once := *pods.DeepCopy()
+	once.Spec.RestartPolicy = corev1.RestartPolicyNever
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	objects := []client.Object{
+		&corev1.ConfigMap{Data: map[string]string{"a": "1"}},
+		&corev1.Secret{Data: map[string][]byte{"a": []byte("1")}},
+		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		&corev1.ServiceAccount{},
+		&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: new(""),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}},
+		}},
+		&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: selector, Template: pods, ServiceName: "x", Replicas: new(int32(0))}},
+		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: selector, Template: pods, Replicas: new(int32(0))}},
+		&appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Selector: selector, Template: pods}},
+		&batchv1.Job{Spec: batchv1.JobSpec{Template: once, Suspend: new(true)}},
+		&policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}},
+		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PodSelector: *selector}},
+		&autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			MaxReplicas: 2, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "x"},
+		}},
+		&rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
+		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"}},
+		&widget.Widget{},
+		&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"},
+			},
+		}},
+		&corev1.Namespace{},
+		&storagev1.StorageClass{Provisioner: "x"},
+		&storagev1.CSIDriver{},
+		&rbacv1.ClusterRole{},
+		&rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "x"}},
+	}
+	var bodies []map[string]any
+	for _, object := range objects {
+		gvk := mustGVK(object)
+		body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			panic(err)
+		}
+		delete(body, "status")
+		metadata := map[string]any{"name": namespace + "-x"}
+		if !clusterWide[gvk.Kind] {
+			metadata["namespace"] = namespace
+		}
+		if gvk.Kind == "CSIDriver" {
+			body["spec"] = map[string]any{"attachRequired": false}
+		}
+		body["metadata"], body["apiVersion"], body["kind"] = metadata, gvk.GroupVersion().String(), gvk.Kind
+		bodies = append(bodies, body)
+	}
+	return bodies
+}
+
+// forgetfulClient leaves a field out of what is applied.
+type forgetfulClient struct {
+	client.Client
+	field string
+}
+
+func (c forgetfulClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	unstructured.RemoveNestedField(bodyOf(obj).Object, "metadata", c.field)
+	return c.Client.Apply(ctx, obj, opts...)
+}
+
+// namesAreEnough puts the label of whoever has the same name on what it reads.
+type namesAreEnough struct{ client.Reader }
+
+func (r namesAreEnough) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, key, obj, opts...); err != nil {
+		return err
+	}
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		var cr widget.Widget
+		if err := r.Reader.Get(ctx, key, &cr); err == nil {
+			obj.SetLabels(map[string]string{"asterism.dev/owner-uid": string(cr.UID)})
+			obj.SetOwnerReferences(nil)
+		}
+	}
+	return nil
+}
