@@ -59,8 +59,8 @@ func readFile(path string) ([]Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read package sources: %w", err)
 	}
-	defer file.Close()
 	sources, err := parse(file)
+	_ = file.Close() // only read
 	if err != nil {
 		return nil, fmt.Errorf("read package sources %s: %w", path, err)
 	}

@@ -113,7 +113,7 @@ func TestFindDebianTakesOnlyDebiansArchives(t *testing.T) {
 
 func TestFindDebianNamesTheMissingSuite(t *testing.T) {
 	_, err := FindDebian([]Source{{URIs: []string{"http://u.example"}, Suites: []string{"noble"}, Components: []string{"main"}}}, "bookworm")
-	if !errors.Is(err, ErrNoMirror{Suite: "bookworm"}) {
+	if !errors.Is(err, NoMirrorError{Suite: "bookworm"}) {
 		t.Errorf("got %v", err)
 	}
 }

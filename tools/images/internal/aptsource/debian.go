@@ -13,10 +13,10 @@ type Debian struct {
 	Lines  []string // sources.list of the release, its updates and its security updates
 }
 
-// ErrNoMirror says that no source of Debian's own archive has the suite.
-type ErrNoMirror struct{ Suite string }
+// NoMirrorError says that no source of Debian's own archive has the suite.
+type NoMirrorError struct{ Suite string }
 
-func (e ErrNoMirror) Error() string {
+func (e NoMirrorError) Error() string {
 	return fmt.Sprintf("no source of Debian %s is configured on this machine", e.Suite)
 }
 
@@ -45,7 +45,7 @@ func FindDebian(sources []Source, suite string) (Debian, error) {
 		}
 	}
 	if debian.Mirror == "" {
-		return Debian{}, ErrNoMirror{Suite: suite}
+		return Debian{}, NoMirrorError{Suite: suite}
 	}
 	return debian, nil
 }

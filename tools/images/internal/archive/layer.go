@@ -35,7 +35,7 @@ func newLayer(open func() (io.ReadCloser, error)) (v1.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open layer: %w", err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	digest, size, err := v1.SHA256(content)
 	if err != nil {
 		return nil, fmt.Errorf("digest layer: %w", err)

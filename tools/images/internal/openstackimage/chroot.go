@@ -46,8 +46,7 @@ func (b *build) logged(command *exec.Cmd) error {
 	if err != nil {
 		return fmt.Errorf("build log: %w", err)
 	}
-	defer log.Close()
-	fmt.Fprintf(log, "+ %s\n", filepath.Base(command.Path))
+	defer func() { _ = log.Close() }()
 	command.Stdout, command.Stderr = log, log
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("%s: %w; the end of %s:\n%s", filepath.Base(command.Path), err, path, lastLines(path, 15))
@@ -123,7 +122,7 @@ func removeTree(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look for mounts below %s: %w", dir, err)
 	}
-	defer mounts.Close()
+	defer func() { _ = mounts.Close() }()
 	lines := bufio.NewScanner(mounts)
 	for lines.Scan() {
 		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {

@@ -28,9 +28,10 @@ groupadd --gid 42424 openstack
 useradd --uid 42424 --gid 42424 --no-log-init --home-dir /tmp --no-create-home --shell /bin/bash openstack
 
 # Everything readable for any uid: the packages keep the configuration for
-# their own users. There is nothing secret in an image. Nothing may gain rights.
-find / -xdev -type d ! -path '/proc*' ! -perm -0005 -exec chmod o+rx {} +
-find / -xdev -type f ! -path '/proc/*' ! -perm -0004 ! -name '*shadow*' -exec chmod o+r {} +
+# their own users. For the group too: pods with any uid are often in group 0.
+# There is nothing secret in an image. Nothing may gain rights.
+find / -xdev -type d ! -path '/proc*' ! -perm -0055 -exec chmod a+rx {} +
+find / -xdev -type f ! -path '/proc/*' ! -perm -0044 ! -path '/etc/*shadow*' -exec chmod a+r {} +
 find / -xdev -type f ! -path '/proc/*' -perm /6000 -exec chmod ug-s {} +
 
 # Mount points for state.

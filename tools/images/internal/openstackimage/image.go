@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"asterism.dev/tools/images/internal/aptsource"
 	"asterism.dev/tools/images/internal/archive"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // Image is the name and tag under which the image is loaded.
@@ -185,7 +185,7 @@ func lock(cache string, log io.Writer) (func(), error) {
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		fmt.Fprintf(log, "waiting for another run that builds in %s\n", cache)
+		_, _ = fmt.Fprintf(log, "waiting for another run that builds in %s\n", cache)
 		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 			return nil, fmt.Errorf("lock the cache: %w", err)
 		}
@@ -223,14 +223,13 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close()
+	defer func() { _ = source.Close() }()
 	target, err := os.Create(to)
 	if err != nil {
 		return err
 	}
 	if _, err := io.Copy(target, source); err != nil {
-		target.Close()
-		return err
+		return errors.Join(err, target.Close())
 	}
 	return target.Close()
 }

@@ -22,9 +22,9 @@ func (p *progress) step(name string, run func() error) error {
 	p.done++
 	start := time.Now()
 	report := func(what string) {
-		fmt.Fprintf(p.out, "[%d/%d] %s%s (%s)\n", p.done, p.steps, name, what, time.Since(start).Round(time.Second))
+		_, _ = fmt.Fprintf(p.out, "[%d/%d] %s%s (%s)\n", p.done, p.steps, name, what, time.Since(start).Round(time.Second))
 	}
-	fmt.Fprintf(p.out, "[%d/%d] %s\n", p.done, p.steps, name)
+	_, _ = fmt.Fprintf(p.out, "[%d/%d] %s\n", p.done, p.steps, name)
 	ticker, finished := time.NewTicker(10*time.Second), make(chan error, 1)
 	defer ticker.Stop()
 	go func() { finished <- run() }()

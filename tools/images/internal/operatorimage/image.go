@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"asterism.dev/tools/images/internal/archive"
-
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"asterism.dev/tools/images/internal/archive"
 )
 
 // user is the numeric user and group that images without a user database
@@ -82,7 +82,7 @@ func staticArchitecture(binary string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("operator binary %s: %w", binary, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP {
 			return "", fmt.Errorf("operator binary %s is linked dynamically, and its image has no loader: build it with CGO_ENABLED=0", binary)

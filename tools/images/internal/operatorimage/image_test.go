@@ -3,6 +3,7 @@ package operatorimage
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -71,8 +72,7 @@ func TestSameBinaryMakesTheSameFile(t *testing.T) {
 }
 
 func TestImageRunsTheBinaryAsNonRoot(t *testing.T) {
-	binary := build(t, t.TempDir())
-	_, built := write(t, binary)
+	_, built := write(t, build(t, t.TempDir()))
 	config, err := built.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +86,15 @@ func TestImageRunsTheBinaryAsNonRoot(t *testing.T) {
 	if got := config.Config.Labels["org.opencontainers.image.version"]; got != "v1.2.3" {
 		t.Errorf("version label %q", got)
 	}
+}
+
+func TestImageHoldsTheBinaryAlone(t *testing.T) {
+	binary := build(t, t.TempDir())
+	original, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, built := write(t, binary)
 	layers, err := built.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("layers %d, %v", len(layers), err)
@@ -94,24 +103,17 @@ func TestImageRunsTheBinaryAsNonRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	files := tar.NewReader(content)
 	header, err := files.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
 	packed, err := io.ReadAll(files)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || header.Name != "manager" || header.Mode != 0o755 || !bytes.Equal(packed, original) {
+		t.Errorf("packed %s, mode %o, %d of %d bytes, %v", header.Name, header.Mode, len(packed), len(original), err)
 	}
-	original, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if header.Name != "manager" || header.Mode != 0o755 || !bytes.Equal(packed, original) {
-		t.Errorf("packed %s, mode %o, %d of %d bytes", header.Name, header.Mode, len(packed), len(original))
-	}
-	if _, err := files.Next(); err != io.EOF {
+	if _, err := files.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("the image holds more than the binary: %v", err)
 	}
 }
