@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
