@@ -184,11 +184,27 @@ func terminationMessage(pods []corev1.Pod) (message string, known bool) {
 			}
 			message, known = shorten(ended.Message), true
 			if ended.ExitCode != 0 {
-				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, message), true
+				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastWords(message)), true
 			}
 		}
 	}
 	return message, known
+}
+
+// lastWords are the end of what a failed program said. Lines that are indented
+// are the stack above it, and those in parentheses are remarks on it.
+func lastWords(message string) string {
+	var words []string
+	for line := range strings.Lines(message) {
+		line = strings.TrimRight(line, "\n\r ")
+		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "(") && !strings.HasPrefix(line, "^") {
+			words = append(words, line)
+		}
+	}
+	if len(words) == 0 {
+		return message
+	}
+	return strings.Join(words[max(0, len(words)-3):], " / ")
 }
 
 func shorten(message string) string {

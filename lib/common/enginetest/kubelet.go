@@ -3,21 +3,24 @@ package enginetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // Kubelet plays the kubelet of a control plane without nodes: it reports pods
 // as running and ready, and those of Jobs as ended.
 type Kubelet struct {
 	// Job says how a Job's pod ends, and with which termination message. nil: 0
-	// and none. A negative exit code leaves the pod running.
+	// and none. A negative exit code holds the pod, and asks again.
 	Job func(*corev1.Pod) (exitCode int32, message string)
-	// Ready says whether a pod gets ready; nil: each does.
+	// Ready says whether a pod gets ready, until it does; nil: each does at once.
 	Ready func(*corev1.Pod) bool
 }
 
@@ -31,34 +34,51 @@ func (k Kubelet) Start(t testing.TB, namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
-	pods := clients.CoreV1().Pods(namespace)
-	watch := func() error {
-		w, err := pods.Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
-				continue
-			}
-			if k.play(pod) {
-				// The pod may be gone, or changed: then another event follows.
-				_, _ = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-			}
-		}
-		return nil
-	}
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if err := watch(); err != nil && ctx.Err() == nil {
+			if err := k.follow(ctx, clients.CoreV1().Pods(namespace)); err != nil && ctx.Err() == nil {
 				t.Errorf("watching pods: %v", err)
 				return
 			}
 		}
 	}()
+}
+
+// follow one watch to its end. A pod that is held is looked at again and again.
+func (k Kubelet) follow(ctx context.Context, pods typedcorev1.PodInterface) error {
+	w, err := pods.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	held := map[types.UID]*corev1.Pod{}
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return nil
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				continue
+			}
+			delete(held, pod.UID)
+			if event.Type != watch.Deleted && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+				held[pod.UID] = pod
+			}
+		case <-again.C:
+		}
+		for uid, pod := range held {
+			if played := pod.DeepCopy(); k.play(played) {
+				delete(held, uid)
+				// The pod may be gone, or changed: then another event follows.
+				_, _ = pods.UpdateStatus(ctx, played, metav1.UpdateOptions{})
+			}
+		}
+	}
 }
 
 // play fills in the status of a pending pod; false leaves it alone.

@@ -101,4 +101,3 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 	t.Cleanup(operator.Stop)
 	return operator
 }
-

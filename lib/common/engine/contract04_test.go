@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+)
+
+func TestContract04StatusOncePerPass(t *testing.T) {
+	contract{check: contract04, mutants: map[string]mutant{
+		"writes the status twice": {
+			seam:   func(s *engine.Seam) { s.Client = statusClient{s.Client, writeTwice} },
+			caught: `one status for three stages`,
+		},
+		"gives observedGeneration only on success": {
+			seam:   func(s *engine.Seam) { s.Client = statusClient{s.Client, forgetGeneration} },
+			caught: `observedGeneration is 0`,
+		},
+	}}.test(t)
+}
+
+func contract04(w *world) {
+	start(w, service{Name: owner, Stages: []stage{
+		configMaps("First"),
+		{Condition: "Second", Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+			switch cr.Spec.Text {
+			case "stop":
+				return nil, engine.Stop("Refused", "text: it says %q", cr.Spec.Text)
+			case "panic":
+				panic("the builder is broken")
+			}
+			return nil, nil
+		}, Report: func(cr *widget.Widget, _ engine.Inputs) { cr.Status.Reported = cr.Spec.Text }},
+		{Condition: "Third"},
+	}})
+	cr := w.widget("status", widget.Spec{Text: "fine"})
+	w.awaitReady(cr)
+	w.pass(cr)
+	w.Expect(w.operator.Requests.Of("patch", "widgets/status")).To(HaveLen(1), "one status for three stages")
+	w.Expect(cr.Status.Reported).To(Equal("fine"))
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "stop" })
+	w.Eventually(w.condition(cr, "Stalled")).Should(Equal(`True Refused: text: it says "stop"`))
+	w.Expect(w.condition(cr, "Ready")()).To(Equal(`False Refused: text: it says "stop"`))
+	w.Expect(w.condition(cr, "First")()).To(HavePrefix("True"))
+	w.everyConditionSpeaksOf(cr, 2)
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "panic" })
+	w.Eventually(w.condition(cr, "Second")).Should(Equal("False Panic: stage Second panicked: the builder is broken"))
+	w.Expect(w.condition(cr, "Stalled")()).To(Equal("absent"), "a panic may pass")
+	w.everyConditionSpeaksOf(cr, 2)
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "fine" })
+	w.awaitReady(cr)
+	w.everyConditionSpeaksOf(cr, 4)
+	w.Expect(len(w.operator.Requests.Of("patch", "widgets/status"))).To(BeNumerically("<=", w.watched.of(cr.Name)), "writes and passes")
+
+	w.must(w.client.Status().Patch(w.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))))
+	w.awaitReady(cr)
+}
+
+// everyConditionSpeaksOf the newest generation; there are that many or more.
+func (w *world) everyConditionSpeaksOf(cr *widget.Widget, atLeast int) {
+	w.t.Helper()
+	w.must(w.get(cr))
+	w.Expect(len(cr.Status.Conditions)).To(BeNumerically(">=", atLeast))
+	for _, condition := range cr.Status.Conditions {
+		if condition.Type != "Third" { // it is not reached while the second fails
+			w.Expect(condition.ObservedGeneration).To(Equal(cr.Generation), "%s", condition.Type)
+		}
+	}
+}
+
+// statusClient writes the status in its own way.
+type statusClient struct {
+	client.Client
+	write func(context.Context, client.SubResourceWriter, *widget.Widget, client.Patch, ...client.SubResourcePatchOption) error
+}
+
+func (c statusClient) Status() client.SubResourceWriter { return statusWriter{c.Client.Status(), c} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	how statusClient
+}
+
+func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	return w.how.write(ctx, w.SubResourceWriter, obj.(*widget.Widget), patch, opts...)
+}
+
+func writeTwice(ctx context.Context, next client.SubResourceWriter, cr *widget.Widget, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if err := next.Patch(ctx, cr.DeepCopy(), patch, opts...); err != nil {
+		return err
+	}
+	return next.Patch(ctx, cr, patch, opts...)
+}
+
+func forgetGeneration(ctx context.Context, next client.SubResourceWriter, cr *widget.Widget, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	for _, condition := range cr.Status.Conditions {
+		if condition.Status == "False" {
+			cr.Status.ObservedGeneration = 0
+		}
+	}
+	return next.Patch(ctx, cr, patch, opts...)
+}

@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestContract05HonestReadiness(t *testing.T) {
+	contract{check: contract05, mutants: map[string]mutant{
+		"believes a cache that is behind its own writes": {
+			seam:   func(s *engine.Seam) { s.Client = versionlessClient{s.Client} },
+			caught: `the newest of its own writes`,
+		},
+		"takes any Ready of a child for an answer": {
+			seam: func(s *engine.Seam) {
+				s.Cached = changingRacks{s.Cached}
+			},
+			caught: `of an older generation`,
+		},
+	}}.test(t)
+}
+
+func contract05(w *world) {
+	w.judgesChildren()
+	w.judgesRollouts()
+}
+
+// judgesRollouts by the newest revision, and by nothing older than its own
+// last write.
+func (w *world) judgesRollouts() {
+	var held gate
+	frozen := &frozenReader{}
+	enginetest.Kubelet{Ready: held.open}.Start(w.t, w.namespace)
+	start(w, service{Name: owner, Stages: []stage{
+		build("WorkloadReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child { return []engine.Child{statefulSet(cr)} }),
+	}}, func(s *engine.Seam) {
+		frozen.Reader = s.Cached
+		s.Cached = frozen
+	})
+	cr := w.widget("rollout", widget.Spec{Text: "A", Replicas: new(int32(2))})
+	w.awaitReady(cr)
+	set := &appsv1.StatefulSet{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.must(w.get(set))
+	w.Expect(set.Status.AvailableReplicas).To(Equal(int32(2)))
+
+	held.close()
+	frozen.freeze(set)
+	w.change(cr, func(s *widget.Spec) { s.Text = "B" })
+	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Progressing: StatefulSet rollout"), "the newest of its own writes is not rolled out")
+	w.change(cr, func(s *widget.Spec) { s.Text = "A" })
+	w.Eventually(func() int64 { _ = w.get(cr); return cr.Status.ObservedGeneration }).Should(Equal(int64(3)))
+	w.must(w.get(set))
+	w.Expect(set.Spec.Template.Annotations).To(HaveKeyWithValue("text", "A"), "the newest of its own writes")
+	frozen.thaw()
+	held.release()
+	w.pass(cr)
+	w.awaitReady(cr)
+	w.operator.Stop()
+}
+
+// judgesChildren of the family by a Ready that speaks of their newest generation.
+func (w *world) judgesChildren() {
+	start(w, service{Name: owner, Stages: []stage{build("RackReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: widget.Spec{Text: cr.Spec.Text}}}
+	})}})
+	cr := w.widget("parent", widget.Spec{Text: "first"})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing: Rack parent"))
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(func() string { _ = w.get(rack); return rack.Spec.Text }).Should(Equal("second"))
+	w.pass(cr)
+	w.Expect(w.condition(cr, "RackReady")()).To(HavePrefix("False Progressing: Rack parent: its operator has not seen generation 2"), "a Ready of an older generation")
+	w.play(rack, "False", 0, "it has no shelf")
+	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Waiting: Rack parent: it has no shelf"))
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+	w.operator.Stop()
+}
+
+// play the rack's own operator.
+func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, behind int64, message string) {
+	w.t.Helper()
+	w.must(w.get(rack))
+	before := rack.DeepCopy()
+	rack.Status.ObservedGeneration = rack.Generation - behind
+	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{Type: "Ready", Status: ready, Reason: "Waiting", Message: message})
+	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
+}
+
+// gate lets pods become ready, or holds them.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+}
+
+func (g *gate) open(*corev1.Pod) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.closed
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+func (g *gate) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = false
+}
+
+// frozenReader shows one object as it was, however it has changed since.
+type frozenReader struct {
+	client.Reader
+	mu    sync.Mutex
+	shown *appsv1.StatefulSet
+}
+
+func (r *frozenReader) freeze(set *appsv1.StatefulSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown = set.DeepCopy()
+}
+
+func (r *frozenReader) thaw() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown = nil
+}
+
+func (r *frozenReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if set, ok := obj.(*appsv1.StatefulSet); ok && r.shown != nil {
+		r.shown.DeepCopyInto(set)
+		return nil
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+// versionlessClient does not let the engine know which version its write made.
+type versionlessClient struct{ client.Client }
+
+func (c versionlessClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	err := c.Client.Apply(ctx, obj, opts...)
+	if err == nil {
+		bodyOf(obj).SetResourceVersion("1")
+	}
+	return err
+}
+
+// changingRacks shows racks whose status always speaks of the newest generation.
+type changingRacks struct{ client.Reader }
+
+func (r changingRacks) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if rack, ok := obj.(*widget.Rack); ok && len(rack.Status.Conditions) > 0 {
+		rack.Status.ObservedGeneration = rack.Generation
+	}
+	return err
+}
