@@ -110,14 +110,21 @@ func InstallCRDs(t testing.TB, dirs ...string) {
 	}
 }
 
-func readDefinitions(t testing.TB, dir string) []*unstructured.Unstructured {
+// definitionFiles are the CustomResourceDefinitions of a directory under the
+// names that controller-gen gives them: <group>_<plural>.yaml.
+func definitionFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*_*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no CustomResourceDefinition in %s (error: %v): type \"make generate\"", dir, err)
 	}
+	return paths
+}
+
+func readDefinitions(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
 	var definitions []*unstructured.Unstructured
-	for _, path := range paths {
+	for _, path := range definitionFiles(t, dir) {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,11 +24,7 @@ func definitions(t testing.TB, dirs []string) []*apiextensionsv1.CustomResourceD
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, dir := range dirs {
-		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("no CustomResourceDefinition in %s (error: %v): type \"make generate\"", dir, err)
-		}
-		for _, path := range paths {
+		for _, path := range definitionFiles(t, dir) {
 			content, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
