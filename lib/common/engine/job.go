@@ -39,6 +39,9 @@ func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
 		}
 		return p.running(stage, d.key)
 	}
+	if ours(current, p.cr.GetUID()) && current.GetDeletionTimestamp() != nil {
+		return p.running(stage, d.key)
+	}
 	if err := p.claimed(d.key, current); err != nil {
 		return err
 	}

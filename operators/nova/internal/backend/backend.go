@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,10 @@ import (
 // AnnotationAbandon on an object lets its deletion go on although a server is
 // unreachable or refuses us: what could not be removed is listed in an event.
 const AnnotationAbandon = "asterism.dev/abandon"
+
+// RegisterEvery is how often it is looked whether what was registered is still
+// there: nobody tells when a server has lost it.
+const RegisterEvery = 10 * time.Minute
 
 // Owner is the object for which accounts are registered.
 type Owner struct {

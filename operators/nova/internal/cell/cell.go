@@ -24,8 +24,8 @@ var Service = engine.Service[*novav1.NovaCell]{
 	Stages: []engine.Stage[*novav1.NovaCell]{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: check},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabase, Build: databaseSecret},
-		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Build: messageBusSecret},
+		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabase, Every: backend.RegisterEvery, Build: databaseSecret},
+		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Every: backend.RegisterEvery, Build: messageBusSecret},
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: schemas, Build: mapCell, Report: reportMapping},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},

@@ -15,6 +15,7 @@ import (
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
 )
 
 // +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas;novacells,verbs=get;list;watch;patch
@@ -34,16 +35,16 @@ var Service = engine.Service[*novav1.Nova]{
 	Stages: []engine.Stage[*novav1.Nova]{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: check},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Build: databaseSecrets},
-		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Build: messageBusSecret},
-		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Build: identitySecret, Continue: true},
+		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Every: backend.RegisterEvery, Build: databaseSecrets},
+		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Every: backend.RegisterEvery, Build: messageBusSecret},
+		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Every: backend.RegisterEvery, Build: identitySecret, Continue: true},
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Build: cells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
 		{Condition: novav1.ConditionSchedulerReady, Needs: mappedCells, Build: scheduler, Continue: true},
 		{Condition: novav1.ConditionMetadataReady, Needs: mappedCells, Build: metadata, Continue: true},
 		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},
-		{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Do: publish, Report: reportEndpoints},
+		{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Do: publish, Every: backend.RegisterEvery, Report: reportEndpoints},
 	},
 	Teardown: []engine.Stage[*novav1.Nova]{
 		{Condition: "CatalogRemoved", Needs: withdrawNeeds, Do: withdraw},
