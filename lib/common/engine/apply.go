@@ -107,6 +107,9 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 			return nil, fmt.Errorf("creating %s: %w", d.key, err)
 		}
 		p.observer.wrote(d.key, existing.GetResourceVersion()) // until the watch shows it
+		if d.mode == generated {
+			return existing, nil
+		}
 		return p.update(ctx, d, existing)
 	}
 	if err != nil {

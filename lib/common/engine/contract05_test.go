@@ -49,6 +49,7 @@ func (w *world) judgesRollouts() {
 	}}, func(s *engine.Seam) {
 		frozen.Reader = s.Cached
 		s.Cached = frozen
+		s.Informers = filteredInformers{s.Informers, frozen.hears}
 	})
 	cr := w.widget("rollout", widget.Spec{Text: "A", Replicas: new(int32(2))})
 	w.awaitReady(cr)
@@ -143,6 +144,14 @@ func (r *frozenReader) thaw() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown = nil
+}
+
+// hears says whether an event gets through: a watch that is behind has none.
+func (r *frozenReader) hears(event any) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := event.(*appsv1.StatefulSet)
+	return !ok || r.shown == nil
 }
 
 func (r *frozenReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -2,11 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -56,8 +57,13 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 		return reconcile.Result{}, nil
 	}
 	for _, s := range steps {
+		if abandonedBefore(p.before, s.condition) {
+			p.done[s.condition] = true
+			continue
+		}
 		result := p.run(ctx, s)
 		if left, ok := asAbandoned(result); ok {
+			p.complete(s.condition, abandonedStage)
 			p.recorder.Eventf(p.cr, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s", bounded(p.in.mask(left), maxEventNote))
 			p.done[s.condition] = true
 			continue
@@ -79,19 +85,24 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 	return reconcile.Result{}, nil
 }
 
+// abandonedStage is recorded in the place of a stage's inputs.
+const abandonedStage = "abandoned"
+
+func abandonedBefore(status *commonv1.Status, stage string) bool {
+	completed := completedStage(status, stage)
+	return completed != nil && completed.Inputs == abandonedStage
+}
+
 func asAbandoned(o *outcome) (string, bool) {
-	if o == nil {
-		return "", false
-	}
-	a, ok := o.cause.(*abandoned) //nolint:errorlint // outcomeOf stores the error as it came
-	if !ok {
+	var a *abandoned
+	if o == nil || !errors.As(o.cause, &a) {
 		return "", false
 	}
 	return strings.TrimSpace(a.left), true
 }
 
 func ignoreGone(err error) error {
-	if errors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"encoding/base64"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -114,6 +117,7 @@ func (in Inputs) remember(data map[string][]byte) {
 	for key, value := range data {
 		if text := string(value); len(text) > 2 && secretKey.MatchString(key) {
 			in.masks[text] = true
+			in.masks[base64.StdEncoding.EncodeToString(value)] = true
 			in.masks[url.QueryEscape(text)] = true
 			in.masks[url.PathEscape(text)] = true
 			in.masks[strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)] = true
@@ -123,7 +127,9 @@ func (in Inputs) remember(data map[string][]byte) {
 
 // mask replaces every secret value that this pass has read.
 func (in Inputs) mask(message string) string {
-	for secret := range in.masks {
+	// The longest first: one may be the beginning of another.
+	secrets := slices.SortedFunc(maps.Keys(in.masks), func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range secrets {
 		message = strings.ReplaceAll(message, secret, "***")
 	}
 	return message

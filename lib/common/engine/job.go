@@ -42,15 +42,15 @@ func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
 	if ours(current, p.cr.GetUID()) && current.GetDeletionTimestamp() != nil {
 		return p.running(stage, d.key)
 	}
-	if err := p.claimed(d.key, current); err != nil {
-		return err
-	}
 	job, ok := current.(*batchv1.Job)
 	if !ok {
 		return fmt.Errorf("%s is a %T", d.key, current)
 	}
+	if err := p.claimed(d.key, job); err != nil && job.DeletionTimestamp == nil {
+		return err
+	}
 	finished, failed := jobEnd(job)
-	if finished == nil {
+	if finished == nil || job.DeletionTimestamp != nil {
 		return p.running(stage, d.key)
 	}
 	message, known, err := p.result(ctx, d.key, job)
@@ -58,7 +58,10 @@ func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
 		return err
 	}
 	if failed {
-		return p.retry(ctx, stage, d.key, job, finished.Time, message)
+		if !known {
+			message += finished.Message
+		}
+		return p.retry(ctx, stage, d.key, job, message)
 	}
 	if !known {
 		if err := p.delete(ctx, d.key, job); err != nil {
@@ -94,7 +97,7 @@ func (p *pass) removeSuperseded(ctx context.Context, d desired) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if old == nil {
+		if old == nil || !ours(old, p.cr.GetUID()) {
 			continue
 		}
 		return key.Name, p.delete(ctx, key, old)
@@ -114,9 +117,11 @@ func (p *pass) running(stage string, key objectKey) error {
 
 // retry waits as long as the stage has been failing before it runs the Job
 // again, which needs no counter and survives a restart of the operator.
-func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job, failed time.Time, message string) error {
+func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job, message string) error {
+	end, _ := jobEnd(job)
+	failed := end.LastTransitionTime.Time
 	wait := p.jobRetryMin
-	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil {
+	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil && last.Status == metav1.ConditionFalse {
 		wait = min(max(failed.Sub(last.LastTransitionTime.Time), p.jobRetryMin), p.jobRetryMax)
 	}
 	if left := time.Until(failed.Add(wait)); left > 0 {
@@ -128,16 +133,17 @@ func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batc
 	return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("running again; %s failed: %s", key, message)}
 }
 
-func jobEnd(job *batchv1.Job) (at *metav1.Time, failed bool) {
+// jobEnd returns the condition that says that a Job has ended, nil before.
+func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
 			continue
 		}
 		switch condition.Type {
 		case batchv1.JobComplete:
-			return &condition.LastTransitionTime, false
+			return &condition, false
 		case batchv1.JobFailed:
-			return &condition.LastTransitionTime, true
+			return &condition, true
 		}
 	}
 	return nil, false
@@ -158,7 +164,7 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 	}
 	message, known = terminationMessage(pods.Items)
 	if !known {
-		return "its pod is gone, and with it the message", false, nil
+		return "its pod is gone, and with it the message; ", false, nil
 	}
 	message = p.in.mask(message)
 	note := &unstructured.Unstructured{Object: map[string]any{

@@ -107,6 +107,7 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 		fingerprint, err := p.look(ctx, need)
 		if need.name != "" {
 			p.note(need.name, err)
+			seen = append(seen, []any{need.name, err == nil})
 			continue
 		}
 		if err != nil && !(need.optional && isAbsence(err)) {

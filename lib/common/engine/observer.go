@@ -172,11 +172,16 @@ func (o *observer) behind(key objectKey, cached client.Object) bool {
 	if cached == nil {
 		return true
 	}
-	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written); err != nil || order >= 0 {
-		delete(o.written, key)
-		return false
+	if older(cached.GetResourceVersion(), written) {
+		return true
 	}
-	return true
+	delete(o.written, key)
+	return false
+}
+
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
 
 // wrote records the version that our own write gave an object.
@@ -248,10 +253,8 @@ func (o *observer) data(ctx context.Context, key objectKey, current client.Objec
 	o.mu.Lock()
 	known, ok := o.contents[key]
 	o.mu.Unlock()
-	if ok && known.uid == current.GetUID() {
-		if order, err := resourceversion.CompareResourceVersion(known.version, current.GetResourceVersion()); err == nil && order >= 0 {
-			return known.data, nil
-		}
+	if ok && known.uid == current.GetUID() && !older(known.version, current.GetResourceVersion()) {
+		return known.data, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
@@ -407,6 +410,9 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if deleted {
 		delete(o.contents, key)
 	}
+	if o.written[key] != "" && !older(obj.GetResourceVersion(), o.written[key]) {
+		delete(o.written, key)
+	}
 	for request := range o.readers[key] {
 		o.queue.Add(request)
 	}
@@ -469,7 +475,6 @@ func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 		if len(o.readers[key]) == 0 {
 			delete(o.readers, key)
 			delete(o.contents, key)
-			delete(o.written, key)
 		}
 	}
 	if len(o.looked[reader]) == 0 {
@@ -492,6 +497,7 @@ func (o *observer) forget(request reconcile.Request) {
 	for owner, of := range o.owners {
 		if of == request {
 			delete(o.owners, owner)
+			delete(o.children, owner)
 		}
 	}
 	for _, requests := range o.listers {

@@ -122,7 +122,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	}
 	p.walk(ctx, bind(r.service.Stages, cr))
 	if r.service.Available != nil {
-		p.judgeAvailable(ctx, r.service.Available(cr))
+		p.judgeAvailable(ctx, func() []Need { return r.service.Available(cr) })
 	}
 	p.conclude(bind(r.service.Stages, cr))
 	return p.finish(ctx)
@@ -196,17 +196,22 @@ func (p *pass) walk(ctx context.Context, steps []step) {
 	}
 }
 
-// run makes one stage; nil means that it is ready. A panic is the stage's own
-// failure, with the line it came from in the log.
-func (p *pass) run(ctx context.Context, s step) (result *outcome) {
+// run makes one stage; nil means that it is ready.
+func (p *pass) run(ctx context.Context, s step) *outcome {
+	return p.guard(ctx, s.condition, func() error { return p.stage(ctx, s) })
+}
+
+// guard makes a panic the failure of the stage it comes from, with the line in
+// the log.
+func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", s.condition, "panic", p.in.mask(fmt.Sprint(r)), "stack", p.in.mask(string(debug.Stack())))
-			p.done[s.condition] = false
-			result = &outcome{reason: ReasonPanic, message: fmt.Sprintf("stage %s panicked: %v", s.condition, r), retry: true, cause: fmt.Errorf("panic: %v", r)}
+			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.mask(fmt.Sprint(r)), "stack", p.in.mask(string(debug.Stack())))
+			p.done[condition] = false
+			result = &outcome{reason: ReasonPanic, message: fmt.Sprintf("stage %s panicked: %v", condition, r), retry: true, cause: fmt.Errorf("panic: %v", r)}
 		}
 	}()
-	if err := p.stage(ctx, s); err != nil {
+	if err := do(); err != nil {
 		return outcomeOf(err)
 	}
 	return nil
@@ -221,10 +226,13 @@ func (p *pass) stage(ctx context.Context, s step) error {
 		}
 	}
 	completed := completedStage(p.before, s.condition)
+	var failed error
 	if s.do != nil {
-		inputs = hash([]any{inputs, p.specOf()})
-		if err := p.outside(ctx, s, inputs, completed); err != nil {
-			return err
+		// The UID, because an object may be deleted and made again unseen.
+		inputs = hash([]any{inputs, p.specOf(), p.cr.GetUID()})
+		failed = p.outside(ctx, s, inputs, completed)
+		if failed != nil && (outcomeOf(failed).stalled || !doneFor(completed, inputs)) {
+			return failed
 		}
 	}
 	children, err := p.buildChildren(s)
@@ -233,7 +241,7 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	}
 	hashes := []string{inputs}
 	for _, d := range children {
-		hashes = append(hashes, d.key.Name, d.hash)
+		hashes = append(hashes, d.mode.String(), d.key.Name, d.hash)
 	}
 	all := hash(hashes)
 	if s.do != nil {
@@ -241,6 +249,9 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	}
 	settled := completed != nil && completed.Inputs == all
 	incomplete := p.applyChildren(ctx, s, children, settled)
+	if failed != nil {
+		incomplete = failed
+	}
 	if s.report != nil {
 		s.report(p.in)
 	}
@@ -253,11 +264,16 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	return incomplete
 }
 
+// doneFor says whether a stage with a Do was done for these inputs.
+func doneFor(completed *commonv1.CompletedStage, inputs string) bool {
+	return completed != nil && strings.HasPrefix(completed.Inputs, inputs+"-")
+}
+
 // outside runs Do unless it has succeeded for the same inputs and Every has
-// not passed since.
+// not passed since. If it fails, what was observed for the same inputs stands.
 func (p *pass) outside(ctx context.Context, s step, inputs string, completed *commonv1.CompletedStage) error {
 	last, known := p.passes.get(p.request, s.condition)
-	if !known && completed != nil && strings.HasPrefix(completed.Inputs, inputs+"-") && s.every == 0 {
+	if !known && doneFor(completed, inputs) && s.every == 0 {
 		last, known = effect{inputs: inputs, observed: completed.Observed}, true
 		p.passes.set(p.request, s.condition, last)
 	}
@@ -271,6 +287,9 @@ func (p *pass) outside(ctx context.Context, s step, inputs string, completed *co
 	defer cancel()
 	observed, err := s.do(limited, p.in)
 	if err != nil {
+		if doneFor(completed, inputs) {
+			p.in.observed[s.condition] = completed.Observed
+		}
 		return err
 	}
 	p.passes.set(p.request, s.condition, effect{inputs: inputs, observed: observed, at: time.Now()})

@@ -139,7 +139,10 @@ func (p *pass) renderInput(ctx context.Context, d desired) error {
 	case d.mode == generated:
 		_, err := p.lookData(ctx, d.key, current, d.keys)
 		return err
-	case current == nil:
+	case isDataKind(d.key.gvk):
+		p.keep(d)
+	}
+	if current == nil {
 		if current, err = p.observer.newObject(d.key.gvk); err != nil {
 			return err
 		}

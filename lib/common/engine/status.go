@@ -45,10 +45,13 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 }
 
 // judgeAvailable reports whether users are served.
-func (p *pass) judgeAvailable(ctx context.Context, needs []Need) {
-	if _, err := p.gather(ctx, needs); err != nil {
-		o := outcomeOf(err)
-		p.set(commonv1.ConditionAvailable, metav1.ConditionFalse, o.reason, o.message)
+func (p *pass) judgeAvailable(ctx context.Context, needs func() []Need) {
+	unmet := p.guard(ctx, commonv1.ConditionAvailable, func() error {
+		_, err := p.gather(ctx, needs())
+		return err
+	})
+	if unmet != nil {
+		p.set(commonv1.ConditionAvailable, metav1.ConditionFalse, unmet.reason, unmet.message)
 		return
 	}
 	p.set(commonv1.ConditionAvailable, metav1.ConditionTrue, ReasonComplete, "")
@@ -125,10 +128,9 @@ func (p *pass) complete(stage, inputs string) {
 	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: inputs, Observed: observed})
 }
 
-// writeStatus sends the status if this pass changed it, and one event for all
-// that changed.
+// writeStatus sends the status if this pass changed it, and then one event for
+// all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
-	p.announce()
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
 		return nil
 	}
@@ -137,6 +139,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
 	}
 	p.observer.wrote(p.self(), p.cr.GetResourceVersion())
+	p.announce()
 	return nil
 }
 

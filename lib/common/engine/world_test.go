@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -120,6 +122,10 @@ func (w *world) clear() {
 		w.t.Errorf("listing widgets: %v", err)
 	}
 	for _, cr := range widgets.Items {
+		volume := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(&cr))}
+		if err := w.client.Delete(w.ctx, volume); client.IgnoreNotFound(err) != nil {
+			w.t.Errorf("deleting %s: %v", volume.Name, err)
+		}
 		if w.t.Failed() {
 			w.t.Logf("widget %s: %s", cr.Name, enginetest.Conditions(&cr))
 		}
@@ -336,4 +342,24 @@ type hookedClient struct {
 func (c hookedClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	c.run(bodyOf(obj).GetName())
 	return c.Client.Apply(ctx, obj, opts...)
+}
+
+// filteredInformers deliver only some events.
+type filteredInformers struct {
+	cache.Informers
+	deliver func(any) bool
+}
+
+func (i filteredInformers) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := i.Informers.GetInformer(ctx, obj, opts...)
+	return filteredInformer{informer, i.deliver}, err
+}
+
+type filteredInformer struct {
+	cache.Informer
+	deliver func(any) bool
+}
+
+func (i filteredInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandler(toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: i.deliver})
 }
