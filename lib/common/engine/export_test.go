@@ -41,3 +41,8 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		passes:   newMemory(),
 	})
 }
+
+// JobRetryWait is how long a Job that has been failing waits after a failure.
+func JobRetryWait(failing, failed time.Time) time.Duration {
+	return standard.retryWait(failing, failed)
+}

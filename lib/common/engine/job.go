@@ -122,7 +122,7 @@ func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batc
 	failed := end.LastTransitionTime.Time
 	wait := p.jobRetryMin
 	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil && last.Status == metav1.ConditionFalse {
-		wait = min(max(failed.Sub(last.LastTransitionTime.Time), p.jobRetryMin), p.jobRetryMax)
+		wait = p.retryWait(last.LastTransitionTime.Time, failed)
 	}
 	if left := time.Until(failed.Add(wait)); left > 0 {
 		return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("%s failed: %s", key, message), after: left}
@@ -131,6 +131,10 @@ func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batc
 		return err
 	}
 	return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("running again; %s failed: %s", key, message)}
+}
+
+func (l limits) retryWait(failing, failed time.Time) time.Duration {
+	return min(max(failed.Sub(failing), l.jobRetryMin), l.jobRetryMax)
 }
 
 // jobEnd returns the condition that says that a Job has ended, nil before.

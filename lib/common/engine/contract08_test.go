@@ -1,0 +1,239 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestContract08Jobs(t *testing.T) {
+	contract{check: contract08, mutants: map[string]mutant{
+		"leaves the result on the pod": {
+			seam:   func(s *engine.Seam) { s.Client = resultlessClient{s.Client} },
+			caught: `outlives its pod`,
+		},
+		"does not wait for the pods of the old run": {
+			seam:   func(s *engine.Seam) { s.Client = hastyClient{s.Client} },
+			caught: `two runs at a time`,
+		},
+		"keeps nothing of a failure while it runs again": {
+			seam:   func(s *engine.Seam) { s.Client = statusClient{s.Client, forgetFailure} },
+			caught: `running again`,
+		},
+	}}.test(t)
+}
+
+func contract08(w *world) {
+	w.needed()
+	var script jobScript
+	enginetest.Kubelet{Job: script.run}.Start(w.t, w.namespace)
+	start(w, service{
+		Name: owner,
+		Stages: []stage{
+			{
+				Condition: "SchemaReady",
+				Needs:     func(*widget.Widget) []engine.Need { return []engine.Need{engine.Secret("needed", "password")} },
+				Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+					return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}, nil
+				},
+				Report: func(cr *widget.Widget, in engine.Inputs) { cr.Status.Reported = in.Result(cr.Name + "-sync") },
+			},
+			configMaps("ConfigReady"),
+		},
+		Owns: []client.Object{&batchv1.Job{}, &corev1.ConfigMap{}},
+	})
+	w.retries(&script)
+	w.keepsTheResult(&script)
+	w.runsAgain(&script)
+}
+
+// retries a failed Job, and says meanwhile how it failed, without the password.
+func (w *world) retries(script *jobScript) {
+	w.t.Helper()
+	script.say("retries", 2, "cannot log in with p4ssw0rd")
+	cr := w.widget("retries", widget.Spec{Text: "first"})
+	const failed = "sync ended with 2: cannot log in with ***"
+	w.Eventually(w.condition(cr, "SchemaReady")).Should(And(HavePrefix("False JobFailed: Job retries-sync-"), HaveSuffix(failed)))
+	w.Expect(w.gone(w.configMap(cr.Name))).To(BeTrue(), "the walk does not go on")
+	script.say("retries", -1, "") // the next run goes on and on
+	w.Eventually(w.condition(cr, "SchemaReady")).Should(And(HavePrefix("False JobFailed: running again; "), HaveSuffix(failed)), "running again")
+	w.Eventually(func() int { return script.runs("retries") }).Should(Equal(2))
+	w.pass(cr)
+	w.Expect(w.condition(cr, "SchemaReady")()).To(And(HavePrefix("False JobFailed: running again; "), HaveSuffix(failed)), "running again")
+	script.say("retries", 0, "uuid=42")
+	w.awaitReady(cr)
+	w.Expect(cr.Status.Reported).To(Equal("uuid=42"))
+	w.Expect(w.created("retries")).To(Equal(2), "Jobs created")
+	for _, stored := range w.jobs("retries") {
+		w.Expect(text(&stored)).NotTo(ContainSubstring("p4ssw0rd"))
+	}
+}
+
+// keepsTheResult when the pod is lost, also in a new operator.
+func (w *world) keepsTheResult(script *jobScript) {
+	w.t.Helper()
+	script.say("result", 0, "uuid=43")
+	cr := w.widget("result", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.Expect(cr.Status.Reported).To(Equal("uuid=43"))
+	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/instance": cr.Name}))
+	w.operator.Requests.Reset()
+	w.pass(cr)
+	w.must(w.client.Status().Patch(w.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))))
+	w.Eventually(func() string { _ = w.get(cr); return cr.Status.Reported }).Should(Equal("uuid=43"), "the result outlives its pod")
+	w.awaitReady(cr)
+	w.Expect(w.operator.Requests.Of("list", "pods")).To(BeEmpty(), "the result outlives its pod")
+	w.Expect(w.created("result")).To(Equal(0), "the result outlives its pod: Jobs created again")
+}
+
+// runsAgain when its content changes, but never two at a time.
+func (w *world) runsAgain(script *jobScript) {
+	w.t.Helper()
+	script.say("again", -1, "")
+	cr := w.widget("again", widget.Spec{Text: "first"})
+	w.Eventually(func() int { return script.runs("again") }).Should(Equal(1))
+	w.hold("again", true)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "SchemaReady")).Should(ContainSubstring("superseded"))
+	w.pass(cr)
+	w.Expect(script.runs("again")).To(Equal(1), "two runs at a time")
+	w.Expect(w.created("again")).To(Equal(1), "two runs at a time")
+	w.hold("again", false)
+	w.Eventually(func() int { return script.runs("again") }).Should(Equal(2))
+	script.say("again", 0, "done")
+	w.awaitReady(cr)
+	w.Expect(w.jobs("again")).To(HaveLen(1))
+	w.Expect(w.jobs("again")[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("second"))
+}
+
+// hold the pods of a widget's Jobs with a finalizer, as a slow node would.
+func (w *world) hold(name string, hold bool) {
+	w.t.Helper()
+	const finalizer = "test.asterism.dev/slow-node"
+	w.Eventually(func() error {
+		var all corev1.PodList
+		if err := w.client.List(w.ctx, &all, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/instance": name}); err != nil {
+			return err
+		}
+		for _, pod := range all.Items {
+			var kept []string
+			for _, f := range pod.Finalizers {
+				if f != finalizer {
+					kept = append(kept, f)
+				}
+			}
+			if hold {
+				kept = append(kept, finalizer)
+			}
+			pod.Finalizers = kept
+			if err := w.client.Update(w.ctx, &pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}).Should(Succeed())
+}
+
+func (w *world) jobs(name string) []batchv1.Job {
+	w.t.Helper()
+	var all batchv1.JobList
+	w.must(w.client.List(w.ctx, &all, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+	return all.Items
+}
+
+// created counts the Jobs of a widget that the operator has created.
+func (w *world) created(name string) int {
+	var count int
+	for _, request := range w.operator.Requests.Of("apply", "jobs") {
+		if request.Status == 201 && strings.HasPrefix(request.Name, name+"-") {
+			count++
+		}
+	}
+	return count
+}
+
+// jobScript says how the pods of each widget's Jobs end.
+type jobScript struct {
+	mu    sync.Mutex
+	ends  map[string]func() (int32, string)
+	begun map[string]map[types.UID]bool
+}
+
+func (s *jobScript) say(name string, code int32, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ends == nil {
+		s.ends, s.begun = map[string]func() (int32, string){}, map[string]map[types.UID]bool{}
+	}
+	s.ends[name] = func() (int32, string) { return code, message }
+}
+
+func (s *jobScript) run(pod *corev1.Pod) (int32, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := pod.Labels["app.kubernetes.io/instance"]
+	if s.begun[name] == nil {
+		s.begun[name] = map[types.UID]bool{}
+	}
+	s.begun[name][pod.UID] = true
+	return s.ends[name]()
+}
+
+// runs counts the pods that have begun.
+func (s *jobScript) runs(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.begun[name])
+}
+
+func TestRetriesOfJobsDouble(t *testing.T) {
+	g := NewWithT(t)
+	start := time.Now()
+	for failedAfter, wait := range map[time.Duration]time.Duration{
+		0: 5 * time.Second, 3 * time.Second: 5 * time.Second, 20 * time.Second: 20 * time.Second,
+		time.Minute: time.Minute, time.Hour: 5 * time.Minute,
+	} {
+		g.Expect(engine.JobRetryWait(start, start.Add(failedAfter))).To(Equal(wait), fmt.Sprint(failedAfter))
+	}
+}
+
+// resultlessClient does not store the result.
+type resultlessClient struct{ client.Client }
+
+func (c resultlessClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if _, ok := bodyOf(obj).GetAnnotations()["asterism.dev/result"]; ok {
+		return nil
+	}
+	return c.Client.Apply(ctx, obj, opts...)
+}
+
+// hastyClient deletes without waiting for dependents.
+type hastyClient struct{ client.Client }
+
+func (c hastyClient) Delete(ctx context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	return c.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+}
+
+func forgetFailure(ctx context.Context, next client.SubResourceWriter, cr *widget.Widget, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	for i, condition := range cr.Status.Conditions {
+		if strings.HasPrefix(condition.Message, "running again") {
+			cr.Status.Conditions[i].Message = "running"
+		}
+	}
+	return next.Patch(ctx, cr, patch, opts...)
+}
