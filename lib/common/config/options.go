@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +78,8 @@ var (
 	databaseOptions string
 	//go:embed options/auth.txt
 	authOptions string
+	//go:embed options/projects
+	projectOptions embed.FS
 )
 
 // OsloOptions are the renamed and the multi-valued options that oslo's
@@ -86,6 +88,16 @@ var (
 // keystone_authtoken and service_user.
 func OsloOptions() Options {
 	return slices.Concat(embedded(osloOptions), DatabaseOptions("database"), AuthOptions("keystone_authtoken", "service_user"))
+}
+
+// ProjectOptions are the renamed and the multi-valued options of a project's
+// own, from the table options/projects/<project>.txt; none if it has no table.
+func ProjectOptions(project string) Options {
+	table, err := projectOptions.ReadFile("options/projects/" + project + ".txt")
+	if err != nil {
+		return nil
+	}
+	return embedded(string(table))
 }
 
 // DatabaseOptions are oslo.db's options in further sections, such as a second

@@ -87,7 +87,7 @@ func (s Service) parts() (map[string]string, error) {
 }
 
 // options are those whose other spellings must be known: of the sections that
-// are the service's own, and what it adds.
+// are the service's own, and of its project.
 func (s Service) options() []config.Option {
 	var sections []string
 	for _, database := range s.Databases {
@@ -99,7 +99,7 @@ func (s Service) options() []config.Option {
 	if s.Identity.Secret != "" {
 		options = append(options, config.AuthOptions(append([]string{"service_user"}, s.Identity.Adapters...)...)...)
 	}
-	return append(options, s.Options...)
+	return append(options, config.ProjectOptions(s.Project)...)
 }
 
 // defaults that every service of ours has, and then its own. A service waits

@@ -16,7 +16,8 @@ type Service struct {
 	Name string
 	// Instance is the name of the object; everything is named after it.
 	Instance string
-	// Project whose configuration the service reads in /etc/<Project>.
+	// Project whose configuration the service reads in /etc/<Project>; its table
+	// of options is config.ProjectOptions.
 	Project string
 	// Spec is what the user says.
 	Spec commonv1.ServiceSpec
@@ -31,9 +32,6 @@ type Service struct {
 	Identity Identity
 	// Shared are secrets in plain options.
 	Shared []SharedSecret
-	// Options that the service knows beyond those of the OpenStack libraries,
-	// with their former names.
-	Options []config.Option
 	// FromImage lists files of the image's /etc/<Project> that the service needs.
 	FromImage []string
 
