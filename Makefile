@@ -92,6 +92,19 @@ test-server: ## Start the API server that the test suites use.
 test-server-down: ## Stop it and remove what it made.
 	$(cluster) down
 
+##### Demo
+
+# CLUSTER and IMAGE_REGISTRY may be given in the environment or on the command line.
+demo := cd tools/demo && CLUSTER='$(CLUSTER)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
+
+.PHONY: demo
+demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
+	@echo 'Building tools/demo …'; $(demo) up
+
+.PHONY: demo-down
+demo-down: ## Remove all that the demo made.
+	@$(demo) down
+
 ##### Style
 
 lint-modules := $(addprefix lint-,$(modules) $(tools))

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func (d *demo) clusterCommand(name string, args ...string) command {
+	return command{name: "cluster-" + name, args: slices.Concat([]string{d.work("bin", "cluster"), "--dir", d.dir, name}, args)}
+}
+
+// startCluster boots the embedded cluster; what is run later is run in its
+// environment.
+func (d *demo) startCluster(ctx context.Context, line *line) error {
+	if err := d.run(ctx, line, d.clusterCommand("up")); err != nil {
+		return err
+	}
+	env, err := d.output(ctx, command{args: []string{"sh", "-c", `. "$0" && exec env -0`, filepath.Join(d.dir, "env")}})
+	if err != nil {
+		return err
+	}
+	d.kube, err = newKube(strings.FieldsFunc(env, func(r rune) bool { return r == 0 }))
+	return err
+}
+
+// connect uses the cluster of KUBECONFIG.
+func (d *demo) connect(_ context.Context, line *line) error {
+	kube, err := newKube(d.env)
+	if err != nil {
+		return err
+	}
+	d.kube = kube
+	line.say(d.kube.server + ", images from " + d.registry)
+	return nil
+}
+
+func (d *demo) loadOpenStack(ctx context.Context, line *line) error {
+	return d.run(ctx, line, d.clusterCommand("load", d.work("images", openStackArchive)))
+}
+
+// down removes the cluster, whatever it holds, and what the demo built. On a
+// cluster that somebody else runs it removes the namespace.
+func (d *demo) down(ctx context.Context) error {
+	if err := d.checkRequirements(); err != nil {
+		return err
+	}
+	if err := d.makeWorkFolder(); err != nil {
+		return err
+	}
+	steps := []step{
+		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTool(ctx, line, "cluster") }},
+		{"Removing the cluster", []string{stepTools}, func(ctx context.Context, line *line) error {
+			return d.run(ctx, line, d.clusterCommand("down"))
+		}},
+	}
+	if d.existing {
+		steps = d.removal()
+	}
+	if err := newProgress(os.Stdout).run(ctx, steps); err != nil {
+		return err
+	}
+	return os.RemoveAll(d.work())
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	namespace    = "openstack"
+	controlPlane = "demo"
+	// fieldManager owns what the demo applies.
+	fieldManager = "asterism-demo"
+)
+
+// demo is one run: where it works, and on which cluster.
+type demo struct {
+	root     string            // of the repository
+	dir      string            // of the embedded cluster's state
+	existing bool              // the cluster of KUBECONFIG is used
+	registry string            // prefix of every image's name; "" on the embedded cluster
+	timeout  time.Duration     // for each wait on the cluster
+	env      []string          // of what is run
+	kube     *kube             // once the cluster is up
+	tags     map[string]string // of the operators' images, once they are built; by operator
+}
+
+func newDemo(dir string, timeout time.Duration) (*demo, error) {
+	root, err := repositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		dir = filepath.Join(root, ".cluster")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	d := &demo{root: root, dir: dir, timeout: timeout, env: os.Environ(), registry: os.Getenv("IMAGE_REGISTRY")}
+	switch cluster := os.Getenv("CLUSTER"); cluster {
+	case "", "embedded":
+		d.registry = ""
+	case "existing":
+		d.existing = true
+	default:
+		return nil, fmt.Errorf("CLUSTER=%s: it may be existing (the cluster of KUBECONFIG), or unset (a cluster is booted on this machine)", cluster)
+	}
+	return d, nil
+}
+
+// repositoryRoot is the folder at or above the working directory that holds this tool.
+func repositoryRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "tools", "demo", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("tools/demo not found above the working directory: run this inside the repository")
+		}
+	}
+}
+
+// up runs every step, and shows what came of them.
+func (d *demo) up(ctx context.Context) error {
+	if err := d.checkRequirements(); err != nil {
+		return err
+	}
+	if err := d.makeWorkFolder(); err != nil {
+		return err
+	}
+	progress := newProgress(os.Stdout)
+	if err := progress.run(ctx, d.steps()); err != nil {
+		return d.explain(ctx, err)
+	}
+	return d.report(ctx, os.Stdout, progress.elapsed())
+}
+
+// checkRequirements says what is missing before anything is begun.
+func (d *demo) checkRequirements() error {
+	if d.existing {
+		if d.registry == "" {
+			return errors.New("CLUSTER=existing needs IMAGE_REGISTRY=HOST/PATH: a registry that the cluster's nodes pull from, and that you may push to.\n" +
+				"The operators' images and the OpenStack image go there; the demo pushes what it lacks")
+		}
+		if _, err := exec.LookPath("kubectl"); err != nil {
+			return errors.New("CLUSTER=existing needs kubectl on PATH, and KUBECONFIG for the cluster")
+		}
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("the demo boots a Kubernetes node on this machine and builds an image with debootstrap: both need root.\n" +
+			"Type one of these:\n\n" +
+			"  sudo -E env PATH=\"$PATH\" make demo                    # a cluster on this machine, removed by make demo-down\n" +
+			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG, no root")
+	}
+	return nil
+}
+
+// work is the folder of what the demo itself makes: binaries, images, logs.
+func (d *demo) work(parts ...string) string {
+	return filepath.Join(append([]string{d.root, ".demo"}, parts...)...)
+}
+
+func (d *demo) makeWorkFolder() error {
+	for _, folder := range []string{"bin", "images", "logs", "operators"} {
+		if err := os.MkdirAll(d.work(folder), 0o755); err != nil {
+			return err
+		}
+	}
+	// The folder ignores itself.
+	return os.WriteFile(d.work(".gitignore"), []byte("*\n"), 0o644)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// kubectl is a command on the cluster.
+func (d *demo) kubectl(name string, args ...string) command {
+	return command{name: name, env: d.kube.env, args: append([]string{"kubectl"}, args...)}
+}
+
+// apply states what the demo wants. What others have set beside it stays, and
+// applying the same again writes nothing.
+func (d *demo) apply(ctx context.Context, line *line, name string, source ...string) error {
+	args := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=" + fieldManager, "--namespace=" + namespace}
+	return d.run(ctx, line, d.kubectl("apply-"+name, slices.Concat(args, source)...))
+}
+
+// folder is a kustomization of the examples, with the registry's images.
+func (d *demo) folder(name string) (string, error) {
+	source := filepath.Join("examples", name)
+	if d.registry == "" {
+		return filepath.Join(d.root, source), nil
+	}
+	images := []imageOverride{{Name: openStackImage, NewName: d.image(openStackImage)}}
+	return d.work(name), d.writeKustomization(name, source, images)
+}
+
+// startServices makes what a ControlPlane refers to.
+func (d *demo) startServices(ctx context.Context, line *line) error {
+	if err := d.apply(ctx, line, "namespace", "-f", d.example("demo", "namespace.yaml")); err != nil {
+		return err
+	}
+	secrets := command{name: "secrets", env: d.kube.env, args: []string{d.example("demo", "secrets"), namespace}}
+	if err := d.run(ctx, line, secrets); err != nil {
+		return err
+	}
+	folder, err := d.folder("demo")
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "services", "-k", folder); err != nil {
+		return err
+	}
+	return d.awaitAll(ctx, line,
+		statefulSet("mariadb"),
+		statefulSet("rabbitmq"),
+		deployment("keystone"),
+		deployment("placement"),
+		deployment("openstackclient"),
+	)
+}
+
+func (d *demo) example(parts ...string) string {
+	return filepath.Join(append([]string{d.root, "examples"}, parts...)...)
+}
+
+// awaitAll waits for one after the other, since all are needed.
+func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("gave up after %s", d.timeout))
+	defer cancel()
+	for _, wanted := range all {
+		if err := d.kube.await(ctx, wanted, line.say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deployOperators applies the CRDs and the operators, and waits until both work.
+func (d *demo) deployOperators(ctx context.Context, line *line) error {
+	names, err := d.operators()
+	if err != nil {
+		return err
+	}
+	if !d.existing {
+		var archives []string
+		for _, name := range names {
+			archives = append(archives, d.operatorArchive(name, d.tags[name]))
+		}
+		if err := d.run(ctx, line, d.clusterCommand("load", archives...)); err != nil {
+			return err
+		}
+	}
+	if err := d.apply(ctx, line, "namespace-operators", "-f", d.example("demo", "namespace.yaml")); err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "operators", "-k", d.work("operators")); err != nil {
+		return err
+	}
+	wanted := []object{{resource: definitions, kind: "CustomResourceDefinition", name: "controlplanes." + group}}
+	for _, name := range names {
+		wanted = append(wanted, deployment(operatorDeployment(name)))
+	}
+	return d.awaitAll(ctx, line, wanted...)
+}
+
+func operatorDeployment(name string) string { return "asterism-" + name + "-operator" }
+
+// controlPlane is the file of the one resource, with the registry's image.
+func (d *demo) controlPlane() (path string, err error) {
+	source := d.example("demo", "controlplane.yaml")
+	if d.registry == "" {
+		return source, nil
+	}
+	content, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	path = d.work("controlplane.yaml")
+	changed := strings.ReplaceAll(string(content), openStackImage+":", d.image(openStackImage)+":")
+	return path, os.WriteFile(path, []byte(changed), 0o644)
+}
+
+// deployNova applies the one resource, and follows its message.
+func (d *demo) deployNova(ctx context.Context, line *line) error {
+	source, err := d.controlPlane()
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "controlplane", "-f", source); err != nil {
+		return err
+	}
+	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
+}
+
+// startCompute starts a compute node, and waits until its cell has found it.
+func (d *demo) startCompute(ctx context.Context, line *line) error {
+	folder, err := d.folder("demo-compute")
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "compute", "-k", folder); err != nil {
+		return err
+	}
+	return d.awaitAll(ctx, line,
+		deployment("nova-compute"),
+		object{resource: novaCells, kind: "NovaCell", name: controlPlane + "-cell1", ready: hasHost},
+	)
+}
+
+// hasHost: a server can be scheduled only to a host that its cell has mapped.
+func hasHost(cell *unstructured.Unstructured) (ready bool, message string) {
+	mapped, _, _ := unstructured.NestedInt64(cell.Object, "status", "hosts", "mapped")
+	return mapped > 0, "no host is mapped yet"
+}
+
+const serverName = "demo"
+
+// bootServer finds the server of an earlier run, or boots it.
+func (d *demo) bootServer(ctx context.Context, line *line) error {
+	return d.run(ctx, line, command{name: "server", env: d.kube.env, args: []string{d.example("demo", "boot-server"), serverName, namespace}})
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// group is the last part of the name of each API group of the family.
+const group = "asterism.dev"
+
+var (
+	controlPlanes = schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "controlplanes"}
+	definitions   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	novaCells     = schema.GroupVersionResource{Group: "nova." + group, Version: "v1alpha1", Resource: "novacells"}
+	deployments   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	replicaSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	statefulSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	jobs          = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+// Kinds that are treated each in its own way.
+const (
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindReplicaSet  = "ReplicaSet"
+	kindJob         = "Job"
+	kindPod         = "Pod"
+)
+
+// kube is the cluster's API, and the environment in which kubectl finds it.
+type kube struct {
+	server  string
+	env     []string
+	objects dynamic.Interface
+	typed   kubernetes.Interface
+}
+
+// newKube takes the cluster of KUBECONFIG in that environment.
+func newKube(env []string) (*kube, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	for _, setting := range env {
+		if path, found := strings.CutPrefix(setting, "KUBECONFIG="); found {
+			rules.Precedence = strings.Split(path, ":")
+		}
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no usable KUBECONFIG: %w", err)
+	}
+	config.QPS, config.Burst = -1, 0
+	// Deprecations are for whoever writes the manifests.
+	config.WarningHandler = rest.NoWarnings{}
+	k := &kube{server: config.Host, env: env}
+	if k.objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	k.typed, err = kubernetes.NewForConfig(config)
+	return k, err
+}
+
+// object names something that is waited for.
+type object struct {
+	resource schema.GroupVersionResource
+	kind     string
+	name     string
+	// ready says more than Kubernetes' own conventions do; nil: they suffice.
+	ready func(*unstructured.Unstructured) (ready bool, message string)
+}
+
+func deployment(name string) object {
+	return object{resource: deployments, kind: kindDeployment, name: name}
+}
+
+func statefulSet(name string) object {
+	return object{resource: statefulSets, kind: kindStatefulSet, name: name}
+}
+
+func (o object) String() string { return o.kind + "/" + o.name }
+
+// notReadyError is an object that did not become ready.
+type notReadyError struct {
+	object  object
+	message string
+	err     error
+}
+
+func (e *notReadyError) Error() string {
+	return fmt.Sprintf("%v. %s: %s", e.err, e.object, e.message)
+}
+
+func (e *notReadyError) Unwrap() error { return e.err }
+
+// settling is how long an object may look as if it could not go on: what it
+// says may be older than what was just applied.
+const settling = 30 * time.Second
+
+// await follows the object until it is ready; each change of what it waits for
+// is said.
+func (k *kube) await(ctx context.Context, wanted object, say func(string)) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	hopeless := time.AfterFunc(settling, func() { giveUp(errHopeless) })
+	hopeless.Stop()
+	defer hopeless.Stop()
+	message := "it does not exist"
+	say("waiting for " + wanted.String())
+	_, err := watchtools.UntilWithSync(ctx, k.watcher(wanted), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
+		found, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || event.Type == watch.Deleted {
+			return false, nil
+		}
+		state := readiness(found)
+		if state.ready && wanted.ready != nil {
+			state.ready, state.message = wanted.ready(found)
+		}
+		if state.failed {
+			hopeless.Reset(settling)
+		} else {
+			hopeless.Stop()
+		}
+		message = state.message
+		if !state.ready {
+			say(fmt.Sprintf("%s: %s", wanted, message))
+		}
+		return state.ready, nil
+	})
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return &notReadyError{object: wanted, message: message, err: err}
+	}
+	return nil
+}
+
+var errHopeless = errors.New("it does not go on by itself")
+
+func (k *kube) watcher(wanted object) cache.ListerWatcher {
+	client := k.in(wanted.resource)
+	only := func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", wanted.name).String()
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			only(&options)
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			only(&options)
+			return client.Watch(ctx, options)
+		},
+	}
+}
+
+// in is the client of a resource, in the demo's namespace if it has one.
+func (k *kube) in(resource schema.GroupVersionResource) dynamic.ResourceInterface {
+	if resource == definitions {
+		return k.objects.Resource(resource)
+	}
+	return k.objects.Resource(resource).Namespace(namespace)
+}
+
+// family lists the kinds of the family that are served, with what they make.
+func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	resources := []schema.GroupVersionResource{deployments, statefulSets, jobs, replicaSets, pods}
+	_, served, err := k.typed.Discovery().ServerGroupsAndResources()
+	if err != nil && len(served) == 0 {
+		return nil, err
+	}
+	for _, list := range served {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || !strings.HasSuffix(version.Group, group) {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if resource.Namespaced && slices.Contains(resource.Verbs, "list") {
+				resources = append(resources, version.WithResource(resource.Name))
+			}
+		}
+	}
+	var found []*unstructured.Unstructured
+	for _, resource := range resources {
+		list, err := k.in(resource).List(ctx, metav1.ListOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// operators are those that config/default deploys.
+func (d *demo) operators() ([]string, error) {
+	path := filepath.Join(d.root, "config", "default", "kustomization.yaml")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(content, &kustomization); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var names []string
+	for _, resource := range kustomization.Resources {
+		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil {
+			names = append(names, found[1])
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no operator among its resources", path)
+	}
+	return names, nil
+}
+
+// buildOperators makes a static binary and an image of each. The image's tag is
+// the binary's digest, so that a rebuilt operator is deployed and an unchanged
+// one is left alone.
+func (d *demo) buildOperators(ctx context.Context, line *line) error {
+	names, err := d.operators()
+	if err != nil {
+		return err
+	}
+	d.tags = map[string]string{}
+	for i, name := range names {
+		line.note(fmt.Sprintf("%s (%d of %d)", name, i+1, len(names)))
+		if d.tags[name], err = d.buildOperator(ctx, line, name); err != nil {
+			return err
+		}
+	}
+	return d.writeOverlay()
+}
+
+func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag string, err error) {
+	binary := d.work("bin", name+"-operator")
+	err = d.run(ctx, line, command{
+		name: "build-" + name,
+		env:  []string{"CGO_ENABLED=0", "GOWORK=" + filepath.Join(d.root, "go.work")},
+		args: []string{
+			"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", binary,
+			"./" + filepath.Join("operators", name, "cmd"),
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	if tag, err = digest(binary); err != nil {
+		return "", err
+	}
+	archive := d.operatorArchive(name, tag)
+	if _, err := os.Stat(archive); err == nil {
+		return tag, nil
+	}
+	if err := d.removeArchives(name); err != nil {
+		return "", err
+	}
+	return tag, d.run(ctx, line, command{name: "image-" + name, args: []string{
+		d.work("bin", "images"), "operator", "--name", operatorImage(name) + ":" + tag, "--binary", binary, "--output", archive,
+	}})
+}
+
+func operatorImage(name string) string { return "asterism.dev/" + name + "-operator" }
+
+func (d *demo) operatorArchive(name, tag string) string {
+	return d.work("images", name+"-operator-"+tag+".tar")
+}
+
+// removeArchives removes those of earlier binaries.
+func (d *demo) removeArchives(name string) error {
+	old, err := filepath.Glob(d.operatorArchive(name, "????????????"))
+	for _, path := range old {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// digest is short, as part of a name.
+func digest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
+}
+
+// image is where a name of ours is pulled from.
+func (d *demo) image(name string) string {
+	if d.registry == "" {
+		return name
+	}
+	return strings.TrimSuffix(d.registry, "/") + strings.TrimPrefix(name, "asterism.dev")
+}
+
+// imageOverride is an entry of a kustomization's images.
+type imageOverride struct {
+	Name    string `json:"name"`
+	NewName string `json:"newName,omitempty"`
+	NewTag  string `json:"newTag,omitempty"`
+}
+
+// writeOverlay says with which images examples/demo/operators is deployed.
+func (d *demo) writeOverlay() error {
+	var images []imageOverride
+	for name, tag := range d.tags {
+		images = append(images, imageOverride{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
+	}
+	slices.SortFunc(images, func(a, b imageOverride) int { return strings.Compare(a.Name, b.Name) })
+	return d.writeKustomization("operators", filepath.Join("examples", "demo", "operators"), images)
+}
+
+// writeKustomization takes a folder of the repository with other images.
+func (d *demo) writeKustomization(name, folder string, images []imageOverride) error {
+	target := d.work(name)
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+	resource, err := filepath.Rel(target, filepath.Join(d.root, folder))
+	if err != nil {
+		return err
+	}
+	content, err := yaml.Marshal(map[string]any{
+		"apiVersion": "kustomize.config.k8s.io/v1beta1",
+		"kind":       "Kustomization",
+		"resources":  []string{resource},
+		"images":     images,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(target, "kustomization.yaml"), content, 0o644)
+}

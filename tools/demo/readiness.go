@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+)
+
+// state is how far an object is.
+type state struct {
+	ready   bool
+	failed  bool // and does not go on by itself
+	message string
+}
+
+// readiness follows Kubernetes' own conventions.
+func readiness(o *unstructured.Unstructured) state {
+	if isFamily(o) && len(conditions(o)) == 0 {
+		return state{message: "its operator has not looked at it yet"}
+	}
+	// A running Job and a failed pod are in order by the conventions, but not what is waited for.
+	if o.GetKind() == kindJob && condition(o, "Failed").status != "True" {
+		return state{ready: condition(o, "Complete").status == "True", message: "running"}
+	}
+	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); o.GetKind() == kindPod && phase == "Failed" {
+		return state{failed: true, message: "it failed"}
+	}
+	result, err := status.Compute(o)
+	if err != nil {
+		return state{message: err.Error()}
+	}
+	return state{
+		ready:   result.Status == status.CurrentStatus,
+		failed:  result.Status == status.FailedStatus,
+		message: result.Message,
+	}
+}
+
+// isFamily tells the kinds of the family from Kubernetes' own.
+func isFamily(o *unstructured.Unstructured) bool {
+	return strings.HasSuffix(o.GroupVersionKind().Group, group)
+}
+
+// conditionState is one condition of an object; zero if it has none of that type.
+type conditionState struct{ kind, status, reason, message string }
+
+func (c conditionState) String() string {
+	text := fmt.Sprintf("%s=%s", c.kind, c.status)
+	if c.reason != "" {
+		text += " " + c.reason
+	}
+	if c.message != "" {
+		text += ": " + c.message
+	}
+	return text
+}
+
+func conditions(o *unstructured.Unstructured) []conditionState {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var all []conditionState
+	for _, entry := range list {
+		fields, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		text := func(name string) string { value, _ := fields[name].(string); return value }
+		all = append(all, conditionState{text("type"), text("status"), text("reason"), text("message")})
+	}
+	return all
+}
+
+func condition(o *unstructured.Unstructured, kind string) conditionState {
+	for _, c := range conditions(o) {
+		if c.kind == kind {
+			return c
+		}
+	}
+	return conditionState{}
+}

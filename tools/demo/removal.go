@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+)
+
+// removal takes the demo out of a cluster that somebody else runs. What is not
+// in the demo's namespace stays: other namespaces may use it.
+func (d *demo) removal() []step {
+	const stepPlane = "Removing ControlPlane " + controlPlane
+	remove := func(log string, args ...string) func(context.Context, *line) error {
+		return func(ctx context.Context, line *line) error {
+			args := append([]string{"delete", "--ignore-not-found", "--timeout=" + d.timeout.String()}, args...)
+			return d.run(ctx, line, d.kubectl(log, args...))
+		}
+	}
+	return []step{
+		{stepConnection, nil, d.connect},
+		{stepPlane, []string{stepConnection}, remove("delete-controlplane", "controlplanes."+group, controlPlane, "--namespace="+namespace)},
+		{"Removing namespace " + namespace, []string{stepPlane}, remove("delete-namespace", "namespace", namespace)},
+	}
+}

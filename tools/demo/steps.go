@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+)
+
+const (
+	stepTools      = "Preparing the tools"
+	stepCluster    = "Starting Kubernetes"
+	stepOperators  = "Building the operators"
+	stepOpenStack  = "Building the OpenStack image"
+	stepLoad       = "Loading the OpenStack image"
+	stepDeploy     = "Deploying the operators"
+	stepServices   = "Starting MariaDB, RabbitMQ, Keystone and Placement"
+	stepNova       = "Waiting for ControlPlane " + controlPlane
+	stepCompute    = "Starting a compute node"
+	stepServer     = "Booting a server"
+	stepConnection = "Connecting to the cluster"
+	stepPush       = "Pushing the images"
+)
+
+// steps are the table of contents.
+func (d *demo) steps() []step {
+	if d.existing {
+		return append([]step{
+			{stepTools, nil, d.prepareTools},
+			{stepConnection, nil, d.connect},
+			{stepOperators, []string{stepTools}, d.buildOperators},
+			{stepOpenStack, []string{stepTools}, d.buildOpenStack},
+			{stepPush, []string{stepOperators, stepOpenStack}, d.push},
+		}, d.deployment(stepPush, stepConnection)...)
+	}
+	return append([]step{
+		{stepTools, nil, d.prepareTools},
+		{stepCluster, []string{stepTools}, d.startCluster},
+		{stepOperators, []string{stepTools}, d.buildOperators},
+		{stepOpenStack, []string{stepTools}, d.buildOpenStack},
+		{stepLoad, []string{stepCluster, stepOpenStack}, d.loadOpenStack},
+	}, d.deployment(stepLoad, stepCluster, stepOperators)...)
+}
+
+// deployment is what happens inside the cluster.
+func (d *demo) deployment(images string, cluster ...string) []step {
+	return []step{
+		{stepServices, []string{images, cluster[0]}, d.startServices},
+		{stepDeploy, append(cluster, images), d.deployOperators},
+		{stepNova, []string{stepServices, stepDeploy}, d.deployNova},
+		{stepCompute, []string{stepNova}, d.startCompute},
+		{stepServer, []string{stepCompute}, d.bootServer},
+	}
+}
+
+// prepareTools builds those of the repository, and has debootstrap installed
+// before anything else may want apt-get.
+func (d *demo) prepareTools(ctx context.Context, line *line) error {
+	tools := []string{"cluster", "images"}
+	if d.existing {
+		tools = tools[1:]
+	}
+	for _, tool := range tools {
+		if err := d.buildTool(ctx, line, tool); err != nil {
+			return err
+		}
+	}
+	return d.installDebootstrap(ctx, line)
+}
+
+func (d *demo) buildTool(ctx context.Context, line *line, tool string) error {
+	line.note("tools/" + tool)
+	return d.run(ctx, line, command{
+		name: "tool-" + tool,
+		dir:  filepath.Join(d.root, "tools", tool),
+		env:  []string{"GOWORK=off"},
+		args: []string{"go", "build", "-buildvcs=false", "-o", d.work("bin", tool), "."},
+	})
+}
+
+// installDebootstrap refreshes the package lists only if they do not do as they
+// are: they may be missing or stale.
+func (d *demo) installDebootstrap(ctx context.Context, line *line) error {
+	if lookPath("debootstrap", d.env) != "debootstrap" || lookPath("apt-get", d.env) == "apt-get" || os.Geteuid() != 0 {
+		return nil // building the image says what it misses
+	}
+	install := command{
+		name: "debootstrap", env: []string{"DEBIAN_FRONTEND=noninteractive"},
+		args: []string{"apt-get", "install", "-y", "--no-install-recommends", "debootstrap"},
+	}
+	if err := d.run(ctx, line, install); err == nil || ctx.Err() != nil {
+		return err
+	}
+	if err := d.run(ctx, line, command{name: "apt-update", args: []string{"apt-get", "update"}}); err != nil {
+		return err
+	}
+	return d.run(ctx, line, install)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// stuck is the way from an object that is not ready down to what holds it up.
+type stuck struct {
+	path []*unstructured.Unstructured
+}
+
+// diagnose walks down. An object whose trouble is its own ends the way.
+func (f *family) diagnose(root *unstructured.Unstructured) stuck {
+	s := stuck{path: []*unstructured.Unstructured{root}}
+	for next := f.culprit(root); next != nil; next = f.culprit(next) {
+		s.path = append(s.path, next)
+	}
+	return s
+}
+
+// culprit is the child that holds an object up: the one that it names; else,
+// unless the object says that its trouble is something else, the first that is
+// not ready. Of pods and Jobs the newest counts.
+func (f *family) culprit(o *unstructured.Unstructured) *unstructured.Unstructured {
+	var waiting []*unstructured.Unstructured
+	for _, child := range f.children[o.GetUID()] {
+		if !readiness(child).ready {
+			waiting = append(waiting, child)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	if !isFamily(o) {
+		return waiting[len(waiting)-1]
+	}
+	trouble := conditionShown(o)
+	var named *unstructured.Unstructured
+	for _, child := range waiting {
+		if strings.Contains(trouble.message, child.GetName()) && (named == nil || len(child.GetName()) > len(named.GetName())) {
+			named = child
+		}
+	}
+	if named == nil && (trouble.reason == "Progressing" || trouble.reason == "") {
+		named = waiting[0]
+	}
+	return named
+}
+
+// leaf is what holds everything up.
+func (s stuck) leaf() *unstructured.Unstructured { return s.path[len(s.path)-1] }
+
+// String shows the way, one object with its state in each line.
+func (s stuck) String() string {
+	var lines []string
+	for depth, o := range s.path {
+		stem := ""
+		if depth > 0 {
+			stem = strings.Repeat("  ", depth-1) + "└─"
+		}
+		lines = append(lines, fmt.Sprintf("%s%s/%s  %s", stem, o.GetKind(), o.GetName(), stateText(o)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func stateText(o *unstructured.Unstructured) string {
+	if shown := conditionShown(o); shown.kind != "" {
+		return shown.String()
+	}
+	if o.GetKind() == kindPod {
+		if trouble := podTrouble(o); trouble.reason != "" {
+			return trouble.String()
+		}
+	}
+	return readiness(o).message
+}
+
+// conditionShown is the first stage that is not done, of the family's kinds,
+// and of others what they say about having failed.
+func conditionShown(o *unstructured.Unstructured) conditionState {
+	for _, c := range conditions(o) {
+		switch {
+		case isFamily(o) && c.status == "False" && c.kind != "Ready" && c.kind != "Available" && c.kind != "Stalled":
+			return c
+		case c.status == "True" && (c.kind == "Failed" || c.kind == "ReplicaFailure"):
+			return c
+		case c.status == "False" && c.kind == "PodScheduled":
+			return c
+		}
+	}
+	if isFamily(o) {
+		return condition(o, "Ready")
+	}
+	return conditionState{}
+}
+
+// containerTrouble is the container that keeps a pod from being ready, and
+// which of its runs explains that.
+type containerTrouble struct {
+	container string
+	previous  bool // the run before the present one
+	logged    bool // there is a log to read
+	reason    string
+}
+
+func (t containerTrouble) String() string {
+	return fmt.Sprintf("container %s: %s", t.container, t.reason)
+}
+
+// podTrouble finds the first init container that is not done, else the first
+// container that is not ready.
+func podTrouble(o *unstructured.Unstructured) containerTrouble {
+	pod := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod); err != nil {
+		return containerTrouble{reason: err.Error()}
+	}
+	for _, status := range pod.Status.InitContainerStatuses {
+		if ended := status.State.Terminated; !status.Ready && (ended == nil || ended.ExitCode != 0) {
+			return troubleOf(status)
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if !status.Ready {
+			return troubleOf(status)
+		}
+	}
+	return containerTrouble{}
+}
+
+func troubleOf(status corev1.ContainerStatus) containerTrouble {
+	t := containerTrouble{container: status.Name, logged: true}
+	last := status.LastTerminationState.Terminated
+	switch {
+	case status.State.Terminated != nil:
+		t.reason = ended(status.State.Terminated)
+	case status.State.Waiting != nil && last != nil:
+		t.previous = true
+		t.reason = fmt.Sprintf("%s after %d restarts; its last run %s", status.State.Waiting.Reason, status.RestartCount, ended(last))
+	case status.State.Waiting != nil:
+		t.logged = false
+		t.reason = strings.TrimSuffix(status.State.Waiting.Reason+": "+status.State.Waiting.Message, ": ")
+	case status.RestartCount > 0 && last != nil:
+		t.reason = fmt.Sprintf("running, not ready, after %d restarts; its last run %s", status.RestartCount, ended(last))
+	default:
+		t.reason = "running, not ready"
+	}
+	return t
+}
+
+func ended(run *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("ended with exit code %d", run.ExitCode)
+	if detail := cmp.Or(strings.TrimSpace(run.Message), strings.TrimPrefix(run.Reason, "Error")); detail != "" {
+		text += ": " + detail
+	}
+	return text
+}
+
+// responsible names the operator of a kind of the family, by its name: that of
+// NovaAPI is nova-api, and of NovaCell nova.
+func responsible(kind string, operators []string) string {
+	best := "meta"
+	for _, operator := range operators {
+		name := strings.ReplaceAll(operator, "-", "")
+		if strings.HasPrefix(strings.ToLower(kind), name) && (best == "meta" || len(operator) > len(best)) {
+			best = operator
+		}
+	}
+	return best
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestStuckWalksDownToWhatHoldsEverythingUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		root [2]string
+		path string
+		leaf []string // in the leaf's line
+	}{
+		"job-failed.yaml": {
+			root: [2]string{"ControlPlane", "demo"},
+			path: "ControlPlane/demo Nova/demo NovaConductor/demo-superconductor Job/demo-superconductor-db-1234abcd Pod/demo-superconductor-db-1234abcd-x7k2p",
+			leaf: []string{"container db-sync", "exit code 1", "Access denied for user"},
+		},
+		"crash-loop.yaml": {
+			root: [2]string{"NovaAPI", "demo-api"},
+			path: "NovaAPI/demo-api Deployment/demo-api ReplicaSet/demo-api-6f Pod/demo-api-6f-abcde",
+			leaf: []string{"container merge-config", "CrashLoopBackOff", "3 restarts", "exit code 2"},
+		},
+		"own-trouble.yaml": {
+			root: [2]string{"Nova", "demo"},
+			path: "Nova/demo",
+			leaf: []string{"IdentityReady=False Unreachable: keystone.openstack.svc:5000: connection refused"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := readFamily(t, name)
+			found := f.diagnose(f.find(test.root[0], test.root[1]))
+			var path []string
+			for _, o := range found.path {
+				path = append(path, o.GetKind()+"/"+o.GetName())
+			}
+			if got := strings.Join(path, " "); got != test.path {
+				t.Errorf("got  %s\nwant %s", got, test.path)
+			}
+			lines := strings.Split(found.String(), "\n")
+			for _, want := range test.leaf {
+				if !strings.Contains(lines[len(lines)-1], want) {
+					t.Errorf("%q is missing in the last line of:\n%s", want, found)
+				}
+			}
+		})
+	}
+}
+
+func TestCrashedContainerIsExplainedByItsPreviousRun(t *testing.T) {
+	f := readFamily(t, "crash-loop.yaml")
+	trouble := podTrouble(f.find("Pod", "demo-api-6f-abcde"))
+	if trouble.container != "merge-config" || !trouble.previous || !trouble.logged {
+		t.Errorf("got %+v", trouble)
+	}
+	f = readFamily(t, "job-failed.yaml")
+	trouble = podTrouble(f.find("Pod", "demo-superconductor-db-1234abcd-x7k2p"))
+	if trouble.container != "db-sync" || trouble.previous || !trouble.logged {
+		t.Errorf("got %+v", trouble)
+	}
+}
+
+func TestResponsibleOperatorIsTheOneWithTheLongestName(t *testing.T) {
+	operators := []string{"meta", "nova", "nova-api", "nova-conductor", "nova-metadata", "nova-scheduler"}
+	for kind, want := range map[string]string{
+		"ControlPlane": "meta", "Nova": "nova", "NovaCell": "nova", "NovaAPI": "nova-api",
+		"NovaConductor": "nova-conductor", "NovaMetadata": "nova-metadata", "NovaScheduler": "nova-scheduler",
+	} {
+		if got := responsible(kind, operators); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}
+
+func TestLinesAboutAnObjectOrElseAll(t *testing.T) {
+	const log = "started\nNova demo: refused\nlease renewed\n"
+	if got := linesAbout(log, "demo"); got != "Nova demo: refused" {
+		t.Errorf("got %q", got)
+	}
+	if got := linesAbout(log, "other"); got != log {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// family is a set of objects by who made whom.
+type family struct {
+	all      []*unstructured.Unstructured
+	children map[types.UID][]*unstructured.Unstructured
+}
+
+// newFamily orders them by age, which is the order in which a parent made them.
+func newFamily(objects []*unstructured.Unstructured) *family {
+	f := &family{all: slices.Clone(objects), children: map[types.UID][]*unstructured.Unstructured{}}
+	slices.SortStableFunc(f.all, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(
+			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+			cmp.Compare(a.GetKind(), b.GetKind()),
+			cmp.Compare(a.GetName(), b.GetName()),
+		)
+	})
+	for _, o := range f.all {
+		for _, owner := range o.GetOwnerReferences() {
+			f.children[owner.UID] = append(f.children[owner.UID], o)
+		}
+	}
+	return f
+}
+
+func (f *family) find(kind, name string) *unstructured.Unstructured {
+	for _, o := range f.all {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// tree writes an object and below it what it made. Pods are left out: the
+// workload above them counts them.
+func (f *family) tree(out io.Writer, root *unstructured.Unstructured, now time.Time) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tREADY\tAVAILABLE\tMESSAGE\tAGE")
+	f.branch(table, root, "", "", now)
+	return table.Flush()
+}
+
+func (f *family) branch(out io.Writer, o *unstructured.Unstructured, stem, below string, now time.Time) {
+	message := ""
+	if state := readiness(o); !state.ready {
+		message = cut(state.message, 60)
+	}
+	_, _ = fmt.Fprintf(out, "%s%s/%s\t%s\t%s\t%s\t%s\n", stem, o.GetKind(), o.GetName(),
+		readyColumn(o), condition(o, "Available").orNothing(isFamily(o)), message, age(o.GetCreationTimestamp(), now))
+	children := slices.DeleteFunc(slices.Clone(f.children[o.GetUID()]), func(child *unstructured.Unstructured) bool {
+		return child.GetKind() == kindPod || child.GetKind() == kindReplicaSet
+	})
+	for i, child := range children {
+		if i == len(children)-1 {
+			f.branch(out, child, below+"└─", below+"  ", now)
+		} else {
+			f.branch(out, child, below+"├─", below+"│ ", now)
+		}
+	}
+}
+
+func (c conditionState) orNothing(shown bool) string {
+	if !shown {
+		return ""
+	}
+	return c.status
+}
+
+func readyColumn(o *unstructured.Unstructured) string {
+	number := func(path ...string) int64 { n, _, _ := unstructured.NestedInt64(o.Object, path...); return n }
+	switch o.GetKind() {
+	case kindDeployment, kindStatefulSet:
+		return fmt.Sprintf("%d/%d", number("status", "readyReplicas"), number("spec", "replicas"))
+	case kindJob:
+		for _, end := range []string{"Complete", "Failed"} {
+			if condition(o, end).status == "True" {
+				return end
+			}
+		}
+		return "Running"
+	default:
+		return cmp.Or(condition(o, "Ready").status, "-")
+	}
+}
+
+func age(created metav1.Time, now time.Time) string {
+	return duration.HumanDuration(now.Sub(created.Time))
+}
