@@ -31,7 +31,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	}
 	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
 		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
-		WithInitialDelaySeconds(1).WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(2))
+		WithPeriodSeconds(2).WithTimeoutSeconds(5).WithFailureThreshold(5))
 	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
 		WithReplicas(s.replicas()).
 		WithServiceName(s.Instance).
