@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -146,3 +148,16 @@ func mustGVK(obj client.Object) schema.GroupVersionKind {
 }
 
 func secret(name string) *applycorev1.SecretApplyConfiguration { return applycorev1.Secret(name, "") }
+
+// names of the objects of a list, with their type.
+func names(list client.ObjectList) []string {
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		panic(err)
+	}
+	var all []string
+	for _, object := range objects {
+		all = append(all, fmt.Sprintf("%T %s", object, object.(client.Object).GetName()))
+	}
+	return all
+}

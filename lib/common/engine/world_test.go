@@ -47,12 +47,12 @@ func (c contract) test(t *testing.T) {
 	enginetest.InstallCRDs(t, "internal/widget/crd")
 	t.Run("holds", func(t *testing.T) {
 		t.Parallel()
-		c.check(newWorld(t, t, mutant{}, 20*time.Second))
+		c.check(newWorld(t, t, mutant{}, time.Minute))
 	})
 	for name, m := range c.mutants {
 		t.Run("catches "+name, func(t *testing.T) {
 			t.Parallel()
-			failure := failureOf(t, func(t *probe) { c.check(newWorld(t.TB, t, m, 4*time.Second)) })
+			failure := failureOf(t, func(t *probe) { c.check(newWorld(t.TB, t, m, 5*time.Second)) })
 			switch {
 			case failure == "":
 				t.Fatalf("the check holds for an engine that %s", name)
@@ -296,7 +296,8 @@ func (w *world) condition(obj engine.Object, name string) func() string {
 func (w *world) awaitReady(objs ...engine.Object) {
 	w.t.Helper()
 	for _, obj := range objs {
-		w.Eventually(w.condition(obj, "Ready")).Should(HavePrefix("True"), "%s is ready", obj.GetName())
+		// However little patience there is with a mutant, it may get this far.
+		w.Eventually(w.condition(obj, "Ready")).WithTimeout(time.Minute).Should(HavePrefix("True"), "%s is ready", obj.GetName())
 	}
 }
 

@@ -1,0 +1,230 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestContract09Deletion(t *testing.T) {
+	contract{check: contract09, mutants: map[string]mutant{
+		"adds its finalizer later": {
+			seam:   func(s *engine.Seam) { s.Client = lateFinalizer{s.Client} },
+			caught: `finalizer before the first effect`,
+		},
+		"believes a cache that is behind": {
+			seam:   func(s *engine.Seam) { s.Live = blindReader{s.Live} },
+			caught: `until it was seen gone`,
+		},
+		"owns what its teardown needs": {
+			seam:   func(s *engine.Seam) { s.Client = owningClient{s.Client} },
+			caught: `what the teardown needs`,
+		},
+	}}.test(t)
+}
+
+func contract09(w *world) {
+	w.needed()
+	enginetest.Kubelet{}.Start(w.t, w.namespace)
+	w.hasFinalizerFirst()
+	w.tearsDown("background", metav1.DeletePropagationBackground)
+	w.tearsDown("foreground", metav1.DeletePropagationForeground)
+	w.abandons()
+	w.waitsUntilGone()
+}
+
+func (w *world) hasFinalizerFirst() {
+	w.t.Helper()
+	var first atomic.Pointer[[]string]
+	start(w, service{
+		Name: owner,
+		Stages: []stage{{Condition: "Registered", Do: func(ctx context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			stored := cr.DeepCopy()
+			err := w.client.Get(ctx, client.ObjectKeyFromObject(cr), stored)
+			first.CompareAndSwap(nil, &stored.Finalizers)
+			return nil, err
+		}}},
+		Teardown: []stage{{Condition: "Unregistered"}},
+	})
+	cr := w.widget("finalizer", widget.Spec{})
+	w.awaitReady(cr)
+	w.Expect(*first.Load()).To(ContainElement("test.asterism.dev/widget"), "the finalizer before the first effect")
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.operator.Stop()
+}
+
+// tearsDown in order, and lets go when all is seen gone; also in a new operator
+// whose cache knows nothing yet.
+func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
+	w.t.Helper()
+	start(w, everything(registers))
+	cr := w.widget(name, widget.Spec{SecretName: "needed", Replicas: new(int32(1))})
+	w.awaitReady(cr)
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.must(w.get(pv))
+	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, pv))
+	credentials, config := w.secret(cr.Name+"-credentials"), w.configMap(cr.Name)
+	w.must(w.get(credentials))
+	uid := credentials.UID
+
+	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, held by test.asterism.dev/held", pv.Name))
+	if how == metav1.DeletePropagationForeground {
+		w.Eventually(func() bool { return w.gone(config) }).Should(BeTrue(), "foreground deletion removes what is owned first")
+	}
+	w.Expect(w.uid(credentials)).To(Equal(uid), "what the teardown needs is still there")
+
+	w.operator.Stop()
+	start(w, everything(registers), func(s *engine.Seam) { s.Cached = blindReader{s.Cached} })
+	w.Eventually(func() int { return len(w.operator.Requests.Of("get", "persistentvolumes")) + boolInt(w.gone(cr)) }).Should(BeNumerically(">", 0))
+	w.Expect(w.gone(cr)).To(BeFalse(), "it stays until it was seen gone")
+	w.pass(cr)
+	w.Expect(w.gone(cr)).To(BeFalse(), "it stays until it was seen gone")
+	w.operator.Stop()
+
+	start(w, everything(registers))
+	w.must(w.get(pv))
+	pv.Finalizers = nil
+	w.must(w.client.Update(w.ctx, pv))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.Expect(w.gone(pv) && w.gone(credentials)).To(BeTrue())
+	w.operator.Stop()
+}
+
+// abandons what cannot be undone: it says so once, and goes on.
+func (w *world) abandons() {
+	w.t.Helper()
+	var calls atomic.Int32
+	start(w, service{
+		Name: owner,
+		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{volume(cr)}
+		})},
+		Teardown: []stage{
+			{Condition: "Unregistered", Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+				calls.Add(1)
+				return nil, engine.Abandon("account w3 at db.example")
+			}},
+			build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+				return []engine.Child{engine.Absent(volume(cr))}
+			}),
+		},
+	})
+	cr := w.widget("abandons", widget.Spec{})
+	w.awaitReady(cr)
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.must(w.get(pv))
+	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, pv))
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("VolumeGone"))
+	w.pass(cr)
+	w.Expect(calls.Load()).To(Equal(int32(1)), "what was abandoned is not tried again")
+	w.Eventually(func() []string { return w.events(cr, "LeftBehind") }).Should(ConsistOf(ContainSubstring("account w3 at db.example")))
+	w.must(w.get(pv))
+	pv.Finalizers = nil
+	w.must(w.client.Update(w.ctx, pv))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.operator.Stop()
+}
+
+// waitsUntilGone before the walk goes on, also where the same child was applied
+// before.
+func (w *world) waitsUntilGone() {
+	w.t.Helper()
+	start(w, service{Name: owner, Stages: []stage{
+		build("OldGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.When(cr.Spec.Text == "first", configMap(cr.Name+"-old", ""))}
+		}),
+		build("NewReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.When(cr.Spec.Text != "first", configMap(cr.Name+"-new", ""))}
+		}),
+	}})
+	cr := w.widget("until", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	old := w.configMap(cr.Name + "-old")
+	w.must(w.get(old))
+	controllerutil.AddFinalizer(old, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, old))
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "OldGone")).Should(ContainSubstring("being deleted"))
+	w.pass(cr)
+	w.Expect(w.gone(w.configMap(cr.Name+"-new"))).To(BeTrue(), "the walk does not go on before it is gone")
+	w.must(w.get(old))
+	controllerutil.RemoveFinalizer(old, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, old))
+	w.awaitReady(cr)
+	w.operator.Stop()
+}
+
+// events about an object with the reason.
+func (w *world) events(obj client.Object, reason string) []string {
+	w.t.Helper()
+	var all eventsv1.EventList
+	w.must(w.client.List(w.ctx, &all, client.InNamespace(w.namespace)))
+	var notes []string
+	for _, event := range all.Items {
+		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
+			notes = append(notes, event.Note)
+		}
+	}
+	return notes
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lateFinalizer does not write the finalizer.
+type lateFinalizer struct{ client.Client }
+
+func (c lateFinalizer) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if data, err := patch.Data(obj); err == nil && strings.Contains(string(data), "finalizers") {
+		return nil
+	}
+	return c.Client.Patch(ctx, obj, patch, opts...)
+}
+
+// blindReader does not see volumes.
+type blindReader struct{ client.Reader }
+
+func (r blindReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.PersistentVolume); ok {
+		return errors.NewNotFound(schema.GroupResource{Resource: "persistentvolumes"}, key.Name)
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+// owningClient gives an owner to every Secret.
+type owningClient struct{ client.Client }
+
+func (c owningClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if body := bodyOf(obj); body.GetKind() == "Secret" {
+		body.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: widget.GroupVersion.String(), Kind: "Widget", Name: body.GetLabels()["app.kubernetes.io/instance"],
+			UID: types.UID(body.GetLabels()["asterism.dev/owner-uid"]), Controller: new(true), BlockOwnerDeletion: new(true),
+		}})
+	}
+	return c.Client.Apply(ctx, obj, opts...)
+}

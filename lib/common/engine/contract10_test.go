@@ -1,0 +1,126 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/enginetest"
+)
+
+func TestContract10Isolation(t *testing.T) {
+	contract{check: contract10, mutants: map[string]mutant{
+		"works on one object at a time": {
+			seam:   func(s *engine.Seam) { s.Workers = 1 },
+			caught: `delayed by a black hole`,
+		},
+		"waits for a forbidden watch on every pass": {
+			seam:   func(s *engine.Seam) { s.ReadTimeout = time.Hour },
+			caught: `Job cannot be watched`,
+		},
+	}}.test(t)
+}
+
+func contract10(w *world) {
+	w.blackHole()
+	w.forbiddenKind()
+}
+
+// blackHole delays nobody but whoever fell in, and neither do a panic, an error
+// and a stop.
+func (w *world) blackHole() {
+	w.t.Helper()
+	fallen, rescue := make(chan struct{}, 1), make(chan struct{})
+	start(w, service{
+		Name: owner,
+		Stages: []stage{
+			{Condition: "Registered", Do: func(ctx context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+				switch cr.Spec.Text {
+				case "panics":
+					panic("no server")
+				case "fails":
+					return nil, fmt.Errorf("no route to host")
+				case "stops":
+					return nil, engine.Stop("Denied", "wrong password")
+				case "falls":
+					fallen <- struct{}{}
+					select {
+					case <-rescue:
+					case <-ctx.Done():
+						return nil, fmt.Errorf("db.example:3306 does not answer")
+					}
+				}
+				return nil, nil
+			}},
+			configMaps("ConfigReady"),
+		},
+	})
+	for name, expected := range map[string]string{
+		"panics": "False Panic: stage Registered panicked: no server", "fails": "False Error: no route to host", "stops": "False Denied: wrong password",
+	} {
+		cr := w.widget(name, widget.Spec{Text: name})
+		w.Eventually(w.condition(cr, "Registered")).Should(Equal(expected))
+	}
+	hole := w.widget("falls", widget.Spec{Text: "falls"})
+	<-fallen
+	var others []*widget.Widget
+	for i := range 20 {
+		others = append(others, w.widget(fmt.Sprintf("other-%d", i), widget.Spec{Text: "fine"}))
+	}
+	for _, other := range others {
+		w.Eventually(w.condition(other, "Ready")).Should(HavePrefix("True"), "%s is delayed by a black hole", other.Name)
+	}
+	w.must(w.get(hole))
+	w.Expect(hole.Status.Conditions).To(BeEmpty(), "the black hole still holds its own")
+	close(rescue)
+	w.awaitReady(hole)
+	w.operator.Stop()
+}
+
+// forbiddenKind makes one stage fail, with what is missing, and nobody wait: and
+// it goes on when the right is granted.
+func (w *world) forbiddenKind() {
+	w.t.Helper()
+	name := w.namespace + "-limited"
+	role := &rbacv1.Role{ObjectMeta: metaOf(w.namespace, name), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets", "widgets/status", "widgets/finalizers"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+	}}
+	w.create(role)
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metaOf(w.namespace, name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+	})
+	w.mutant.options = []enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Impersonate.UserName = name }}
+	start(w, service{Name: owner, Stages: []stage{
+		configMaps("ConfigReady"),
+		build("SchemaReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			if cr.Spec.Text != "job" {
+				return nil
+			}
+			return []engine.Child{job(cr, cr.Name)}
+		}),
+	}}, func(s *engine.Seam) { s.ReadTimeout = time.Second })
+	forbidden := w.widget("forbidden", widget.Spec{Text: "job"})
+	for i := range 20 {
+		w.widget(fmt.Sprintf("another-%d", i), widget.Spec{Text: "job"})
+	}
+	w.Eventually(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: has the operator the rights to list and watch it?"))
+	allowed := w.widget("allowed", widget.Spec{Text: "no job"})
+	w.awaitReady(allowed)
+	before := role.DeepCopy()
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	w.must(w.client.Patch(w.ctx, role, client.MergeFrom(before)))
+	w.Eventually(w.condition(forbidden, "SchemaReady")).Should(HavePrefix("False Progressing: Job forbidden is not complete"))
+	w.operator.Stop()
+}
