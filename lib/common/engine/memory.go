@@ -14,14 +14,29 @@ type effect struct {
 	at       time.Time
 }
 
-// memory keeps the effects of each object's stages. Losing it costs one
-// idempotent repetition.
+// memory keeps the effects of each object's stages and when its status was
+// written last. Losing it costs one idempotent repetition.
 type memory struct {
 	mu      sync.Mutex
 	effects map[reconcile.Request]map[string]effect
+	written map[reconcile.Request]time.Time
 }
 
-func newMemory() *memory { return &memory{effects: map[reconcile.Request]map[string]effect{}} }
+func newMemory() *memory {
+	return &memory{effects: map[reconcile.Request]map[string]effect{}, written: map[reconcile.Request]time.Time{}}
+}
+
+func (m *memory) statusWritten(request reconcile.Request) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.written[request]
+}
+
+func (m *memory) writeStatus(request reconcile.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written[request] = time.Now()
+}
 
 func (m *memory) get(request reconcile.Request, stage string) (effect, bool) {
 	m.mu.Lock()
@@ -43,4 +58,5 @@ func (m *memory) forget(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.effects, request)
+	delete(m.written, request)
 }

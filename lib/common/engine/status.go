@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -128,10 +129,18 @@ func (p *pass) complete(stage, inputs string) {
 	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: inputs, Observed: observed})
 }
 
+// wordsEvery is how often a mere change of words is written. What a rollout
+// says changes faster than people read, and every parent repeats it.
+const wordsEvery = 2 * time.Second
+
 // writeStatus sends the status if this pass changed it, and then one event for
 // all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
+		return nil
+	}
+	if left := wordsEvery - time.Since(p.passes.statusWritten(p.request)); left > 0 && onlyWords(p.found, p.cr) {
+		p.wakeAfter(left)
 		return nil
 	}
 	err := p.client.Status().Patch(ctx, p.cr, client.MergeFrom(p.found), client.FieldOwner(p.owner+"-status"))
@@ -139,8 +148,22 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
 	}
 	p.observer.wrote(p.self(), p.cr.GetResourceVersion())
+	p.passes.writeStatus(p.request)
 	p.announce()
 	return nil
+}
+
+// onlyWords says whether nothing but messages of conditions differs.
+func onlyWords(before, after Object) bool {
+	return equality.Semantic.DeepEqual(wordless(before), wordless(after))
+}
+
+func wordless(obj Object) Object {
+	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	for i := range silent.Common().Conditions {
+		silent.Common().Conditions[i].Message = ""
+	}
+	return silent
 }
 
 func (p *pass) self() objectKey {
