@@ -58,12 +58,6 @@ func (d *demo) run(ctx context.Context, line *line, c command) error {
 	return nil
 }
 
-// log is what a step's program printed.
-func (d *demo) log(name string) (string, error) {
-	content, err := os.ReadFile(d.work("logs", name+".log"))
-	return strings.TrimSpace(string(content)), err
-}
-
 // output runs a program for what it prints on standard output.
 func (d *demo) output(ctx context.Context, c command) (string, error) {
 	var out, problem bytes.Buffer

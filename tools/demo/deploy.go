@@ -67,7 +67,12 @@ func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("gave up after %s", d.timeout))
 	defer cancel()
 	for _, wanted := range all {
-		if err := d.kube.await(ctx, wanted, line.say); err != nil {
+		say := line.say
+		if len(all) > 1 {
+			line.note(wanted.String())
+			say = func(message string) { line.say(wanted.String() + ": " + message) }
+		}
+		if err := d.kube.await(ctx, wanted, say); err != nil {
 			return err
 		}
 	}
@@ -156,5 +161,9 @@ const serverName = "demo"
 
 // bootServer finds the server of an earlier run, or boots it.
 func (d *demo) bootServer(ctx context.Context, line *line) error {
-	return d.run(ctx, line, command{name: "server", env: d.kube.env, args: []string{d.example("demo", "boot-server"), serverName, namespace}})
+	return d.run(ctx, line, d.bootCommand())
+}
+
+func (d *demo) bootCommand() command {
+	return command{name: "server", env: d.kube.env, args: []string{d.example("demo", "boot-server"), serverName, namespace}}
 }

@@ -122,7 +122,6 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 	hopeless.Stop()
 	defer hopeless.Stop()
 	message := "it does not exist"
-	say("waiting for " + wanted.String())
 	_, err := watchtools.UntilWithSync(ctx, k.watcher(wanted), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		found, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type == watch.Deleted {
@@ -139,7 +138,7 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 		}
 		message = state.message
 		if !state.ready {
-			say(fmt.Sprintf("%s: %s", wanted, message))
+			say(message)
 		}
 		return state.ready, nil
 	})

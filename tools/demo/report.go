@@ -7,39 +7,35 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // shown is a command whose output the demo ends with.
 type shown struct {
-	what   string   // as a person types it
-	args   []string // of kubectl
-	output string
+	what    string // as a person types it
+	command command
+	output  string
 }
 
 // report shows what was made, and what to type next.
 func (d *demo) report(ctx context.Context, out io.Writer, elapsed time.Duration) error {
-	commands := []shown{
-		client("openstack compute service list"),
-		client("openstack endpoint list"),
-		{what: "nova-manage cell_v2 list_cells", args: []string{
-			"exec", "--namespace", namespace, controlPlane + "-superconductor-0", "--container", "nova-conductor", "--", "nova-manage", "cell_v2", "list_cells",
-		}},
-	}
+	commands := d.commands()
 	group, within := errgroup.WithContext(ctx)
 	for i := range commands {
 		group.Go(func() (err error) {
-			commands[i].output, err = d.output(within, d.kubectl("", commands[i].args...))
+			commands[i].output, err = d.patiently(within, commands[i].command)
 			return err
 		})
 	}
+	err := group.Wait()
+	if err != nil {
+		return fmt.Errorf("everything is ready, but cannot be shown: %w", err)
+	}
+	_, _ = fmt.Fprintln(out)
 	objects, err := d.kube.family(ctx)
 	if err != nil {
 		return err
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintln(out)
 	all := newFamily(objects)
 	if root := all.find("ControlPlane", controlPlane); root != nil {
 		if err := all.tree(out, root, time.Now()); err != nil {
@@ -49,34 +45,43 @@ func (d *demo) report(ctx context.Context, out io.Writer, elapsed time.Duration)
 	for _, command := range commands {
 		_, _ = fmt.Fprintf(out, "\n$ %s\n%s", command.what, command.output)
 	}
-	return d.next(out, elapsed)
+	d.next(out, elapsed)
+	return nil
 }
 
-// client is a command of OpenStack's own client, in its pod.
-func client(what string) shown {
-	return shown{what: what, args: []string{"exec", "--namespace", namespace, "deployment/openstackclient", "--", "sh", "-c", what}}
+// commands show the cloud as its own tools see it.
+func (d *demo) commands() []shown {
+	client := func(what string) shown {
+		return shown{what: what, command: d.kubectl("", "exec", "--namespace", namespace, "deployment/openstackclient", "--", "sh", "-c", what)}
+	}
+	return []shown{
+		client("openstack compute service list"),
+		client("openstack endpoint list"),
+		{what: "nova-manage cell_v2 list_cells", command: d.kubectl("", "exec", "--namespace", namespace,
+			controlPlane+"-superconductor-0", "--container", "nova-conductor", "--", "nova-manage", "cell_v2", "list_cells")},
+		{what: d.short(d.bootCommand().args[0]) + " " + serverName, command: d.bootCommand()},
+	}
+}
+
+// patiently repeats a command for a while: the pod in which it runs may be
+// replaced just now, when an operator was.
+func (d *demo) patiently(ctx context.Context, c command) (output string, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		output, err = d.output(ctx, c)
+		return err == nil, nil
+	})
+	return output, err
 }
 
 // next says what to type next.
-func (d *demo) next(out io.Writer, elapsed time.Duration) error {
-	server, err := d.log("server")
-	if err != nil {
-		return err
+func (d *demo) next(out io.Writer, elapsed time.Duration) {
+	_, _ = fmt.Fprintf(out, "\nDone in %s. Next:\n", elapsed.Truncate(time.Second))
+	if !d.existing {
+		_, _ = fmt.Fprintf(out, "  . %s/env\n", d.short(d.dir))
 	}
-	_, err = fmt.Fprintf(out, `
-%s
-
-Done in %s. Next:
-`, server, elapsed.Truncate(time.Second))
-	if err == nil && !d.existing {
-		_, err = fmt.Fprintf(out, "  . %s/env\n", d.short(d.dir))
-	}
-	if err == nil {
-		_, err = fmt.Fprintf(out, `  kubectl get openstack --namespace %[1]s
-  kubectl exec --namespace %[1]s deployment/openstackclient -- openstack catalog list
+	_, _ = fmt.Fprintf(out, `  kubectl get openstack --namespace %[1]s
+  kubectl exec --namespace %[1]s deployment/openstackclient -- openstack hypervisor list
   kubectl edit controlplane %[2]s --namespace %[1]s
   make demo-down
 `, namespace, controlPlane)
-	}
-	return err
 }

@@ -14,7 +14,7 @@ const (
 	stepLoad       = "Loading the OpenStack image"
 	stepDeploy     = "Deploying the operators"
 	stepServices   = "Starting MariaDB, RabbitMQ, Keystone and Placement"
-	stepNova       = "Waiting for ControlPlane " + controlPlane
+	stepNova       = "Deploying ControlPlane " + controlPlane
 	stepCompute    = "Starting a compute node"
 	stepServer     = "Booting a server"
 	stepConnection = "Connecting to the cluster"
