@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,11 +111,12 @@ func InstallCRDs(t testing.TB, dirs ...string) {
 	}
 }
 
-// definitionFiles are the CustomResourceDefinitions of a directory under the
-// names that controller-gen gives them: <group>_<plural>.yaml.
+// definitionFiles are the CustomResourceDefinitions of a directory: every YAML
+// file but kustomize's own.
 func definitionFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*_*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	paths = slices.DeleteFunc(paths, func(path string) bool { return filepath.Base(path) == "kustomization.yaml" })
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no CustomResourceDefinition in %s (error: %v): type \"make generate\"", dir, err)
 	}

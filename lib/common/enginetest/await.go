@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,4 +88,25 @@ func Conditions(obj engine.Object) string {
 		text += fmt.Sprintf("%s=%s (%s) %s; ", c.Type, c.Status, c.Reason, c.Message)
 	}
 	return text
+}
+
+// AwaitReason reads obj until its condition is False for that reason, for its
+// newest generation, with a message that has all the parts.
+func AwaitReason(t testing.TB, c client.Client, obj engine.Object, condition, reason string, parts ...string) {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("%T %s: %s is False because of %s %q", obj, obj.GetName(), condition, reason, parts), func() error {
+		if err := c.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		found := meta.FindStatusCondition(obj.Common().Conditions, condition)
+		if found == nil || found.Status != metav1.ConditionFalse || found.Reason != reason || obj.Common().ObservedGeneration != obj.GetGeneration() {
+			return fmt.Errorf("generation %d, observed %d, its conditions are: %s", obj.GetGeneration(), obj.Common().ObservedGeneration, Conditions(obj))
+		}
+		for _, part := range parts {
+			if !strings.Contains(found.Message, part) {
+				return fmt.Errorf("its message is: %s", found.Message)
+			}
+		}
+		return nil
+	})
 }

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"os"
@@ -18,13 +19,21 @@ import (
 
 var update = flag.Bool("update", false, "write the out.yaml files of golden tests")
 
+// Test makes every check that needs no operator to run.
+func (s Subject[T]) Test(t *testing.T) {
+	t.Run("Golden", s.Golden)
+	t.Run("Conform", s.Conform)
+	t.Run("Smoke", s.Smoke)
+}
+
 // Golden renders every fixture and compares it with its out.yaml: stage by
 // stage the children as they would be sent, without what the engine puts on
-// every child, and at the end what Report wrote into the status.
+// every child, and at the end what Report wrote into the status. Secrets are
+// shown as text.
 func (s Subject[T]) Golden(t *testing.T) {
 	for _, f := range s.fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
-			got := print(t, s.render(t, f, nil))
+			got := show(t, s.render(t, f, nil))
 			path := filepath.Join(f.dir, "out.yaml")
 			if *update {
 				if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // a test's data
@@ -43,7 +52,7 @@ func (s Subject[T]) Golden(t *testing.T) {
 	}
 }
 
-func print[T engine.Object](t testing.TB, r rendering[T]) []byte {
+func show[T engine.Object](t testing.TB, r rendering[T]) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	for _, stage := range r.stages {
@@ -86,9 +95,38 @@ func printChild(t testing.TB, out *bytes.Buffer, namespace, stage string, child 
 	printYAML(t, out, title, unstamped(child.Unstructured, namespace).Object)
 }
 
+// longText is how long a file in a ConfigMap may be that is printed as a whole.
+// What is longer is the same in every fixture and has tests of its own.
+const longText = 1500
+
+// readable shows the data of a Secret as text, and of a long text its first line.
+func readable(object *unstructured.Unstructured) {
+	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
+	if !found {
+		return
+	}
+	texts := map[string]any{}
+	for key, text := range data {
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && object.GetKind() == "Secret" {
+			text = string(decoded)
+		}
+		if first, _, _ := strings.Cut(text, "\n"); len(text) > longText {
+			text = first + " …"
+		}
+		texts[key] = text
+	}
+	field := "data"
+	if object.GetKind() == "Secret" {
+		unstructured.RemoveNestedField(object.Object, "data")
+		field = "stringData"
+	}
+	object.Object[field] = texts
+}
+
 // unstamped leaves out what the engine puts on every child alike.
 func unstamped(child *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	object := child.DeepCopy()
+	readable(object)
 	unstructured.RemoveNestedField(object.Object, "metadata", "ownerReferences")
 	if object.GetNamespace() == namespace {
 		object.SetNamespace("")
