@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 // owner is the name of every test's service, and so the field owner of children.

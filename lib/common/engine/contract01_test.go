@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract01ServerSideApply(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract02NeverAdopts(t *testing.T) {
@@ -118,7 +118,7 @@ func (w *world) losesTheRaceToUpdate(before *hooks) {
 // what is absent and is refused where something exists.
 func TestCreateOnlyApply(t *testing.T) {
 	t.Parallel()
-	enginetest.InstallCRDs(t, "internal/widget/crd")
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	namespace := enginetest.Namespace(t)
 	c := enginetest.Client(t, widget.AddToScheme)
 	for _, body := range oneOfEach(namespace) {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract03NothingAtRest(t *testing.T) {

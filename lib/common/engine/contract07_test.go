@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract07StampsAndWatches(t *testing.T) {

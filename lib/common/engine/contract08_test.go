@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract08Jobs(t *testing.T) {

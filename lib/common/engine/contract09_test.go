@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 func TestContract09Deletion(t *testing.T) {

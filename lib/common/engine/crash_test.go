@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 // fence stands between an operator and the API server: it lets a number of
@@ -70,7 +70,7 @@ func (f *fence) closed() bool {
 // Job is created once.
 func TestEveryWriteMayBeTheLast(t *testing.T) {
 	t.Parallel()
-	enginetest.InstallCRDs(t, "internal/widget/crd")
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	reference := newDeployment(t)
 	reference.run(nil)
 	writes := len(reference.operator.Requests.Writes())

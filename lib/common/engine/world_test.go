@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/engine/internal/widget"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 // contract is one of the engine's promises: a check that holds, and mutants,
@@ -44,7 +44,7 @@ type mutant struct {
 
 func (c contract) test(t *testing.T) {
 	t.Parallel()
-	enginetest.InstallCRDs(t, "internal/widget/crd")
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	t.Run("holds", func(t *testing.T) {
 		t.Parallel()
 		c.check(newWorld(t, t, mutant{}, time.Minute))

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,66 +24,78 @@ import (
 // names and labels fit, that every condition is one of the API package, that a
 // missing need is waited for, and that the generated Role grants what is used.
 func (s Subject[T]) Conform(t *testing.T) {
-	s.conformConditions(t)
-	fixtures := s.fixtures(t)
-	s.conformNames(t, fixtures)
-	for _, f := range fixtures {
-		t.Run(f.name, func(t *testing.T) {
-			rendered := s.render(t, f, nil)
-			if again := s.render(t, f, nil); !bytes.Equal(print(t, rendered), print(t, again)) {
-				t.Errorf("Build is not deterministic:\n%s", firstDifference(print(t, rendered), print(t, again)))
-			}
-			for _, stage := range rendered.stages {
-				for _, child := range stage.Children {
-					s.conformChild(t, child)
-				}
-			}
-			s.conformNeeds(t, f, rendered)
-		})
-	}
-	granted := readRole(t, filepath.Join(moduleRoot(t), "config", "rbac", "role.yaml"))
-	for _, missing := range s.Used(t).without(granted) {
-		t.Errorf("config/rbac/role.yaml does not grant %s: add the marker and type \"make generate\"", missing)
+	for _, problem := range s.Problems(t) {
+		t.Error(problem)
 	}
 }
 
-func (s Subject[T]) conformConditions(t *testing.T) {
+// Problems are what Conform finds.
+func (s Subject[T]) Problems(t testing.TB) []string {
 	t.Helper()
-	var stages []string
-	for _, stage := range s.Service.Stages {
-		stages = append(stages, stage.Condition)
+	all := &problems{}
+	fixtures := s.fixtures(t)
+	s.checkConditions(all)
+	s.checkLongestName(t, all, fixtures)
+	for _, f := range fixtures {
+		of := &problems{of: f.name + ": "}
+		rendered := s.render(t, f, nil)
+		first, again := show(t, rendered), show(t, s.render(t, f, nil))
+		if !bytes.Equal(first, again) {
+			of.add("Build is not deterministic, %s", firstDifference(first, again))
+		}
+		for _, stage := range rendered.stages {
+			for _, child := range stage.Children {
+				s.checkChild(t, of, child)
+			}
+		}
+		s.checkNeeds(t, of, f, rendered)
+		all.found = append(all.found, of.found...)
 	}
+	for _, missing := range s.Used(t).without(readRole(t, s.role(t))) {
+		all.add("%s does not grant %s: add the marker and type \"make generate\"", filepath.Base(s.role(t)), missing)
+	}
+	return all.found
+}
+
+type problems struct {
+	of    string
+	found []string
+}
+
+func (p *problems) add(format string, args ...any) {
+	p.found = append(p.found, p.of+fmt.Sprintf(format, args...))
+}
+
+func (s Subject[T]) checkConditions(all *problems) {
+	stages := conditionsOf(s.Service.Stages)
 	if !slices.Equal(stages, s.Conditions) {
-		t.Errorf("the stages have the conditions %v, the API package lists %v", stages, s.Conditions)
+		all.add("the stages have the conditions %v, the API package lists %v", stages, s.Conditions)
 	}
 	seen := map[string]bool{}
-	for _, stage := range append(stages, teardown(s.Service)...) {
+	for _, stage := range append(stages, conditionsOf(s.Service.Teardown)...) {
 		if seen[stage] {
-			t.Errorf("two stages have the condition %s", stage)
+			all.add("two stages have the condition %s", stage)
 		}
 		seen[stage] = true
 	}
 }
 
-func teardown[T engine.Object](service engine.Service[T]) []string {
-	var stages []string
-	for _, stage := range service.Teardown {
-		stages = append(stages, stage.Condition)
+func conditionsOf[T engine.Object](stages []engine.Stage[T]) []string {
+	var all []string
+	for _, stage := range stages {
+		all = append(all, stage.Condition)
 	}
-	return stages
+	return all
 }
 
 // longestName is what a CRD's rule on the length of names looks like.
 var longestName = regexp.MustCompile(`size\(self\.metadata\.name\) <= (\d+)`)
 
-// conformNames demands a fixture whose name is as long as the CRD allows, since
-// everything is named after it.
-func (s Subject[T]) conformNames(t *testing.T, fixtures []fixture[T]) {
+// checkLongestName demands a fixture whose name is as long as the CRD allows,
+// since everything is named after it.
+func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fixture[T]) {
 	t.Helper()
-	gvk, err := apiutil.GVKForObject(fixtures[0].cr, Scheme(t, s.AddToScheme...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	gvk := s.kind(t)
 	for _, definition := range s.definitions(t) {
 		if definition.Spec.Group != gvk.Group || definition.Spec.Names.Kind != gvk.Kind {
 			continue
@@ -95,112 +106,110 @@ func (s Subject[T]) conformNames(t *testing.T, fixtures []fixture[T]) {
 		}
 		found := longestName.FindSubmatch(content)
 		if found == nil {
-			t.Errorf("the CRD of %s does not limit the length of its name, and children's names must fit", gvk.Kind)
+			all.add("the CRD of %s does not limit the length of its name, and children's names must fit", gvk.Kind)
 			return
 		}
-		longest, _ := strconv.Atoi(string(found[1]))
+		longest, _ := strconv.Atoi(string(found[1])) // digits, as matched
 		if !slices.ContainsFunc(fixtures, func(f fixture[T]) bool { return len(f.cr.GetName()) == longest }) {
-			t.Errorf("no fixture has a name of %d characters, the longest that the CRD of %s allows", longest, gvk.Kind)
+			all.add("no fixture has a name of %d characters, the longest that the CRD of %s allows", longest, gvk.Kind)
 		}
 		return
 	}
-	t.Errorf("there is no CRD of %s in %v", gvk.Kind, s.crds(t))
+	all.add("there is no CRD of %s in %v", gvk.Kind, s.crds(t))
 }
 
 // longestOf bounds the names of kinds whose names become labels or host names.
 // A StatefulSet's becomes a label together with the hash of a revision.
 var longestOf = map[string]int{"Service": 63, "Job": 63, "StatefulSet": 52, "Deployment": 52, "DaemonSet": 52, "Namespace": 63}
 
-func (s Subject[T]) conformChild(t *testing.T, child engine.RenderedChild) {
+func (s Subject[T]) checkChild(t testing.TB, all *problems, child engine.RenderedChild) {
 	t.Helper()
 	title := child.GetKind() + " " + child.GetName()
-	if !s.owns(t, child.GroupVersionKind()) {
-		t.Errorf("%s is built, but its kind is not in Owns", title)
+	if !slices.Contains(s.ownedKinds(t), child.GroupVersionKind()) {
+		all.add("%s is built, but its kind is not in Owns", title)
 	}
 	longest := longestOf[child.GetKind()]
 	if longest == 0 {
 		longest = 253
 	}
 	if len(child.GetName()) > longest {
-		t.Errorf("%s: the name has %d characters, %d at most", title, len(child.GetName()), longest)
+		all.add("%s: the name has %d characters, %d at most", title, len(child.GetName()), longest)
 	}
 	for key, value := range child.GetLabels() {
 		for _, problem := range validation.IsValidLabelValue(value) {
-			t.Errorf("%s: label %s: %s", title, key, problem)
+			all.add("%s: label %s: %s", title, key, problem)
 		}
 	}
 	if _, ok := child.Object["stringData"]; ok {
-		t.Errorf("%s: stringData is not tracked by server-side apply: use data", title)
+		all.add("%s: stringData is not tracked by server-side apply: use data", title)
 	}
 	if child.Treatment == "once" {
-		conformJob(t, title, child.Unstructured)
+		checkJob(all, title, child.Unstructured)
 	}
-	conformEnv(t, title, child.Object)
+	checkEnvironment(all, title, child.Object)
 }
 
-func conformJob(t *testing.T, title string, job *unstructured.Unstructured) {
-	t.Helper()
-	limit, found, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "backoffLimit")
-	if number, ok := limit.(float64); !found || !ok || number != 0 {
-		t.Errorf("%s: backoffLimit is %v, it must be 0: the engine retries", title, limit)
+func checkJob(all *problems, title string, job *unstructured.Unstructured) {
+	limit, _, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "backoffLimit")
+	if number, ok := limit.(float64); !ok || number != 0 {
+		all.add("%s: backoffLimit is %v, it must be 0: the engine retries", title, limit)
 	}
 	if _, found, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "ttlSecondsAfterFinished"); found {
-		t.Errorf("%s: ttlSecondsAfterFinished would make it run again", title)
+		all.add("%s: with ttlSecondsAfterFinished it would run again", title)
 	}
 }
 
-// conformEnv finds environment variables that a container has twice: the API
-// server answers an apply of them with 500.
-func conformEnv(t *testing.T, title string, value any) {
-	t.Helper()
+// checkEnvironment finds variables that a container has twice: the API server
+// answers an apply of them with 500.
+func checkEnvironment(all *problems, title string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		if env, ok := value["env"].([]any); ok {
-			seen := map[any]bool{}
-			for _, variable := range env {
-				if v, ok := variable.(map[string]any); ok {
-					if seen[v["name"]] {
-						t.Errorf("%s: the environment variable %v is there twice", title, v["name"])
-					}
-					seen[v["name"]] = true
+		seen := map[any]bool{}
+		env, _ := value["env"].([]any)
+		for _, variable := range env {
+			if v, ok := variable.(map[string]any); ok {
+				if seen[v["name"]] {
+					all.add("%s: the environment variable %v is there twice", title, v["name"])
 				}
+				seen[v["name"]] = true
 			}
 		}
 		for _, field := range value {
-			conformEnv(t, title, field)
+			checkEnvironment(all, title, field)
 		}
 	case []any:
 		for _, element := range value {
-			conformEnv(t, title, element)
+			checkEnvironment(all, title, element)
 		}
 	}
 }
 
-// conformNeeds takes away every object that is needed, one at a time.
-func (s Subject[T]) conformNeeds(t *testing.T, f fixture[T], rendered rendering[T]) {
+// checkNeeds takes away every object that is needed, one at a time.
+func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], rendered rendering[T]) {
 	t.Helper()
 	for _, stage := range rendered.stages {
 		for _, need := range stage.Needs {
-			if !need.Required {
+			object := f.find(need)
+			if !need.Required || object == nil { // made by an earlier stage, or missing in this fixture
 				continue
 			}
-			object := f.find(need)
-			if object == nil {
-				continue // made by an earlier stage, or missing in this fixture
-			}
-			var ended error
-			for _, stage := range s.render(t, f, object).stages {
-				if ended == nil {
-					ended = stage.Err
-				}
-			}
+			ended := firstError(s.render(t, f, object).stages)
 			if reason := engine.Reason(ended); reason != engine.ReasonWaiting {
-				t.Errorf("without %s %s the reason is %q, want %s: %v", need.Kind, need.Name, reason, engine.ReasonWaiting, ended)
+				all.add("without %s %s the reason is %q, want %s: %v", need.Kind, need.Name, reason, engine.ReasonWaiting, ended)
 			} else if !strings.Contains(ended.Error(), need.Name) {
-				t.Errorf("without %s %s the message does not name it: %v", need.Kind, need.Name, ended)
+				all.add("without %s %s the message does not name it: %v", need.Kind, need.Name, ended)
 			}
 		}
 	}
+}
+
+func firstError(stages []engine.Rendered) error {
+	for _, stage := range stages {
+		if stage.Err != nil {
+			return stage.Err
+		}
+	}
+	return nil
 }
 
 func (f fixture[T]) find(need engine.Needed) *unstructured.Unstructured {
@@ -212,14 +221,14 @@ func (f fixture[T]) find(need engine.Needed) *unstructured.Unstructured {
 	return nil
 }
 
-func (s Subject[T]) owns(t testing.TB, gvk schema.GroupVersionKind) bool {
+// kind of T.
+func (s Subject[T]) kind(t testing.TB) schema.GroupVersionKind {
 	t.Helper()
-	for _, owned := range s.ownedKinds(t) {
-		if owned == gvk {
-			return true
-		}
+	gvk, err := apiutil.GVKForObject(s.fixtures(t)[0].cr, Scheme(t, s.AddToScheme...))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return gvk
 }
 
 func (s Subject[T]) ownedKinds(t testing.TB) []schema.GroupVersionKind {
@@ -234,13 +243,4 @@ func (s Subject[T]) ownedKinds(t testing.TB) []schema.GroupVersionKind {
 		all = append(all, gvk)
 	}
 	return all
-}
-
-func readFile(t testing.TB, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(fmt.Errorf("%w: type \"make generate\"", err))
-	}
-	return content
 }

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,18 +26,30 @@ func definitions(t testing.TB, dirs []string) []*apiextensionsv1.CustomResourceD
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, dir := range dirs {
 		for _, path := range definitionFiles(t, dir) {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			definition := &apiextensionsv1.CustomResourceDefinition{}
-			if err := yaml.Unmarshal(content, definition); err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			all = append(all, definition)
+			all = append(all, definition(t, path))
 		}
 	}
 	return all
+}
+
+// parsed keeps definitions by path: they are large, and asked for often.
+var parsed sync.Map
+
+func definition(t testing.TB, path string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if known, ok := parsed.Load(path); ok {
+		return known.(*apiextensionsv1.CustomResourceDefinition) //nolint:forcetypeassert // nothing else is stored
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(content, d); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	parsed.Store(path, d)
+	return d
 }
 
 // mapper knows the resources of Kubernetes' own kinds, and of those that the

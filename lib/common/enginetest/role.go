@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"testing"
 
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"asterism.dev/lib/common/engine"
 )
@@ -76,11 +76,7 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 	fixtures := s.fixtures(t)
 	resources := s.resources(t)
 	used := Rights{}
-	gvk, err := apiutil.GVKForObject(fixtures[0].cr, Scheme(t, s.AddToScheme...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := resources(gvk)
+	own := resources(s.kind(t))
 	used.add(own.Group, own.Resource, "get", "list", "watch")
 	used.add(own.Group, own.Resource+"/status", "patch")
 	used.add(own.Group, own.Resource+"/finalizers", "update") // blockOwnerDeletion
@@ -128,7 +124,11 @@ func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema
 // readRole reads every Role and ClusterRole of a file.
 func readRole(t testing.TB, path string) Rights {
 	t.Helper()
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(readFile(t, path)), 4096)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: type \"make generate\"", err)
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	granted := Rights{}
 	for {
 		role := rbacv1.Role{}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -39,6 +40,9 @@ type Subject[T engine.Object] struct {
 	// CRDs are folders with the definitions of siblings that the service owns or
 	// needs, relative to the test; config/crd of its own module is always read.
 	CRDs []string
+	// RoleFile is the generated Role, config/rbac/role.yaml of its own module by
+	// default.
+	RoleFile string
 	// Testdata is the folder of the fixtures, "testdata" by default. Each is a
 	// folder with in.yaml: the CR, and then whatever else exists.
 	Testdata string
@@ -61,7 +65,18 @@ func (s Subject[T]) testdata() string {
 }
 
 func (s Subject[T]) crds(t testing.TB) []string {
-	return append([]string{filepath.Join(moduleRoot(t), "config", "crd")}, s.CRDs...)
+	own := filepath.Join(moduleRoot(t), "config", "crd")
+	if _, err := os.Stat(own); err != nil {
+		return s.CRDs
+	}
+	return append([]string{own}, s.CRDs...)
+}
+
+func (s Subject[T]) role(t testing.TB) string {
+	if s.RoleFile == "" {
+		return filepath.Join(moduleRoot(t), "config", "rbac", "role.yaml")
+	}
+	return s.RoleFile
 }
 
 // moduleRoot is the folder with the go.mod of the package under test.
@@ -231,12 +246,17 @@ func typed(t testing.TB, scheme *runtime.Scheme, object *unstructured.Unstructur
 // the module that brings its type.
 func routeDefinition(t testing.TB) string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	module, err := openshiftModule()
 	if err != nil {
 		t.Fatalf("finding the module github.com/openshift/api: %v", err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "route", "v1", "zz_generated.crd-manifests")
+	return filepath.Join(module, "route", "v1", "zz_generated.crd-manifests")
 }
+
+var openshiftModule = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	return strings.TrimSpace(string(out)), err
+})
 
 // InstallRoute serves OpenShift's Route; no router ever admits one.
 func InstallRoute(t testing.TB) {
