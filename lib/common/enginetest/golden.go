@@ -96,10 +96,10 @@ func printChild(t testing.TB, out *bytes.Buffer, namespace, stage string, child 
 }
 
 // longText is how long a file in a ConfigMap may be that is printed as a whole.
-// What is longer is the same in every fixture and has tests of its own.
 const longText = 1500
 
-// readable shows the data of a Secret as text, and of a long text its first line.
+// readable shows the data of a Secret as text, and of scripts and long texts in
+// a ConfigMap the first line: they are the same in every fixture.
 func readable(object *unstructured.Unstructured) {
 	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
 	if !found {
@@ -107,20 +107,22 @@ func readable(object *unstructured.Unstructured) {
 	}
 	texts := map[string]any{}
 	for key, text := range data {
-		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && object.GetKind() == "Secret" {
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		switch {
+		case object.GetKind() == "Secret" && err == nil:
 			text = string(decoded)
-		}
-		if first, _, _ := strings.Cut(text, "\n"); len(text) > longText {
+		case strings.HasPrefix(text, "#!"), len(text) > longText:
+			first, _, _ := strings.Cut(text, "\n")
 			text = first + " …"
 		}
 		texts[key] = text
 	}
-	field := "data"
 	if object.GetKind() == "Secret" {
 		unstructured.RemoveNestedField(object.Object, "data")
-		field = "stringData"
+		object.Object["stringData"] = texts
+		return
 	}
-	object.Object[field] = texts
+	object.Object["data"] = texts
 }
 
 // unstamped leaves out what the engine puts on every child alike.

@@ -16,6 +16,9 @@ var routeGVK = routev1.GroupVersion.WithKind("Route")
 // version is the path of the API that the catalog names.
 const version = "/v2.1"
 
+// wholeWeight is the default, which is stated because unset it would be sent as null.
+const wholeWeight = int32(100)
+
 // routes: exposure Route insists on Routes, Automatic takes them where they are served.
 func routes(cr *novav1.NovaAPI) []engine.Need {
 	switch cr.Spec.Exposure {
@@ -35,7 +38,7 @@ func route(cr *novav1.NovaAPI, in engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{&routev1.Route{
 		ObjectMeta: metav1.ObjectMeta{Name: cr.Name},
 		Spec: routev1.RouteSpec{
-			To:   routev1.RouteTargetReference{Kind: "Service", Name: cr.Name},
+			To:   routev1.RouteTargetReference{Kind: "Service", Name: cr.Name, Weight: new(wholeWeight)},
 			Port: &routev1.RoutePort{TargetPort: intstr.FromString(describe(cr).Port.Name)},
 			TLS: &routev1.TLSConfig{
 				Termination:                   routev1.TLSTerminationEdge,

@@ -1,0 +1,23 @@
+package metadata
+
+import (
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/enginetest"
+
+	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+)
+
+var subject = enginetest.Subject[*novav1.NovaMetadata]{
+	Service:     Service,
+	AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
+	Conditions:  novav1.NovaMetadataConditions,
+}
+
+func TestNovaMetadata(t *testing.T) {
+	subject.Test(t)
+	enginetest.Role(t, filepath.Join("..", "..", "config", "rbac", "role.yaml"), subject)
+}
