@@ -48,16 +48,20 @@ func violations(t testing.TB, definition *unstructured.Unstructured) []string {
 	}
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
+		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+		spec, _, _ := unstructured.NestedMap(schema, "properties", "spec")
+		found = append(found, fieldViolations("spec", spec)...)
+		// What nobody reconciles, such as a policy, has no status.
+		status, ok, _ := unstructured.NestedMap(schema, "properties", "status")
+		if !ok {
+			continue
+		}
+		found = append(found, fieldViolations("status", status)...)
 		if _, ok, _ := unstructured.NestedMap(version, "subresources", "status"); !ok {
 			found = append(found, "has no status subresource")
 		}
 		if !strings.Contains(fmt.Sprint(version["additionalPrinterColumns"]), "name:Ready") {
 			found = append(found, "has no column Ready")
-		}
-		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-		for _, part := range []string{"spec", "status"} {
-			below, _, _ := unstructured.NestedMap(schema, "properties", part)
-			found = append(found, fieldViolations(part, below)...)
 		}
 	}
 	slices.Sort(found)
