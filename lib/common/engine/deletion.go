@@ -71,8 +71,11 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 		if result != nil {
 			p.first = &outcome{reason: ReasonDeleting, message: s.condition + ": " + result.message}
 			p.wakeAfter(result.after)
+			if result.reason != ReasonProgressing && result.reason != ReasonWaiting {
+				p.first.reason = result.reason
+			}
 			if result.retry {
-				p.first.reason, p.failure = result.reason, result
+				p.failure = result
 			}
 			p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.reason, p.first.message)
 			p.cr.Common().ObservedGeneration = p.cr.GetGeneration()

@@ -20,6 +20,10 @@ type Seam struct {
 	ReadTimeout    time.Duration
 	DiscoveryRetry time.Duration
 	JobRetryMin    time.Duration
+
+	// Remembered is set to a function that counts what the engine remembers.
+	Remembered *func() int
+	Count      func() int
 }
 
 // Setup is SetupWithManager with a changed engine.
@@ -34,12 +38,41 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
 		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
 	}
-	return s.setUp(mgr, &engine{
+	e := &engine{
 		limits: l, owner: s.Name, gvk: kindOf(mgr.GetScheme(), newOf[T]()), owns: s.Owns,
 		client: seam.Client, recorder: mgr.GetEventRecorder(s.Name),
 		observer: newObserver(l, mgr.GetScheme(), mgr.GetRESTMapper(), seam.Informers, seam.Cached, seam.Live),
 		passes:   newMemory(),
-	})
+	}
+	if seam.Remembered != nil {
+		*seam.Remembered = e.remembered
+	}
+	return s.setUp(mgr, e)
+}
+
+// remembered counts the entries of every map, but for children without a
+// namespace, which may be other tests'.
+func (e *engine) remembered() int {
+	e.observer.mu.Lock()
+	defer e.observer.mu.Unlock()
+	e.passes.mu.Lock()
+	defer e.passes.mu.Unlock()
+	o := e.observer
+	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.written) + len(o.contents) + len(e.passes.effects)
+	for _, of := range o.readers {
+		count += len(of)
+	}
+	for _, of := range o.children {
+		for key := range of {
+			if key.Namespace != "" {
+				count++
+			}
+		}
+	}
+	for _, of := range o.listers {
+		count += len(of)
+	}
+	return count
 }
 
 // JobRetryWait is how long a Job that has been failing waits after a failure.

@@ -7,11 +7,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// effect is the last success of a Do.
+// effect is the last call of a Do.
 type effect struct {
 	inputs   string
-	observed Observed
+	observed Observed // of the last success with these inputs
 	at       time.Time
+	failed   *outcome // nil: it succeeded
+	failures int      // in a row, with these inputs
+}
+
+// rests says how long a Do that failed is left alone, although an event has
+// brought up its object: a server that refuses us is not to be stormed.
+func (e effect) rests() time.Duration {
+	if e.failed == nil || !e.failed.retry {
+		return 0
+	}
+	return min(retryMin<<min(e.failures, 10), retryMax) - time.Since(e.at)
 }
 
 // memory keeps the effects of each object's stages and when its status was

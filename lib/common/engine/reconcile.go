@@ -273,26 +273,36 @@ func doneFor(completed *commonv1.CompletedStage, inputs string) bool {
 // not passed since. If it fails, what was observed for the same inputs stands.
 func (p *pass) outside(ctx context.Context, s step, inputs string, completed *commonv1.CompletedStage) error {
 	last, known := p.passes.get(p.request, s.condition)
-	if !known && doneFor(completed, inputs) && s.every == 0 {
-		last, known = effect{inputs: inputs, observed: completed.Observed}, true
-		p.passes.set(p.request, s.condition, last)
+	if !known || last.inputs != inputs {
+		last, known = effect{inputs: inputs}, false
+		if doneFor(completed, inputs) { // by an earlier process
+			last.observed, known = completed.Observed, s.every == 0
+		}
+	}
+	p.in.observed[s.condition] = last.observed
+	if left := last.rests(); left > 0 {
+		return &outcome{reason: last.failed.reason, message: last.failed.message, after: left}
 	}
 	due := s.every > 0 && time.Since(last.at) >= s.every
-	if known && last.inputs == inputs && !due {
-		p.in.observed[s.condition] = last.observed
+	if known && last.failed == nil && !due {
 		p.wakeAfter(s.every - time.Since(last.at))
 		return nil
 	}
+	return p.call(ctx, s, last)
+}
+
+// call Do, and remember how it went.
+func (p *pass) call(ctx context.Context, s step, last effect) error {
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()
 	observed, err := s.do(limited, p.in)
+	last.at = time.Now()
 	if err != nil {
-		if doneFor(completed, inputs) {
-			p.in.observed[s.condition] = completed.Observed
-		}
+		last.failed, last.failures = outcomeOf(err), last.failures+1
+		p.passes.set(p.request, s.condition, last)
 		return err
 	}
-	p.passes.set(p.request, s.condition, effect{inputs: inputs, observed: observed, at: time.Now()})
+	p.passes.set(p.request, s.condition, effect{inputs: last.inputs, observed: observed, at: last.at})
 	p.in.observed[s.condition] = observed
 	p.wakeAfter(s.every)
 	return nil

@@ -263,6 +263,17 @@ func (w *world) configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
+// textOf a ConfigMap; empty if there is none.
+func (w *world) textOf(name string) func() string {
+	return func() string {
+		config := w.configMap(name)
+		if w.get(config) != nil {
+			return ""
+		}
+		return config.Data["text"]
+	}
+}
+
 // gone says whether the object does not exist.
 func (w *world) gone(obj client.Object) bool {
 	return errors.IsNotFound(w.get(obj))

@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// outside is a server that operators register at.
+type outside struct {
+	mu    sync.Mutex
+	calls []string // object and password of each call
+	fail  error
+}
+
+func (o *outside) register(_ context.Context, cr *widget.Widget, in engine.Inputs) (engine.Observed, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, fmt.Sprintf("%s %s", cr.Spec.Text, in.Secret(cr.Spec.SecretName)["password"]))
+	if o.fail != nil {
+		return nil, o.fail
+	}
+	return engine.Observed{"account": "account of " + cr.Spec.Text}, nil
+}
+
+func (o *outside) breaks(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail = err
+}
+
+func (o *outside) called() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string{}, o.calls...)
+}
+
+func (o *outside) service(every time.Duration) service {
+	return service{Name: owner, Owns: owns, Stages: []stage{
+		{
+			Condition: "Registered", Every: every, Do: o.register,
+			Needs: func(cr *widget.Widget) []engine.Need {
+				return []engine.Need{engine.Secret(cr.Spec.SecretName, "password")}
+			},
+		},
+		build("ConfigReady", func(cr *widget.Widget, in engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name, in.Observed("Registered")["account"])}
+		}),
+	}}
+}
+
+func newTestWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
+	return newWorld(t, t, mutant{}, time.Minute)
+}
+
+func TestDoRunsWhenItsInputsChange(t *testing.T) {
+	w := newTestWorld(t)
+	w.needed()
+	var server outside
+	start(w, server.service(0))
+	spec := widget.Spec{Text: "first", SecretName: "needed"}
+	cr := w.widget("do", spec)
+	w.awaitReady(cr)
+	w.pass(cr)
+	w.Expect(server.called()).To(Equal([]string{"first p4ssw0rd"}))
+
+	needed := w.secret("needed")
+	w.must(w.get(needed))
+	needed.Data["password"] = []byte("changed")
+	w.must(w.client.Update(w.ctx, needed))
+	w.Eventually(server.called).Should(Equal([]string{"first p4ssw0rd", "first changed"}))
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(server.called).Should(HaveLen(3))
+	w.awaitReady(cr)
+
+	w.operator.Stop()
+	start(w, server.service(0))
+	w.pass(cr)
+	w.Expect(server.called()).To(HaveLen(3), "a restart is no reason")
+	w.must(w.get(cr))
+	w.Expect(cr.Status.Completed[0].Observed).To(HaveKeyWithValue("account", "account of second"))
+
+	w.must(w.client.Delete(w.ctx, cr))
+	w.widget("do", widget.Spec{Text: "second", SecretName: "needed"})
+	w.Eventually(server.called).Should(HaveLen(4), "another object of that name is a reason")
+}
+
+func TestDoIsRepeated(t *testing.T) {
+	w := newTestWorld(t)
+	w.needed()
+	var server outside
+	start(w, server.service(100*time.Millisecond))
+	cr := w.widget("every", widget.Spec{Text: "first", SecretName: "needed"})
+	w.awaitReady(cr)
+	w.Eventually(func() int { return len(server.called()) }).Should(BeNumerically(">", 3))
+	w.Expect(w.operator.Requests.Of("patch", "widgets/status")).To(HaveLen(1), "what is observed again is not written again")
+
+	server.breaks(errors.New("db.example:3306: cannot log in with p4ssw0rd"))
+	w.Eventually(w.condition(cr, "Registered")).Should(Equal("False Error: db.example:3306: cannot log in with ***"))
+	child := w.configMap(cr.Name)
+	w.must(w.get(child))
+	child.Data["text"] = "changed by somebody"
+	w.must(w.client.Update(w.ctx, child))
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "a server that is away for inputs that it knew stops nobody")
+	w.operator.Stop()
+	start(w, server.service(100*time.Millisecond))
+	w.must(w.client.Delete(w.ctx, child))
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "also after a restart")
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "Registered")).Should(HavePrefix("False Error"))
+	before := len(server.called())
+	for range 5 {
+		w.pass(cr)
+	}
+	w.Expect(len(server.called())).To(BeNumerically("<", before+5), "what fails is not called on every event")
+	w.Expect(w.textOf(cr.Name)()).To(Equal("account of first"), "with inputs that it does not know yet, the walk stops")
+	server.breaks(nil)
+	w.awaitReady(cr)
+	w.Expect(w.textOf(cr.Name)()).To(Equal("account of second"))
+}
+
+func TestEventsTellChanges(t *testing.T) {
+	w := newTestWorld(t)
+	var server outside
+	start(w, server.service(0))
+	cr := w.widget("events", widget.Spec{Text: "first", SecretName: "needed"})
+	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(ContainSubstring("Registered is False (Waiting) Secret needed does not exist")))
+	w.needed()
+	w.awaitReady(cr)
+	w.Eventually(func() []string { return w.events(cr, "Ready") }).Should(ConsistOf(And(ContainSubstring("Registered is True"), ContainSubstring("Ready is True"))))
+	w.pass(cr)
+	w.Expect(w.events(cr, "Ready")).To(HaveLen(1))
+}

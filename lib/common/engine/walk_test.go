@@ -1,0 +1,196 @@
+package engine_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// rackStage applies a Rack, which a test plays: it is ready when the test says so.
+func rackStage(condition string) stage {
+	return build(condition, func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: widget.Spec{Text: cr.Spec.Text}}}
+	})
+}
+
+func TestDoneIsNotReady(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{rackStage("RackReady"), configMaps("ConfigReady")}})
+	cr := w.widget("done", widget.Spec{Text: "first"})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	config := w.configMap(cr.Name)
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("Unknown NotReached"))
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+
+	w.play(rack, "False", 0, "a shelf fell down")
+	w.Eventually(w.condition(cr, "RackReady")).Should(Equal("False Waiting: Rack done: a shelf fell down"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "what lies behind is not blanked")
+	w.must(w.client.Delete(w.ctx, config))
+	w.Eventually(func() error { return w.get(config) }).Should(Succeed(), "the walk goes on behind what is done, but not ready")
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))
+	w.pass(cr)
+	w.must(w.get(config))
+	w.Expect(config.Data).To(HaveKeyWithValue("text", "first"), "a new revision is not done")
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+	w.must(w.get(config))
+	w.Expect(config.Data).To(HaveKeyWithValue("text", "second"))
+}
+
+func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
+	w := newTestWorld(t)
+	rack := rackStage("RackReady")
+	rack.Continue = true
+	after := configMaps("AfterRack")
+	after.Needs = func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("RackReady")} }
+	start(w, service{
+		Name: owner, Stages: []stage{rack, configMaps("ConfigReady"), after},
+		Available: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("ConfigReady")} },
+	})
+	cr := w.widget("continue", widget.Spec{Text: "first"})
+	w.Eventually(w.condition(cr, "AfterRack")).Should(Equal("False Waiting: stage RackReady is not done"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"))
+	w.Expect(w.condition(cr, "Available")()).To(HavePrefix("True"))
+	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Progressing: Rack continue"), "the first that is not ready")
+	w.play(&widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, "True", 0, "")
+	w.awaitReady(cr)
+}
+
+func TestNeedsOfOthers(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{
+		{Condition: "Met", Needs: func(cr *widget.Widget) []engine.Need {
+			rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+			return []engine.Need{
+				engine.Condition(rack, "Ready"),
+				engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}),
+				engine.Labelled(&widget.Rack{}, map[string]string{"row": "one"}),
+				engine.AnyOf(engine.ConfigMap("one", "key"), engine.ConfigMap("other", "key")),
+			}
+		}},
+		build("Listed", func(cr *widget.Widget, in engine.Inputs) []engine.Child {
+			var names string
+			for _, rack := range engine.Listed[*widget.Rack](in) {
+				names += rack.Name + " "
+			}
+			return []engine.Child{configMap(cr.Name+"-racks", names)}
+		}),
+	}})
+	cr := w.widget("needs", widget.Spec{})
+	met := w.condition(cr, "Met")
+	w.Eventually(met).Should(Equal("False Waiting: Rack needs does not exist"))
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.create(rack)
+	w.Eventually(met).Should(HavePrefix("False Waiting: Rack needs: its operator has not seen generation 1"))
+	w.play(rack, "False", 0, "no shelf")
+	w.Eventually(met).Should(Equal("False Waiting: Rack needs: Ready is Waiting: no shelf"))
+	w.play(rack, "True", 0, "")
+	w.Eventually(met).Should(Equal("False Waiting: Service needs does not exist"))
+	w.create(&corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.Eventually(met).Should(Equal("False Waiting: ConfigMap one does not exist; ConfigMap other does not exist"))
+	other := w.configMap("other")
+	other.Data = map[string]string{"key": "x"}
+	w.create(other)
+	w.awaitReady(cr)
+	for _, name := range []string{"b", "a"} {
+		w.create(&widget.Rack{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"row": "one"}}})
+	}
+	w.Eventually(func() string { c := w.configMap(cr.Name + "-racks"); _ = w.get(c); return c.Data["text"] }).Should(Equal("a b "))
+}
+
+func TestReplacedIsDeletedFirst(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{build("Replaced", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{engine.Replaced(configMap(cr.Name, cr.Spec.Text).WithImmutable(true))}
+	})}})
+	cr := w.widget("replaced", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	child := w.configMap(cr.Name)
+	w.must(w.get(child))
+	uid := child.UID
+	w.annotate(child, "note", "mine")
+	w.pass(cr)
+	w.Expect(w.uid(child)).To(Equal(uid))
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.awaitReady(cr)
+	w.must(w.get(child))
+	w.Expect(child.UID).NotTo(Equal(uid))
+	w.Expect(child.Data).To(HaveKeyWithValue("text", "second"))
+}
+
+func TestRefusedIsStalled(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{build("Refused", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{configMap(cr.Name, cr.Spec.Text).WithImmutable(true)}
+	})}})
+	cr := w.widget("refused", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "Stalled")).Should(And(HavePrefix("True Invalid: ConfigMap refused was refused"), ContainSubstring("immutable")))
+	w.operator.Requests.Reset()
+	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
+	w.awaitReady(cr)
+	w.Expect(w.condition(cr, "Stalled")()).To(Equal("absent"))
+}
+
+// TestLingeringOutlivesItsReaders: a consumer keeps the old Secret until all is
+// ready with the new one.
+func TestLingeringOutlivesItsReaders(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: []client.Object{&corev1.Secret{}, &widget.Rack{}}, Stages: []stage{
+		build("SecretReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Lingering(secret(cr.Name + "-" + cr.Spec.Text).WithImmutable(true))}
+		}),
+		rackStage("RackReady"),
+	}})
+	cr := w.widget("lingers", widget.Spec{Text: "first"})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))
+	w.pass(cr)
+	w.Expect(w.gone(w.secret(cr.Name+"-first"))).To(BeFalse(), "somebody may still use it")
+	w.operator.Stop()
+	start(w, service{Name: owner, Owns: []client.Object{&corev1.Secret{}, &widget.Rack{}}, Stages: []stage{
+		build("SecretReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Lingering(secret(cr.Name + "-" + cr.Spec.Text).WithImmutable(true))}
+		}),
+		rackStage("RackReady"),
+	}})
+	w.play(rack, "True", 0, "")
+	w.awaitReady(cr)
+	w.Eventually(func() bool { return w.gone(w.secret(cr.Name + "-first")) }).Should(BeTrue())
+	w.Expect(w.gone(w.secret(cr.Name + "-second"))).To(BeFalse())
+}
+
+// TestForgetsWhatIsGone: an operator that runs for years must not remember every
+// object that it ever had.
+func TestForgetsWhatIsGone(t *testing.T) {
+	w := newTestWorld(t)
+	w.needed()
+	enginetest.Kubelet{}.Start(w.t, w.namespace)
+	var seam engine.Seam
+	start(w, everything(registers), func(s *engine.Seam) { s.Remembered = &seam.Count })
+	keeps := w.widget("keeps", widget.Spec{SecretName: "needed"})
+	w.awaitReady(keeps)
+	w.pass(keeps)
+	before := seam.Count()
+	goes := w.widget("goes", widget.Spec{SecretName: "needed"})
+	w.awaitReady(goes)
+	w.Expect(seam.Count()).To(BeNumerically(">", before))
+	w.must(w.client.Delete(w.ctx, goes))
+	w.Eventually(func() bool { return w.gone(goes) }).Should(BeTrue())
+	w.Eventually(func() int { w.pass(keeps); return seam.Count() }).Should(Equal(before))
+}
