@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -33,6 +34,9 @@ const (
 	// podNamespace is where the operator runs.
 	podNamespace = "POD_NAMESPACE"
 )
+
+// defaultSyncPeriod is a safety net: every change is an event anyway.
+const defaultSyncPeriod = 10 * time.Hour
 
 // Main runs an operator until it is told to stop; it ends the process with 1
 // and one line that says why if it cannot.
@@ -61,6 +65,7 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to whoever may get them; 0 turns it off")
 	set.StringVar(&options.Metrics.CertDir, "metrics-cert-path", "", "directory with tls.crt and tls.key for the metrics; empty: self-signed")
 	set.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "address that serves /healthz and /readyz; 0 turns it off")
+	options.Cache.SyncPeriod = set.Duration("sync-period", defaultSyncPeriod, "after how long every object is looked at again without a reason")
 	set.BoolVar(&options.LeaderElection, "leader-elect", true, "let only one of several replicas work at a time")
 	logging := &zap.Options{}
 	logging.BindFlags(set)
@@ -74,9 +79,11 @@ func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, control
 	}
 	options.Scheme = scheme
 	options.Client = ClientOptions()
-	if options.Cache, err = CacheOptions(); err != nil {
+	watched, err := CacheOptions()
+	if err != nil {
 		return err
 	}
+	options.Cache.DefaultNamespaces = watched.DefaultNamespaces
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)

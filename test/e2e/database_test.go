@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func init() {
+	mysql.RegisterDialContext("cluster", func(ctx context.Context, address string) (net.Conn, error) {
+		return dial(ctx, "tcp", address)
+	})
+}
+
+// database connects to the MariaDB of a namespace as its administrator.
+func database(ctx context.Context, namespace string) *sql.DB {
+	GinkgoHelper()
+	admin := secret(ctx, namespace, "mariadb-admin")
+	settings := mysql.NewConfig()
+	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc:3306"
+	settings.User, settings.Passwd = admin["user"], admin["password"]
+	connector, err := mysql.NewConnector(settings)
+	Expect(err).NotTo(HaveOccurred())
+	db := sql.OpenDB(connector)
+	DeferCleanup(db.Close)
+	return db
+}
+
+// query returns the first column of the rows.
+func query(ctx context.Context, db *sql.DB, statement string, args ...any) []string {
+	GinkgoHelper()
+	rows, err := db.QueryContext(ctx, statement, args...)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = rows.Close() }()
+	var values []string
+	for rows.Next() {
+		var value sql.NullString
+		Expect(rows.Scan(&value)).To(Succeed())
+		values = append(values, value.String)
+	}
+	Expect(rows.Err()).NotTo(HaveOccurred())
+	return values
+}
+
+// execute runs statements as MariaDB's administrator.
+func execute(ctx context.Context, db *sql.DB, statements ...string) {
+	GinkgoHelper()
+	for _, statement := range statements {
+		_, err := db.ExecContext(ctx, statement)
+		Expect(err).NotTo(HaveOccurred(), "a statement of the test: %.30s…", statement)
+	}
+}

@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// cloud is a connection to OpenStack as its administrator.
+type cloud struct {
+	provider *gophercloud.ProviderClient
+	region   string
+}
+
+// httpClient reaches the services of the cluster by their names.
+var httpClient = &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+
+// signIn signs in with the administrator's Secret of a namespace.
+func signIn(ctx context.Context, namespace, region string) cloud {
+	GinkgoHelper()
+	admin := secret(ctx, namespace, "keystone-admin")
+	provider, err := openstack.NewClient(admin["authURL"])
+	Expect(err).NotTo(HaveOccurred())
+	provider.HTTPClient = *httpClient
+	Expect(openstack.Authenticate(ctx, provider, gophercloud.AuthOptions{
+		IdentityEndpoint: admin["authURL"], Username: admin["user"], Password: admin["password"],
+		DomainName: admin["userDomain"], TenantName: admin["project"], AllowReauth: true,
+	})).To(Succeed())
+	return cloud{provider: provider, region: region}
+}
+
+func (c cloud) identity() *gophercloud.ServiceClient {
+	GinkgoHelper()
+	identity, err := openstack.NewIdentityV3(c.provider, gophercloud.EndpointOpts{Region: "RegionOne"})
+	Expect(err).NotTo(HaveOccurred())
+	return identity
+}
+
+func (c cloud) compute() *gophercloud.ServiceClient {
+	GinkgoHelper()
+	compute, err := openstack.NewComputeV2(c.provider, gophercloud.EndpointOpts{Region: c.region})
+	Expect(err).NotTo(HaveOccurred())
+	compute.Microversion = "2.37" // the first that can boot without a network
+	return compute
+}
+
+// get reads JSON from the compute API.
+func (c cloud) get(ctx context.Context, path string, into any) {
+	GinkgoHelper()
+	compute := c.compute()
+	_, err := compute.Get(ctx, compute.ServiceURL(path), into, nil)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// computeService is a row of `openstack compute service list`.
+type computeService struct{ Binary, Host, State, Status, Zone string }
+
+func (c cloud) services(ctx context.Context) []computeService {
+	GinkgoHelper()
+	var found struct{ Services []computeService }
+	c.get(ctx, "os-services", &found)
+	return found.Services
+}
+
+type server struct{ ID, Name string }
+
+// servers lists those with a status, without the details for which Nova would
+// ask Neutron.
+func (c cloud) servers(ctx context.Context, status string) []server {
+	GinkgoHelper()
+	var found struct{ Servers []server }
+	c.get(ctx, "servers?status="+status, &found)
+	return found.Servers
+}
+
+// endpoint is a row of `openstack endpoint list`.
+type endpoint struct{ Interface, Region, URL string }
+
+func (c cloud) endpoints(ctx context.Context, serviceType string) []endpoint {
+	GinkgoHelper()
+	identity := c.identity()
+	var services struct{ Services []struct{ ID string } }
+	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type="+serviceType, &services, nil)
+	Expect(err).NotTo(HaveOccurred())
+	var all []endpoint
+	for _, service := range services.Services {
+		var found struct{ Endpoints []endpoint }
+		_, err := identity.Get(ctx, identity.ServiceURL("endpoints")+"?service_id="+service.ID, &found, nil)
+		Expect(err).NotTo(HaveOccurred())
+		all = append(all, found.Endpoints...)
+	}
+	return all
+}
