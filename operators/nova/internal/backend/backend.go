@@ -25,6 +25,7 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -54,6 +55,55 @@ func (o Owner) Mark(in engine.Inputs) registration.Mark {
 func (o Owner) Account(name string) string {
 	sum := sha256.Sum256([]byte(o.Object.GetUID()))
 	return name + "_" + hex.EncodeToString(sum[:3])
+}
+
+// Server is what databases and message buses have in common.
+type Server struct {
+	Owner      Owner
+	Connection novav1.Connection
+	// Key of the account's password in the Secret of credentials.
+	Key string
+}
+
+// Inputs are waited for before anything else.
+func (s Server) Inputs() []engine.Need {
+	if s.Connection.Given() {
+		return []engine.Need{engine.Secret(s.Connection.ConnectionSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword)}
+	}
+	return append(administratorNeeds(s.Connection.AdminSecretRef.Name), serviceNeed(s.Connection.ServiceRef.Name))
+}
+
+// Needs of the stage that registers.
+func (s Server) Needs() []engine.Need {
+	needs := s.Inputs()
+	if !s.Connection.Given() {
+		needs = append(needs, engine.Cluster(), engine.Secret(s.Owner.Credentials, s.Key))
+	}
+	return needs
+}
+
+// TeardownNeeds are those of Remove; what is missing cannot be removed.
+func (s Server) TeardownNeeds() []engine.Need {
+	if s.Connection.Given() {
+		return nil
+	}
+	return []engine.Need{
+		engine.Cluster(),
+		engine.Secret(s.Connection.AdminSecretRef.Name).Optional(),
+		serviceNeed(s.Connection.ServiceRef.Name).Optional(),
+	}
+}
+
+// check refuses a given Secret that no service could use. Its next version wakes us.
+func (s Server) check(in engine.Inputs, parse func(map[string][]byte) error) error {
+	if !s.Connection.Given() {
+		return nil
+	}
+	name := s.Connection.ConnectionSecretRef.Name
+	if err := parse(in.Secret(name)); err != nil {
+		return engine.Wait("Secret %s: %s", name, err)
+	}
+	return nil
 }
 
 func (o Owner) password(in engine.Inputs, key string) registration.Password {

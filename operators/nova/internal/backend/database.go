@@ -8,52 +8,27 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
-	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/database"
 	"asterism.dev/operators/nova/internal/registration"
 )
 
 // Database is one database with its account.
 type Database struct {
-	Owner      Owner
-	Connection novav1.Connection
+	Server
 	// Purpose names the connection Secret: <owner>-<purpose>-<hash>.
 	Purpose string
 	// Name of the database. The account is named after it.
 	Name string
-	// Key of the account's password in the Secret of credentials.
-	Key string
 	// Drop the database when its owner is deleted.
 	Drop bool
 }
 
-// Inputs are waited for before anything else.
-func (d Database) Inputs() []engine.Need {
-	if d.Connection.Given() {
-		return []engine.Need{engine.Secret(d.Connection.ConnectionSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword)}
-	}
-	return append(administratorNeeds(d.Connection.AdminSecretRef.Name), serviceNeed(d.Connection.ServiceRef.Name))
-}
-
-// Needs of the stage that registers.
-func (d Database) Needs() []engine.Need {
-	needs := d.Inputs()
-	if !d.Connection.Given() {
-		needs = append(needs, engine.Cluster(), engine.Secret(d.Owner.Credentials, d.Key))
-	}
-	return needs
-}
-
-// Check refuses inputs that no service could use.
+// Check refuses a given Secret that no service could use.
 func (d Database) Check(in engine.Inputs) error {
-	if !d.Connection.Given() {
-		return nil
-	}
-	name := d.Connection.ConnectionSecretRef.Name
-	if _, err := config.ParseDatabase(in.Secret(name), "nova"); err != nil {
-		return engine.Wait("Secret %s: %s", name, err)
-	}
-	return nil
+	return d.check(in, func(data map[string][]byte) error {
+		_, err := config.ParseDatabase(data, "nova")
+		return err
+	})
 }
 
 // Ensure registers the database and its account.
@@ -95,18 +70,6 @@ func (d Database) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	addTLS(data, in.Secret(d.Connection.AdminSecretRef.Name))
 	name, secret, err := connectionSecret(d.Owner.Object.GetName()+"-"+d.Purpose, data)
 	return name, []engine.Child{secret}, err
-}
-
-// TeardownNeeds are those of Remove; what is missing cannot be removed.
-func (d Database) TeardownNeeds() []engine.Need {
-	if d.Connection.Given() {
-		return nil
-	}
-	return []engine.Need{
-		engine.Cluster(),
-		engine.Secret(d.Connection.AdminSecretRef.Name).Optional(),
-		serviceNeed(d.Connection.ServiceRef.Name).Optional(),
-	}
 }
 
 // Remove drops the account and, if that is the policy, the database, and looks

@@ -15,44 +15,20 @@ import (
 
 // MessageBus is one vhost with its user.
 type MessageBus struct {
-	Owner      Owner
-	Connection novav1.Connection
+	Server
 	// ManagementPort of RabbitMQ; nil: the Service's port of that name.
 	ManagementPort *int32
 	QueueType      novav1.QueueType
 	// Vhost to register. The user is named after it.
 	Vhost string
-	// Key of the user's password in the Secret of credentials.
-	Key string
 }
 
-// Inputs are waited for before anything else.
-func (m MessageBus) Inputs() []engine.Need {
-	if m.Connection.Given() {
-		return []engine.Need{engine.Secret(m.Connection.ConnectionSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword)}
-	}
-	return append(administratorNeeds(m.Connection.AdminSecretRef.Name), serviceNeed(m.Connection.ServiceRef.Name))
-}
-
-// Needs of the stage that registers.
-func (m MessageBus) Needs() []engine.Need {
-	needs := m.Inputs()
-	if !m.Connection.Given() {
-		needs = append(needs, engine.Cluster(), engine.Secret(m.Owner.Credentials, m.Key))
-	}
-	return needs
-}
-
-// Check refuses inputs that no service could use.
+// Check refuses a given Secret that no service could use.
 func (m MessageBus) Check(in engine.Inputs) error {
-	if !m.Connection.Given() {
-		return nil
-	}
-	name := m.Connection.ConnectionSecretRef.Name
-	if _, err := config.ParseMessageBus(in.Secret(name)); err != nil {
-		return engine.Wait("Secret %s: %s", name, err)
-	}
-	return nil
+	return m.check(in, func(data map[string][]byte) error {
+		_, err := config.ParseMessageBus(data)
+		return err
+	})
 }
 
 // Ensure registers the vhost and its user.
@@ -99,18 +75,6 @@ func (m MessageBus) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	addTLS(data, admin)
 	name, secret, err := connectionSecret(m.Owner.Object.GetName()+"-messagebus", data)
 	return name, []engine.Child{secret}, err
-}
-
-// TeardownNeeds are those of Remove; what is missing cannot be removed.
-func (m MessageBus) TeardownNeeds() []engine.Need {
-	if m.Connection.Given() {
-		return nil
-	}
-	return []engine.Need{
-		engine.Cluster(),
-		engine.Secret(m.Connection.AdminSecretRef.Name).Optional(),
-		serviceNeed(m.Connection.ServiceRef.Name).Optional(),
-	}
 }
 
 // Remove deletes user and vhost and looks whether they are gone.

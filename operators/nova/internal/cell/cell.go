@@ -54,7 +54,8 @@ func owner(cr *novav1.NovaCell) backend.Owner {
 
 func database(cr *novav1.NovaCell) backend.Database {
 	return backend.Database{
-		Owner: owner(cr), Connection: cr.Spec.Database.Connection, Purpose: "database", Name: cr.Spec.Database.Name, Key: keyDatabase,
+		Server:  backend.Server{Owner: owner(cr), Connection: cr.Spec.Database.Connection, Key: keyDatabase},
+		Purpose: "database", Name: cr.Spec.Database.Name,
 		Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete,
 	}
 }
@@ -62,7 +63,8 @@ func database(cr *novav1.NovaCell) backend.Database {
 func messageBus(cr *novav1.NovaCell) backend.MessageBus {
 	m := cr.Spec.MessageBus
 	return backend.MessageBus{
-		Owner: owner(cr), Connection: m.Connection, ManagementPort: m.ManagementPort, QueueType: m.QueueType, Vhost: m.Vhost, Key: keyMessageBus,
+		Server:         backend.Server{Owner: owner(cr), Connection: m.Connection, Key: keyMessageBus},
+		ManagementPort: m.ManagementPort, QueueType: m.QueueType, Vhost: m.Vhost,
 	}
 }
 

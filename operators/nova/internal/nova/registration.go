@@ -5,6 +5,7 @@ import (
 
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
@@ -35,26 +36,30 @@ func prefix(cr *novav1.Nova) string {
 func apiDatabase(cr *novav1.Nova) backend.Database {
 	d := cr.Spec.Database
 	return backend.Database{
-		Owner: owner(cr), Purpose: "api-database", Name: prefix(cr) + "_api", Key: keyAPIDatabase,
-		Drop:       cr.Spec.DeletionPolicy == novav1.DeletionDelete,
-		Connection: novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: d.APISecretRef},
+		Server:  backend.Server{Owner: owner(cr), Connection: connection(d, d.APISecretRef), Key: keyAPIDatabase},
+		Purpose: "api-database", Name: prefix(cr) + "_api",
+		Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete,
 	}
+}
+
+func connection(d novav1.Database, given *commonv1.SecretReference) novav1.Connection {
+	return novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given}
 }
 
 func cell0Database(cr *novav1.Nova) backend.Database {
 	d := cr.Spec.Database
 	return backend.Database{
-		Owner: owner(cr), Purpose: "cell0-database", Name: prefix(cr) + "_cell0", Key: keyCell0Database,
-		Drop:       cr.Spec.DeletionPolicy == novav1.DeletionDelete,
-		Connection: novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: d.Cell0SecretRef},
+		Server:  backend.Server{Owner: owner(cr), Connection: connection(d, d.Cell0SecretRef), Key: keyCell0Database},
+		Purpose: "cell0-database", Name: prefix(cr) + "_cell0",
+		Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete,
 	}
 }
 
 func messageBus(cr *novav1.Nova) backend.MessageBus {
 	m := cr.Spec.MessageBus
 	return backend.MessageBus{
-		Owner: owner(cr), Connection: m.Connection, ManagementPort: m.ManagementPort, QueueType: m.QueueType,
-		Vhost: prefix(cr) + "_api", Key: keyMessageBus,
+		Server:         backend.Server{Owner: owner(cr), Connection: m.Connection, Key: keyMessageBus},
+		ManagementPort: m.ManagementPort, QueueType: m.QueueType, Vhost: prefix(cr) + "_api",
 	}
 }
 
