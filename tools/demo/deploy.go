@@ -136,8 +136,15 @@ func (d *demo) deployNova(ctx context.Context, line *line) error {
 	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
 }
 
-// startCompute starts a compute node, and waits until its cell has found it.
+// startCompute starts a compute node once its cell has published what computes
+// need, and waits until the cell has found it. The first wait has no limit of
+// its own: a ControlPlane that does not become ready ends it.
 func (d *demo) startCompute(ctx context.Context, line *line) error {
+	published := object{resource: secrets, kind: "Secret", name: controlPlane + "-cell1-compute-config"}
+	line.say("waiting for " + published.String())
+	if err := d.kube.await(ctx, published, line.say); err != nil {
+		return err
+	}
 	folder, err := d.folder("demo-compute")
 	if err != nil {
 		return err

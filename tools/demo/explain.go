@@ -48,7 +48,7 @@ func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Uns
 		if trouble := podTrouble(leaf); trouble.logged {
 			found = append(found, d.kube.logOf(ctx, leaf.GetName(), trouble.container, trouble.previous, ""))
 		}
-	case isFamily(leaf):
+	case isFamily(leaf) && !all.diagnose(leaf).stalled(): // a stalled one has said all
 		found = append(found, d.operatorEvidence(ctx, all, leaf)...)
 	}
 	return found

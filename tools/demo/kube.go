@@ -35,6 +35,7 @@ var (
 	statefulSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	jobs          = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 // Kinds that are treated each in its own way.
@@ -109,18 +110,12 @@ func (e *notReadyError) Error() string {
 
 func (e *notReadyError) Unwrap() error { return e.err }
 
-// settling is how long an object may look as if it could not go on: what it
-// says may be older than what was just applied.
-const settling = 30 * time.Second
-
 // await follows the object until it is ready; each change of what it waits for
 // is said.
 func (k *kube) await(ctx context.Context, wanted object, say func(string)) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	hopeless := time.AfterFunc(settling, func() { giveUp(errHopeless) })
-	hopeless.Stop()
-	defer hopeless.Stop()
+	go k.giveUpHopeless(ctx, wanted, giveUp)
 	message := "it does not exist"
 	_, err := watchtools.UntilWithSync(ctx, k.watcher(wanted), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		found, ok := event.Object.(*unstructured.Unstructured)
@@ -130,11 +125,6 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 		state := readiness(found)
 		if state.ready && wanted.ready != nil {
 			state.ready, state.message = wanted.ready(found)
-		}
-		if state.failed {
-			hopeless.Reset(settling)
-		} else {
-			hopeless.Stop()
 		}
 		message = state.message
 		if !state.ready {
@@ -151,7 +141,39 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 	return nil
 }
 
+// An object of the family says Stalled when nothing but a change of it can
+// help. It is believed when it says so for a while: right after something was
+// applied, what it says may be older than that.
+const (
+	stalledEvery = 10 * time.Second
+	stalledTimes = 3
+)
+
 var errHopeless = errors.New("it does not go on by itself")
+
+// giveUpHopeless ends the wait for what stays stalled, itself or below.
+func (k *kube) giveUpHopeless(ctx context.Context, wanted object, giveUp func(error)) {
+	ticker := time.NewTicker(stalledEvery)
+	defer ticker.Stop()
+	for stalled := 0; stalled < stalledTimes; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		objects, err := k.family(ctx)
+		if err != nil {
+			continue // the wait itself shows whether the API is there
+		}
+		all := newFamily(objects)
+		if root := all.find(wanted.kind, wanted.name); root != nil && all.diagnose(root).stalled() {
+			stalled++
+		} else {
+			stalled = 0
+		}
+	}
+	giveUp(errHopeless)
+}
 
 func (k *kube) watcher(wanted object) cache.ListerWatcher {
 	client := k.in(wanted.resource)

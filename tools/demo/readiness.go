@@ -11,7 +11,6 @@ import (
 // state is how far an object is.
 type state struct {
 	ready   bool
-	failed  bool // and does not go on by itself
 	message string
 }
 
@@ -25,17 +24,13 @@ func readiness(o *unstructured.Unstructured) state {
 		return state{ready: condition(o, "Complete").status == "True", message: "running"}
 	}
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); o.GetKind() == kindPod && phase == "Failed" {
-		return state{failed: true, message: "it failed"}
+		return state{message: "it failed"}
 	}
 	result, err := status.Compute(o)
 	if err != nil {
 		return state{message: err.Error()}
 	}
-	return state{
-		ready:   result.Status == status.CurrentStatus,
-		failed:  result.Status == status.FailedStatus,
-		message: result.Message,
-	}
+	return state{ready: result.Status == status.CurrentStatus, message: result.Message}
 }
 
 // isFamily tells the kinds of the family from Kubernetes' own.

@@ -47,8 +47,8 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 		{stepServices, []string{images, cluster[0]}, d.startServices},
 		{stepDeploy, append(cluster, images), d.deployOperators},
 		{stepNova, []string{stepServices, stepDeploy}, d.deployNova},
-		{stepCompute, []string{stepNova}, d.startCompute},
-		{stepServer, []string{stepCompute}, d.bootServer},
+		{stepCompute, []string{stepServices, stepDeploy}, d.startCompute},
+		{stepServer, []string{stepNova, stepCompute}, d.bootServer},
 	}
 }
 

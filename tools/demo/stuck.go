@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,13 @@ func (f *family) culprit(o *unstructured.Unstructured) *unstructured.Unstructure
 
 // leaf is what holds everything up.
 func (s stuck) leaf() *unstructured.Unstructured { return s.path[len(s.path)-1] }
+
+// stalled says that only a change by a person can help.
+func (s stuck) stalled() bool {
+	return slices.ContainsFunc(s.path, func(o *unstructured.Unstructured) bool {
+		return isFamily(o) && condition(o, "Stalled").status == "True"
+	})
+}
 
 // String shows the way, one object with its state in each line.
 func (s stuck) String() string {
