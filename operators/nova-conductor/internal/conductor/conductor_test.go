@@ -1,23 +1,44 @@
 package conductor
 
 import (
-	"path/filepath"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload/workloadtest"
 
 	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 )
 
-var subject = enginetest.Subject[*novav1.NovaConductor]{
-	Service:     Service,
-	AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
-	Conditions:  novav1.NovaConductorConditions,
+var subject = workloadtest.Subject[*novav1.NovaConductor]{
+	Subject: enginetest.Subject[*novav1.NovaConductor]{
+		Service:     Service,
+		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
+		Conditions:  novav1.NovaConductorConditions,
+	},
+	Kind:     "NovaConductor",
+	Sample:   "../../config/samples/superconductor.yaml",
+	Spec:     func(cr *novav1.NovaConductor) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
+	Stateful: true,
 }
 
 func TestNovaConductor(t *testing.T) {
 	subject.Test(t)
-	enginetest.Role(t, filepath.Join("..", "..", "config", "rbac", "role.yaml"), subject)
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "NovaConductor")
 }
+
+var _ = Describe("NovaConductor", func() {
+	subject.Specs()
+
+	It("syncs the schema again for another image or database, and for nothing else", syncsWhenNeeded)
+	It("says why a sync failed, with no secret in it, and tries again", retriesSync)
+	It("leaves the schema alone if somebody else looks after it", leavesSchema)
+	It("syncs the schema and leaves the pods while the rollout is held", holds)
+	It("runs the conductor of a cell on its own database alone", runsCell)
+})

@@ -1,23 +1,39 @@
 package metadata
 
 import (
-	"path/filepath"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload/workloadtest"
 
 	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 )
 
-var subject = enginetest.Subject[*novav1.NovaMetadata]{
-	Service:     Service,
-	AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
-	Conditions:  novav1.NovaMetadataConditions,
+var subject = workloadtest.Subject[*novav1.NovaMetadata]{
+	Subject: enginetest.Subject[*novav1.NovaMetadata]{
+		Service:     Service,
+		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
+		Conditions:  novav1.NovaMetadataConditions,
+	},
+	Kind:   "NovaMetadata",
+	Sample: "../../config/samples/metadata.yaml",
+	Spec:   func(cr *novav1.NovaMetadata) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
 }
 
 func TestNovaMetadata(t *testing.T) {
 	subject.Test(t)
-	enginetest.Role(t, filepath.Join("..", "..", "config", "rbac", "role.yaml"), subject)
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "NovaMetadata")
 }
+
+var _ = Describe("NovaMetadata", func() {
+	subject.Specs()
+
+	It("tells where Neutron's agents find it", tellsAddress)
+})

@@ -1,0 +1,265 @@
+package workloadtest
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+)
+
+// Specs are to be the body of a Describe.
+func (s Subject[T]) Specs() {
+	It("becomes Ready from Secrets alone, and leaves nothing behind", s.appearsAndGoes)
+	It("names the Secret and the key that are missing, and goes on by itself", s.waitsForSecrets)
+	It("refuses a bad snippet, leaves the pods alone, and rolls when it is right", s.refusesSnippets)
+	It("rolls its pods, and touches nothing else, when what they read has changed", s.rolls)
+	It("can be scaled, and its parent does not undo that", s.scales)
+	It("leaves alone what belongs to somebody else, and goes on when it is gone", s.avoidsForeigners)
+}
+
+func (s Subject[T]) appearsAndGoes() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	object := w.Ready()
+	var conditions []string
+	for _, condition := range object.Common().Conditions {
+		conditions = append(conditions, condition.Type)
+	}
+	Expect(conditions).To(Equal(append(slices.Clone(s.Conditions), commonv1.ConditionReady)))
+	Expect(w.Running(object)).NotTo(BeEmpty())
+
+	w.Delete(object, metav1.DeletePropagationBackground)
+	enginetest.AwaitGone(GinkgoTB(), w.Client, object)
+	w.AwaitNothing(object.GetUID(), s.Service.Owns...)
+	for _, input := range s.inputs() {
+		Expect(w.Read(input)).To(BeTrue(), input.GetName()+" is the user's")
+	}
+}
+
+// waitsForSecrets gives one Secret late, and without a key at first. That each
+// is named in its turn is a matter of Conform.
+func (s Subject[T]) waitsForSecrets() {
+	w := s.newWorld(enginetest.Kubelet{})
+	inputs := s.inputs()
+	late := inputs[len(inputs)-1].(*corev1.Secret) //nolint:forcetypeassert // inputs are Secrets
+	key := requiredKey(late)
+	value := late.StringData[key]
+	delete(late.StringData, key)
+	w.Create(inputs[:len(inputs)-1]...)
+	w.Run(s.Service)
+	object := s.Object()
+	w.Create(object)
+	for _, condition := range []string{commonv1.ConditionInputsReady, commonv1.ConditionReady} {
+		enginetest.AwaitReason(GinkgoTB(), w.Client, object, condition, engine.ReasonWaiting, "Secret "+late.Name+" does not exist")
+	}
+	w.Create(late)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "Secret "+late.Name+" lacks key "+key)
+	w.Change(late, func() { late.StringData = map[string]string{key: value} })
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+}
+
+// requiredKey is one that every Secret of its sort must have.
+func requiredKey(secret *corev1.Secret) string {
+	for _, key := range []string{"sharedSecret", "password"} {
+		if secret.StringData[key] != "" {
+			return key
+		}
+	}
+	Fail("Secret " + secret.Name + " of the sample has no key that is required")
+	return ""
+}
+
+// crashes makes pods of some configurations never get ready.
+type crashes struct {
+	on  atomic.Bool
+	bad sync.Map
+}
+
+func (c *crashes) ready(pod *corev1.Pod) bool {
+	hash := configHash(pod.Annotations)
+	if c.on.Load() {
+		c.bad.Store(hash, true)
+	}
+	_, bad := c.bad.Load(hash)
+	return !bad
+}
+
+func (s Subject[T]) refusesSnippets() {
+	crashing := &crashes{}
+	w := s.NewWorld(enginetest.Kubelet{Ready: crashing.ready})
+	object := w.Ready()
+	for snippet, parts := range map[string][]string{
+		"[DEFAULT]\nthis is not INI":                    {"spec.customServiceConfig", "line 2"},
+		"debug = true\n[DEFAULT]":                       {"spec.customServiceConfig", "line 1"},
+		"[DEFAULT]\n\ntransport_url = rabbit://mine/":   {"spec.customServiceConfig", "line 3", "[DEFAULT] transport_url is set by the operator"},
+		"[database]\nsql_connection=mysql://me:word@x/": {"line 2", "former name of [database] connection"},
+	} {
+		before, _, _ := w.Pods(object)
+		w.Operator.Requests.Reset()
+		w.Change(object, func() { s.Spec(object).CustomServiceConfig = snippet })
+		enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionConfigReady, engine.ReasonInvalid, parts...)
+		enginetest.Await(GinkgoTB(), w.Client, object, commonv1.ConditionStalled, metav1.ConditionTrue)
+		Expect(enginetest.Conditions(object)).NotTo(Or(ContainSubstring("rabbit://mine"), ContainSubstring("word@x")))
+		after, _, _ := w.Pods(object)
+		Expect(after.GetGeneration()).To(Equal(before.GetGeneration()))
+		Expect(w.Written()).To(HaveEach(HaveSuffix("/status " + object.GetName())))
+	}
+	crashing.on.Store(true)
+	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ncrash = true" })
+	enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonProgressing)
+	enginetest.Eventually(GinkgoTB(), "the revision crashes", func() error {
+		_, crashed := crashing.bad.Load(w.Hash(object))
+		return unless(crashed, "no pod of it has been seen")
+	})
+	crashing.on.Store(false)
+	crashed := w.Hash(object)
+	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+	w.AwaitNewPods(object, crashed)
+	Expect(object.Common().Conditions).NotTo(ContainElement(HaveField("Type", commonv1.ConditionStalled)))
+	w.Delete(object, metav1.DeletePropagationForeground)
+	enginetest.AwaitGone(GinkgoTB(), w.Client, object)
+	w.AwaitNothing(object.GetUID(), s.Service.Owns...)
+}
+
+func (s Subject[T]) rolls() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "rules"}, Data: map[string]string{"r": "{}"}}
+	w.Create(rules)
+	object := w.Ready(func(object T) {
+		s.Spec(object).ExtraFiles = []commonv1.ExtraFile{{Name: "rules.json", ConfigMapKeyRef: &commonv1.KeyReference{Name: "rules", Key: "r"}}}
+	})
+	name, hash := object.GetName(), w.Hash(object)
+	pods, status := "apply "+s.resource()+" "+name, HaveSuffix("/status "+name)
+
+	w.Operator.Requests.Reset()
+	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+	hash = w.AwaitNewPods(object, hash)
+	Expect(w.Written()).To(HaveEach(Or(Equal("apply configmaps "+name+"-config-data"), Equal(pods), status)))
+
+	w.Operator.Requests.Reset()
+	w.Change(object, func() { s.Spec(object).RestartTriggers = map[string]string{"cell1": "again"} })
+	hash = w.AwaitNewPods(object, hash)
+	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+
+	w.Operator.Requests.Reset()
+	w.Change(rules, func() { rules.Data["r"] = `{"new": true}` })
+	hash = w.AwaitNewPods(object, hash)
+	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+
+	for _, input := range s.inputs() {
+		secret := input.(*corev1.Secret) //nolint:forcetypeassert // inputs are Secrets
+		key := requiredKey(secret)
+		w.Change(secret, func() { secret.StringData = map[string]string{key: "another-one"} })
+		hash = w.AwaitNewPods(object, hash)
+	}
+
+	w.Operator.Requests.Reset()
+	w.Change(object, func() {
+		s.Spec(object).Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+		object.SetLabels(map[string]string{"somebody": "else"})
+	})
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	Expect(w.Hash(object)).To(Equal(hash), "the configuration is the same")
+	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+}
+
+func (s Subject[T]) scales() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	object := s.Object(func(object T) { s.Spec(object).Replicas = nil })
+	stated := object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+	w.Apply(object, "parent")
+	object.SetNamespace(w.Namespace)
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}}
+	Expect(w.Read(budget)).To(BeFalse(), "a single pod may always go")
+
+	w.Scale(object, 3)
+	enginetest.Eventually(GinkgoTB(), "it has three pods", func() error {
+		_, _, replicas := w.Pods(object)
+		return unless(replicas == 3, "the workload has another number")
+	})
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	status := object.ServiceStatus()
+	Expect([]int32{status.Replicas, status.ReadyReplicas}).To(Equal([]int32{3, 3}))
+	selector, err := labels.Parse(status.Selector)
+	Expect(err).NotTo(HaveOccurred())
+	for _, pod := range w.Running(object) {
+		Expect(selector.Matches(labels.Set(pod.Labels))).To(BeTrue(), "the scale subresource finds pod "+pod.Name)
+	}
+	Expect(w.Read(budget)).To(BeTrue())
+
+	s.Spec(stated).ContainerImage = "quay.example/openstack/nova:next"
+	w.Apply(stated, "parent")
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	_, template, replicas := w.Pods(object)
+	Expect(template.Spec.Containers[0].Image).To(Equal("quay.example/openstack/nova:next"))
+	Expect(replicas).To(BeEquivalentTo(3))
+
+	w.Scale(object, 1)
+	enginetest.AwaitGone(GinkgoTB(), w.Client, budget)
+}
+
+// avoidsForeigners has three in the way, which go one after the other.
+func (s Subject[T]) avoidsForeigners() {
+	w := s.newWorld(enginetest.Kubelet{})
+	w.Create(s.inputs()...)
+	object := s.Object()
+	in := map[string]client.Object{
+		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{"mine": "yes"}},
+		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{"mine": "yes"}},
+		s.workload(): s.foreignWorkload(object.GetName()),
+	}
+	w.Create(slices.Collect(maps.Values(in))...)
+	w.Run(s.Service)
+	w.Create(object)
+	for _, kind := range []string{"ConfigMap", "Secret", s.workload()} {
+		condition := commonv1.ConditionConfigReady
+		if kind == s.workload() {
+			condition = commonv1.ConditionWorkloadReady
+		}
+		foreign := in[kind]
+		enginetest.AwaitReason(GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
+			kind+" "+foreign.GetName(), "was not made by this operator")
+		uid, generation := foreign.GetUID(), foreign.GetGeneration()
+		Expect(w.Read(foreign)).To(BeTrue())
+		Expect(foreign.GetUID()).To(Equal(uid))
+		Expect(foreign.GetGeneration()).To(Equal(generation))
+		for _, entry := range foreign.GetManagedFields() {
+			Expect(entry.Manager).NotTo(HavePrefix(s.Service.Name))
+		}
+		w.Delete(foreign, metav1.DeletePropagationBackground)
+	}
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+}
+
+func (s Subject[T]) workload() string {
+	if s.Stateful {
+		return "StatefulSet"
+	}
+	return "Deployment"
+}
+
+func (s Subject[T]) foreignWorkload(name string) client.Object {
+	mine := map[string]string{"mine": "yes"}
+	selector := &metav1.LabelSelector{MatchLabels: mine}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: mine},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "mine", Image: "mine"}}},
+	}
+	if s.Stateful {
+		return &appsv1.StatefulSet{ObjectMeta: named(name), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0)), Selector: selector, Template: template}}
+	}
+	return &appsv1.Deployment{ObjectMeta: named(name), Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: selector, Template: template}}
+}

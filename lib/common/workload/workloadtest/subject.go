@@ -1,0 +1,166 @@
+// Package workloadtest has the specs that every service must meet, in Ginkgo,
+// against a real API server.
+package workloadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload"
+)
+
+// Subject is the kind of one service under test.
+type Subject[T workload.Object] struct {
+	enginetest.Subject[T]
+	// Sample is a file with an object of kind T, which works alone, and the
+	// Secrets that it needs.
+	Sample string
+	// Kind of T.
+	Kind string
+	// Stateful says whether the pods are those of a StatefulSet or, otherwise,
+	// of a Deployment.
+	Stateful bool
+	// Spec is the part of the object that all services have.
+	Spec func(T) *commonv1.ServiceSpec
+	// Vary, if it is set, changes the sample where the API server of the test
+	// lacks what it asks for.
+	Vary func(T)
+}
+
+// World has the sample in it, but for the object itself.
+type World[T workload.Object] struct {
+	*enginetest.World
+	Subject Subject[T]
+}
+
+// NewWorld starts the operator beside the Secrets of the sample.
+func (s Subject[T]) NewWorld(kubelet enginetest.Kubelet) *World[T] {
+	w := s.newWorld(kubelet)
+	w.Create(s.inputs()...)
+	w.Run(s.Service)
+	return w
+}
+
+func (s Subject[T]) newWorld(kubelet enginetest.Kubelet) *World[T] {
+	enginetest.InstallCRDs(GinkgoTB(), append(s.CRDs, "../../config/crd")...)
+	return &World[T]{World: enginetest.NewWorld(GinkgoTB(), kubelet, s.AddToScheme...), Subject: s}
+}
+
+// Object is the sample's, with what the changes make of it.
+func (s Subject[T]) Object(changes ...func(T)) T {
+	var object T
+	sample := enginetest.ReadSample(GinkgoTB(), s.Sample, s.Kind)
+	content, err := yaml.Marshal(sample.Object)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.UnmarshalStrict(content, &object)).To(Succeed())
+	if s.Vary != nil {
+		s.Vary(object)
+	}
+	for _, change := range changes {
+		change(object)
+	}
+	return object
+}
+
+// inputs are the other objects of the sample.
+func (s Subject[T]) inputs() []client.Object {
+	var all []client.Object
+	for _, sample := range enginetest.ReadSamples(GinkgoTB(), s.Sample) {
+		if sample.GetKind() != s.Kind {
+			secret := &corev1.Secret{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, secret)).To(Succeed())
+			all = append(all, secret)
+		}
+	}
+	return all
+}
+
+// Ready creates the object and waits until it is.
+func (w *World[T]) Ready(changes ...func(T)) T {
+	object := w.Subject.Object(changes...)
+	w.Create(object)
+	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	return object
+}
+
+// Pods is the StatefulSet or the Deployment of the object as it is now.
+func (w *World[T]) Pods(object T) (owner client.Object, template corev1.PodTemplateSpec, replicas int32) {
+	if w.Subject.Stateful {
+		set := &appsv1.StatefulSet{}
+		set.Name = object.GetName()
+		Expect(w.Read(set)).To(BeTrue(), "the StatefulSet exists")
+		return set, set.Spec.Template, *set.Spec.Replicas
+	}
+	deployment := &appsv1.Deployment{}
+	deployment.Name = object.GetName()
+	Expect(w.Read(deployment)).To(BeTrue(), "the Deployment exists")
+	return deployment, deployment.Spec.Template, *deployment.Spec.Replicas
+}
+
+// Hash is that of the configuration of the newest pods.
+func (w *World[T]) Hash(object T) string {
+	_, template, _ := w.Pods(object)
+	return configHash(template.Annotations)
+}
+
+func configHash(annotations map[string]string) string { return annotations["asterism.dev/config-hash"] }
+
+// resource is the plural of the workload's kind.
+func (s Subject[T]) resource() string {
+	if s.Stateful {
+		return "statefulsets"
+	}
+	return "deployments"
+}
+
+// Running are the pods of the service, but for those that are going away.
+func (w *World[T]) Running(object T) []corev1.Pod {
+	pods := &corev1.PodList{}
+	Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": object.GetName()})).To(Succeed())
+	var running []corev1.Pod
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil && pod.Labels[batchv1.JobNameLabel] == "" {
+			running = append(running, pod)
+		}
+	}
+	return running
+}
+
+// AwaitNewPods waits until the object is Ready with another configuration than
+// before, and returns its hash. Then no pod may have an older one.
+func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
+	enginetest.Eventually(GinkgoTB(), "the pods have a new configuration", func() error {
+		if hash = w.Hash(object); hash == before {
+			return fmt.Errorf("the workload still has %s", hash)
+		}
+		enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+		return unless(object.ServiceStatus().ConfigHash == hash, "the status is of "+object.ServiceStatus().ConfigHash)
+	})
+	for _, pod := range w.Running(object) {
+		Expect(configHash(pod.Annotations)).To(Equal(hash), "pod "+pod.Name)
+	}
+	return hash
+}
+
+// unless the condition holds, it is an error.
+func unless(holds bool, problem string) error {
+	if holds {
+		return nil
+	}
+	return errors.New(problem)
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -1,0 +1,68 @@
+package api
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
+)
+
+// admit plays a router.
+func admit(route *routev1.Route, host string) func() {
+	return func() {
+		route.Status.Ingress = []routev1.RouteIngress{{
+			Host:       host,
+			Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: corev1.ConditionTrue}},
+		}}
+	}
+}
+
+// publishesRoute takes the sample as it is: exposure Automatic, Routes are served.
+func publishesRoute() {
+	enginetest.InstallRoute(GinkgoTB())
+	sample := subject
+	sample.Vary = nil
+	w := sample.NewWorld(enginetest.Kubelet{})
+	cr := sample.Object()
+	w.Create(cr)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, "not admitted by any router")
+	Expect(cr.Status.Endpoints).To(BeEmpty(), "the address is not known yet")
+
+	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(cr.Status.Endpoints).To(Equal([]commonv1.Endpoint{
+		{Interface: commonv1.InterfacePublic, URL: "https://api.apps.example.org/v2.1"},
+		{Interface: commonv1.InterfaceInternal, URL: "http://api." + w.Namespace + ".svc:8774/v2.1"},
+	}))
+}
+
+func changesExposure() {
+	enginetest.InstallRoute(GinkgoTB())
+	w := subject.NewWorld(enginetest.Kubelet{})
+	cr := w.Ready()
+	internal := "http://api." + w.Namespace + ".svc:8774/v2.1"
+	Expect(cr.Status.Endpoints).To(HaveEach(HaveField("URL", internal)))
+	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+	Expect(w.Read(route)).To(BeFalse())
+
+	w.Operator.Requests.Reset()
+	w.Change(cr, func() { cr.Spec.Exposure = commonv1.ExposureRoute })
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing)
+	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(cr.Status.Endpoints[0].URL).To(Equal("https://api.apps.example.org/v2.1"))
+
+	w.Change(cr, func() { cr.Spec.Exposure = commonv1.ExposureNone })
+	enginetest.AwaitGone(GinkgoTB(), w.Client, route)
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(cr.Status.Endpoints[0].URL).To(Equal(internal))
+	Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" deployments ")), "pods do not care")
+}

@@ -1,0 +1,147 @@
+package conductor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload/workloadtest"
+
+	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+)
+
+type world = workloadtest.World[*novav1.NovaConductor]
+
+// runs are the Jobs whose pods the kubelet has ended, with the image of each.
+type runs struct {
+	mu   sync.Mutex
+	jobs []types.UID
+	fail string
+}
+
+func (r *runs) end(pod *corev1.Pod) (code int32, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.jobs = append(r.jobs, pod.OwnerReferences[0].UID)
+	if r.fail != "" {
+		message, r.fail = r.fail, ""
+		return 1, message
+	}
+	return 0, ""
+}
+
+func (r *runs) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.jobs)
+}
+
+func jobs(w *world) []batchv1.Job {
+	found := &batchv1.JobList{}
+	Expect(w.Client.List(context.Background(), found, client.InNamespace(w.Namespace))).To(Succeed())
+	return found.Items
+}
+
+func syncsWhenNeeded() {
+	synced := &runs{}
+	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
+	cr := w.Ready()
+	Expect(synced.count()).To(Equal(1))
+	Expect(jobs(w)).To(HaveLen(1))
+	script := strings.Join(jobs(w)[0].Spec.Template.Spec.Containers[0].Command, " ")
+	Expect(script).To(MatchRegexp(`(?s)api_db sync.*db sync --local_cell`))
+
+	for what, change := range map[string]func(){
+		"the snippet":       func() { cr.Spec.CustomServiceConfig = "[conductor]\nworkers = 3" },
+		"resources":         func() { cr.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")} },
+		"the node selector": func() { cr.Spec.Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"} },
+		"triggers":          func() { cr.Spec.RestartTriggers = map[string]string{"cell1": "new"} },
+		"replicas":          func() { cr.Spec.Replicas = new(int32(2)) },
+	} {
+		w.Operator.Requests.Reset()
+		w.Change(cr, change)
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" jobs ")), "a change of "+what)
+	}
+	bus := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bus"}}
+	hash := w.Hash(cr)
+	w.Change(bus, func() { bus.StringData = map[string]string{"vhost": "another"} })
+	hash = w.AwaitNewPods(cr, hash)
+	Expect(synced.count()).To(Equal(1), "nothing of that is the schema's")
+
+	w.Change(cr, func() { cr.Spec.ContainerImage = "quay.example/openstack/nova:next" })
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(synced.count()).To(Equal(2))
+	cell0 := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cell0-database"}}
+	w.Change(cell0, func() { cell0.StringData = map[string]string{"database": "another"} })
+	w.AwaitNewPods(cr, hash)
+	Expect(synced.count()).To(Equal(3))
+	Expect(jobs(w)).To(HaveLen(1), "what is superseded is gone")
+}
+
+func retriesSync() {
+	synced := &runs{fail: "File \"manage.py\", line 1\n  stack\nAccess denied for mysql+pymysql://nova_api:change-me@db.example.org/"}
+	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
+	cr := subject.Object()
+	w.Create(cr)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionSchemaReady, engine.ReasonJobFailed, "db ended with 1", "Access denied for mysql+pymysql://nova_api:***@db.example.org")
+	Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("change-me"))
+	for _, job := range jobs(w) {
+		Expect(fmt.Sprint(job)).NotTo(ContainSubstring("change-me"))
+	}
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(synced.count()).To(Equal(2))
+}
+
+func leavesSchema() {
+	w := subject.NewWorld(enginetest.Kubelet{})
+	w.Ready(func(cr *novav1.NovaConductor) { cr.Spec.Schema.Management = novav1.SchemaExternal })
+	Expect(w.Operator.Requests.Of("apply", "jobs")).To(BeEmpty())
+}
+
+func holds() {
+	synced := &runs{}
+	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
+	cr := subject.Object(func(cr *novav1.NovaConductor) { cr.Spec.Rollout = novav1.RolloutHeld })
+	w.Create(cr)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionWorkloadReady, engine.ReasonWaiting, "Held")
+	enginetest.Await(GinkgoTB(), w.Client, cr, novav1.ConditionSchemaReady, metav1.ConditionTrue)
+	Expect(w.Read(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}})).To(BeFalse())
+
+	w.Change(cr, func() { cr.Spec.Rollout = novav1.RolloutAutomatic })
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	before, _, _ := w.Pods(cr)
+
+	w.Change(cr, func() {
+		cr.Spec.Rollout = novav1.RolloutHeld
+		cr.Spec.ContainerImage = "quay.example/openstack/nova:next"
+	})
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionWorkloadReady, engine.ReasonWaiting, "Held")
+	Expect(synced.count()).To(Equal(2), "the new image has synced the schema")
+	after, template, _ := w.Pods(cr)
+	Expect(after.GetGeneration()).To(Equal(before.GetGeneration()))
+	Expect(template.Spec.Containers[0].Image).To(Equal("quay.example/openstack/nova:26.2.2"))
+}
+
+func runsCell() {
+	cell := subject
+	cell.Sample = "../../config/samples/cell.yaml"
+	w := cell.NewWorld(enginetest.Kubelet{})
+	w.Ready()
+	Expect(jobs(w)).To(HaveLen(1))
+	script := strings.Join(jobs(w)[0].Spec.Template.Spec.Containers[0].Command, " ")
+	Expect(script).To(And(ContainSubstring("db sync --local_cell"), Not(ContainSubstring("api_db"))))
+}
