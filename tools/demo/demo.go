@@ -78,7 +78,7 @@ func (d *demo) up(ctx context.Context) error {
 	}
 	progress := newProgress(os.Stdout)
 	if err := progress.run(ctx, d.steps()); err != nil {
-		return d.explain(ctx, err)
+		return fmt.Errorf("\n%w", d.explain(ctx, err))
 	}
 	return d.report(ctx, os.Stdout, progress.elapsed())
 }
@@ -99,7 +99,7 @@ func (d *demo) checkRequirements() error {
 		return errors.New("the demo boots a Kubernetes node on this machine and builds an image with debootstrap: both need root.\n" +
 			"Type one of these:\n\n" +
 			"  sudo -E env PATH=\"$PATH\" make demo                    # a cluster on this machine, removed by make demo-down\n" +
-			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG, no root")
+			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG; no root if that registry has the OpenStack image")
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ environment:
   CLUSTER=existing     use the cluster of KUBECONFIG instead of booting one
   IMAGE_REGISTRY=HOST/PATH
                        where that cluster pulls images from; what is missing there is pushed
+                       (building the OpenStack image takes root once)
 `
 
 func main() {
@@ -39,7 +40,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "\nInterrupted. `make demo` goes on from here; `make demo-down` removes everything.")
 		os.Exit(130)
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "\n%v\n", err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }

@@ -19,16 +19,36 @@ func (d *demo) push(ctx context.Context, line *line) error {
 	for operator, tag := range d.tags {
 		image := d.image(operatorImage(operator)) + ":" + tag
 		line.note(image)
-		if err := pushArchive(ctx, d.operatorArchive(operator, tag), image); err != nil {
+		present, err := inRegistry(ctx, image)
+		if !present && err == nil {
+			err = pushArchive(ctx, d.operatorArchive(operator, tag), image)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	image := d.image(openStackImage) + ":" + openStackTag
-	line.note(image)
-	return pushArchive(ctx, d.work("images", openStackArchive), image)
+	line.note(d.openStack())
+	if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
+		return err
+	}
+	return pushArchive(ctx, d.work("images", openStackArchive), d.openStack())
 }
 
-// pushArchive pushes the one image of a docker archive, unless the registry has it.
+// inRegistry says whether the registry has an image of that name and tag.
+func inRegistry(ctx context.Context, image string) (bool, error) {
+	target, err := name.NewTag(image)
+	if err != nil {
+		return false, fmt.Errorf("IMAGE_REGISTRY does not make a valid name of an image: %w", err)
+	}
+	_, err = remote.Head(target, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	refused := &transport.Error{}
+	if errors.As(err, &refused) {
+		return false, nil // a registry says so in several ways; pushing tells what is wrong
+	}
+	return err == nil, err
+}
+
+// pushArchive pushes the one image of a docker archive.
 func pushArchive(ctx context.Context, archive, image string) error {
 	target, err := name.NewTag(image)
 	if err != nil {
@@ -38,16 +58,7 @@ func pushArchive(ctx context.Context, archive, image string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", archive, err)
 	}
-	wanted, err := content.Digest()
-	if err != nil {
-		return fmt.Errorf("%s: %w", archive, err)
-	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	present, err := remote.Head(target, options...)
-	if err == nil && present.Digest == wanted {
-		return nil
-	}
-	if err := remote.Write(target, content, options...); err != nil {
+	if err := remote.Write(target, content, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		refused := &transport.Error{}
 		if errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden) {
 			return fmt.Errorf("%s refuses to take %s: log in first (its credentials are read from ~/.docker/config.json): %w", target.RegistryStr(), image, err)
