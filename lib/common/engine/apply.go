@@ -20,7 +20,9 @@ import (
 func (p *pass) ensure(ctx context.Context, stage string, d desired, settled bool) error {
 	switch d.mode {
 	case absent:
-		return p.ensureAbsent(ctx, d.key, settled)
+		return p.ensureAbsent(ctx, d, settled)
+	case kept:
+		return nil
 	case once:
 		return p.ensureOnce(ctx, stage, d)
 	case generated:
@@ -84,7 +86,7 @@ func (p *pass) update(ctx context.Context, d desired, current client.Object) (cl
 // claimed returns an error unless the object is ours and here to stay.
 func (p *pass) claimed(key objectKey, current client.Object) error {
 	if !ours(current, p.cr.GetUID()) {
-		return Conflict("%s exists and %s: rename or remove it", key, ownerOf(current))
+		return foreign(key, current)
 	}
 	if current.GetDeletionTimestamp() != nil {
 		return progressing("%s is being deleted", key)
@@ -210,7 +212,8 @@ func (p *pass) ensureGenerated(ctx context.Context, d desired) error {
 // ensureAbsent deletes what is ours. settled says that the stage was done for
 // its current inputs before: then the watch is proof enough, otherwise only a
 // live read is.
-func (p *pass) ensureAbsent(ctx context.Context, key objectKey, settled bool) error {
+func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error {
+	key := d.key
 	current, err := p.observe(ctx, key)
 	if err != nil {
 		if p.observer.serves(key.gvk) != nil {
@@ -229,7 +232,7 @@ func (p *pass) ensureAbsent(ctx context.Context, key objectKey, settled bool) er
 	if err := p.delete(ctx, key, current); err != nil {
 		return err
 	}
-	return progressing("%s is being deleted%s", key, heldBy(current))
+	return p.leaving(ctx, d, current)
 }
 
 // delete asks for the deletion of exactly this object, dependents first.
@@ -239,11 +242,21 @@ func (p *pass) delete(ctx context.Context, key objectKey, current client.Object)
 	}
 	uid := current.GetUID()
 	err := p.client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(current)))
 	if err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
 	return nil
+}
+
+// propagation is foreground, so that dependents go first; what never has any
+// need not wait for the garbage collector to find that out.
+func propagation(obj client.Object) metav1.DeletionPropagation {
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
+		return metav1.DeletePropagationBackground
+	}
+	return metav1.DeletePropagationForeground
 }
 
 func heldBy(obj client.Object) string {

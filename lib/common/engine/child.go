@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,7 @@ const (
 	replaced
 	generated
 	once
+	kept
 )
 
 // wrapped is a Child with a wish on how to treat it. Wrappers nest.
@@ -51,6 +53,7 @@ type wrapped struct {
 	keys    []string
 	unowned bool
 	lingers bool
+	holders *Holders
 }
 
 // When applies the child if the condition holds, and deletes it, if it is ours,
@@ -163,8 +166,15 @@ func (p *pass) desire(stage string, child Child) (desired, error) {
 		stampTemplate(template, p.labels())
 		body["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
 	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	if !w.unowned && p.mayOwn(d.key) {
 		object.SetOwnerReferences([]metav1.OwnerReference{p.ownerReference()})
+	} else {
+		annotations[annotationOwner] = p.ownerAnnotation()
+		object.SetAnnotations(annotations)
 	}
 	if w.mode == once {
 		d.run = d.key.Name
@@ -180,10 +190,6 @@ func (p *pass) desire(stage string, child Child) (desired, error) {
 		d.hash = built
 		d.key.Name = d.run + "-" + d.hash[:8]
 		object.SetName(d.key.Name)
-	}
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
 	}
 	annotations[annotationHash] = d.hash
 	object.SetAnnotations(annotations)
@@ -236,7 +242,17 @@ func stampTemplate(template map[string]any, labels map[string]string) {
 // Selector returns the labels that find the pods of one instance of a service.
 // They never change, because selectors cannot.
 func Selector(service, instance string) map[string]string {
-	return map[string]string{labelName: service, labelInstance: instance}
+	return map[string]string{labelName: service, labelInstance: labelValue(instance)}
+}
+
+// labelValue is the name itself, or its beginning and a hash where it is too
+// long for a label.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	hash := hash(name)
+	return name[:validation.LabelValueMaxLength-len(hash)-1] + "-" + hash
 }
 
 // labels of every child and pod. There is no version among them: an operator's
@@ -245,7 +261,7 @@ func (p *pass) labels() map[string]string {
 	labels := Selector(p.owner, p.cr.GetName())
 	labels[labelComponent] = strings.ToLower(p.gvk.Kind)
 	labels[labelManagedBy] = "asterism"
-	labels[labelPartOf] = p.cr.GetName()
+	labels[labelPartOf] = labelValue(p.cr.GetName())
 	if whole := p.cr.GetLabels()[labelPartOf]; whole != "" {
 		labels[labelPartOf] = whole
 	}
@@ -266,14 +282,9 @@ func (p *pass) ownerReference() metav1.OwnerReference {
 	}
 }
 
-// ours says whether an object belongs to the object that is reconciled: by its
-// controller reference, or, where it has none, by the label. Names prove nothing.
-func ours(obj metav1.Object, owner types.UID) bool {
-	if controller := metav1.GetControllerOf(obj); controller != nil {
-		return controller.UID == owner
-	}
-	return obj.GetLabels()[labelOwnerUID] == string(owner)
-}
+// ours says whether an object belongs to the object that is reconciled, by its
+// owner, see ownerUID.
+func ours(obj metav1.Object, owner types.UID) bool { return ownerUID(obj) == owner }
 
 // ownerOf describes to whom a foreign object belongs.
 func ownerOf(obj metav1.Object) string {

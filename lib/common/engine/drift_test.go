@@ -57,13 +57,13 @@ func driftsOf(object *unstructured.Unstructured) []drift {
 
 // identity says which fields are not tried: where an owner reference is changed
 // to somebody who does not exist, the garbage collector deletes the child; and a
-// child without a reference is ours by its label alone.
+// child without a reference is ours by the annotation.
 func identity(path []string, object *unstructured.Unstructured) bool {
 	text := strings.Join(path, " ")
 	if strings.Contains(text, "f:ownerReferences") {
 		return path[len(path)-1] != "f:controller"
 	}
-	return len(object.GetOwnerReferences()) == 0 && strings.Contains(text, "owner-uid")
+	return len(object.GetOwnerReferences()) == 0 && strings.HasSuffix(text, "f:asterism.dev/owner")
 }
 
 func collect(owned map[string]any, path []string, leaf func([]string)) {

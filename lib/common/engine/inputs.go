@@ -36,6 +36,8 @@ type Inputs struct {
 	met       map[string]bool
 	cluster   *string
 	masks     map[string]bool
+	children  map[objectKey]client.Object
+	holders   *[]string
 }
 
 func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKind) Inputs {
@@ -51,6 +53,8 @@ func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKi
 		met:       map[string]bool{},
 		cluster:   new(string),
 		masks:     map[string]bool{},
+		children:  map[objectKey]client.Object{},
+		holders:   new([]string),
 	}
 }
 
@@ -80,15 +84,16 @@ func (in Inputs) Met(name string) bool { return in.met[name] }
 // Cluster returns the UID that tells this cluster from any other, if it was needed.
 func (in Inputs) Cluster() string { return *in.cluster }
 
-// Get returns an object in the namespace that was needed or is a child, as it
-// was last seen. It must not be changed.
+// Get returns an object that was needed or is a child, as it was last seen: in
+// the namespace, or of a kind that has none. It must not be changed.
 func Get[O client.Object](in Inputs, name string) (O, bool) {
-	var zero O
-	obj, ok := in.objects[in.key(in.kinds(newOf[O]()), name)].(O)
+	key := in.key(in.kinds(newOf[O]()), name)
+	obj, ok := in.objects[key].(O)
 	if !ok {
-		return zero, false
+		key.Namespace = ""
+		obj, ok = in.objects[key].(O)
 	}
-	return obj, true
+	return obj, ok
 }
 
 // Listed returns the objects that a Need Labelled found, sorted by name. They

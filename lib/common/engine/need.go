@@ -31,6 +31,8 @@ type Need struct {
 	cluster   bool
 	name      string
 	optional  bool
+	children  bool
+	free      bool
 }
 
 // Secret in the object's namespace, with non-empty values for the keys.
@@ -61,7 +63,8 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 // Cluster is the identity of the cluster, see Inputs.Cluster.
 func Cluster() Need { return Need{cluster: true} }
 
-// Labelled objects of a kind in the namespace; none is enough.
+// Labelled objects of a kind; none is enough. They are those in the namespace of
+// the object that is reconciled, or all if either has no namespace.
 func Labelled(kind client.Object, labels map[string]string) Need {
 	return Need{object: kind, labels: labels, listed: true, optional: true}
 }
@@ -85,8 +88,8 @@ func (n Need) As(name string) Need {
 	return n
 }
 
-// Counting says what of the object is an input, where that is not its spec.
-// Only a change of that makes a Do run again.
+// Counting says what of the object is an input, where that is not its spec; nil
+// for nothing. Only a change of that makes a Do run again.
 func (n Need) Counting(what func(client.Object) any) Need {
 	n.counts = what
 	return n
@@ -152,6 +155,10 @@ func (p *pass) look(ctx context.Context, need Need) (any, error) {
 		return p.lookServed(need.served)
 	case need.cluster:
 		return p.lookCluster(ctx)
+	case need.children:
+		return nil, p.lookChildren(ctx)
+	case need.free:
+		return nil, p.lookFree(ctx, need.object)
 	case need.anyOf != nil:
 		return p.lookAny(ctx, need.anyOf)
 	case need.allOf != nil:
@@ -199,17 +206,25 @@ func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
 
 func (p *pass) lookLabelled(ctx context.Context, need Need) (any, error) {
 	gvk := p.kind(need.object)
-	found, err := p.observer.list(ctx, p.request, gvk, p.cr.GetNamespace(), need.labels)
+	namespace := p.cr.GetNamespace()
+	if !p.observer.namespaced(gvk) {
+		namespace = ""
+	}
+	found, err := p.observer.list(ctx, p.request, gvk, namespace, need.labels)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	p.in.lists[gvk.String()] = nil
+	var seen []any
+	p.in.lists[gvk.String()] = found
 	for _, obj := range found {
-		p.in.lists[gvk.String()] = append(p.in.lists[gvk.String()], obj)
-		names = append(names, string(obj.GetUID()))
+		switch {
+		case need.counts == nil:
+			seen = append(seen, obj.GetUID())
+		case need.counts(obj) != nil:
+			seen = append(seen, need.counts(obj))
+		}
 	}
-	return names, nil
+	return seen, nil
 }
 
 func (p *pass) lookObject(ctx context.Context, need Need) (any, error) {

@@ -275,6 +275,9 @@ func (o *observer) readData(ctx context.Context, key objectKey) (content, error)
 	if key.gvk == secretGVK {
 		var secret corev1.Secret
 		err := o.live.Get(ctx, key.NamespacedName, &secret)
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{} // nil would be one that is gone
+		}
 		return content{uid: secret.UID, version: secret.ResourceVersion, data: secret.Data}, err
 	}
 	var configMap corev1.ConfigMap
@@ -379,13 +382,27 @@ func (o *observer) attach(gvk schema.GroupVersionKind, obj client.Object) error 
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { o.wake(gvk, obj, false) },
 		UpdateFunc: func(_, obj any) { o.wake(gvk, obj, false) },
 		DeleteFunc: func(obj any) { o.wake(gvk, obj, true) },
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	// Until the handler has seen what there is, the index of children lacks some.
+	for !handler.HasSynced() {
+		select {
+		case <-o.lifetime.Done():
+			return o.lifetime.Err()
+		case <-time.After(handlerSync):
+		}
+	}
+	return nil
 }
+
+// handlerSync is how often it is looked whether a handler has seen everything.
+const handlerSync = 5 * time.Millisecond
 
 // wake queues everybody who looked at the object, and its owner.
 func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
@@ -400,8 +417,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	labels := obj.GetLabels()
-	owner := types.UID(labels[labelOwnerUID])
-	if owner != "" {
+	if owner := ownerUID(obj); marked(obj) {
 		o.index(owner, key, labels, deleted)
 		if request, ok := o.owners[owner]; ok {
 			o.queue.Add(request)
@@ -417,7 +433,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 		o.queue.Add(request)
 	}
 	for request := range o.listers[gvk] {
-		if request.Namespace == obj.GetNamespace() {
+		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
 			o.queue.Add(request)
 		}
 	}

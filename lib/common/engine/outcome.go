@@ -39,6 +39,11 @@ func Wait(format string, args ...any) error {
 	return &outcome{reason: ReasonWaiting, message: fmt.Sprintf(format, args...)}
 }
 
+// WaitAs is Wait with a reason of its own.
+func WaitAs(reason, format string, args ...any) error {
+	return &outcome{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
 // WaitFor is Wait for what cannot be watched: the stage is tried again after d.
 func WaitFor(d time.Duration, format string, args ...any) error {
 	return &outcome{reason: ReasonWaiting, message: fmt.Sprintf(format, args...), after: d}

@@ -108,6 +108,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	}
 	cr := found.DeepCopyObject().(T) //nolint:forcetypeassert // the key is of T's kind
 	p := r.engine.begin(request, cr)
+	if r.service.Report != nil {
+		p.summarize = func() { r.service.Report(cr, p.in) }
+	}
 	defer func() { r.engine.observer.settle(request, p.seen) }()
 	if cr.GetDeletionTimestamp() != nil {
 		return p.tearDown(ctx, bind(r.service.Teardown, cr))
@@ -144,6 +147,8 @@ type pass struct {
 	first   *outcome // of the first stage that is not ready
 	again   time.Duration
 	failure error
+	// summarize is the Report of the service.
+	summarize func()
 }
 
 func (e *engine) begin(request reconcile.Request, cr Object) *pass {
@@ -369,6 +374,11 @@ func (p *pass) wakeAfter(d time.Duration) {
 
 // finish writes the status, sweeps, and says when to come back.
 func (p *pass) finish(ctx context.Context) (reconcile.Result, error) {
+	if p.summarize != nil {
+		if result := p.guard(ctx, "Report", func() error { p.summarize(); return nil }); result != nil {
+			p.failure = result
+		}
+	}
 	if p.first == nil {
 		if err := p.sweep(ctx); err != nil {
 			p.failure = err

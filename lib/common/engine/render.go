@@ -40,10 +40,12 @@ type RenderedChild struct {
 	Generated []string
 	Unowned   bool
 	Lingers   bool
+	// Holders is the list of what may keep the child from going away.
+	Holders client.ObjectList
 }
 
 func (m mode) String() string {
-	return [...]string{"applied", "absent", "replaced", "generated", "once"}[m]
+	return [...]string{"applied", "absent", "replaced", "generated", "once", "kept"}[m]
 }
 
 // Render says what the stages of a service would do for cr, or its teardown if
@@ -71,6 +73,9 @@ func Render[T Object](ctx context.Context, c client.Client, s Service[T], cr T) 
 		if rendered.Err != nil && !step.carryOn {
 			break
 		}
+	}
+	if s.Report != nil {
+		s.Report(cr, p.in)
 	}
 	return all
 }
@@ -104,6 +109,9 @@ func (p *pass) render(ctx context.Context, s step) (out Rendered) {
 		if d.mode == generated {
 			child.Generated = d.keys
 		}
+		if d.holders != nil {
+			child.Holders = d.holders.Kind
+		}
 		out.Children = append(out.Children, child)
 	}
 	if s.report != nil {
@@ -115,7 +123,7 @@ func (p *pass) render(ctx context.Context, s step) (out Rendered) {
 
 // renderInput makes a child an input of later stages.
 func (p *pass) renderInput(ctx context.Context, d desired) error {
-	if d.mode == absent {
+	if d.mode == absent || d.mode == kept {
 		return nil
 	}
 	current, err := p.observe(ctx, d.key)

@@ -29,6 +29,9 @@ type Service[T Object] struct {
 	Teardown []Stage[T]
 	// Available says when users are served; nil for kinds without the condition.
 	Available func(T) []Need
+	// Report copies what a pass has seen into the status. It comes last in every
+	// pass, however that went, also in one that deletes.
+	Report func(T, Inputs)
 	// Owns lists every kind that the stages apply.
 	Owns []client.Object
 }

@@ -135,7 +135,7 @@ func unstamped(child *unstructured.Unstructured, namespace string) *unstructured
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		stamped, _, _ := unstructured.NestedStringMap(object.Object, "metadata", field)
-		for _, key := range []string{"owner-uid", "stage", "lingers", "run-of", "applied-hash"} {
+		for _, key := range []string{"owner-uid", "stage", "lingers", "run-of", "applied-hash", "owner"} {
 			delete(stamped, "asterism.dev/"+key)
 		}
 		unstructured.RemoveNestedField(object.Object, "metadata", field)

@@ -7,12 +7,16 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"asterism.dev/lib/common/engine"
 )
@@ -105,7 +109,21 @@ func (s Subject[T]) usedBy(stage engine.Rendered, resources func(schema.GroupVer
 		if child.Treatment == "once" {
 			used.add("", "pods", "list") // the termination message
 		}
+		if child.Holders != nil {
+			holder := resources(listed(child.Holders))
+			used.add(holder.Group, holder.Resource, "list")
+		}
 	}
+}
+
+// listed is the kind of the elements of a list of Kubernetes' own kinds.
+func listed(list client.ObjectList) schema.GroupVersionKind {
+	gvk, err := apiutil.GVKForObject(list, clientgoscheme.Scheme)
+	if err != nil {
+		return schema.GroupVersionKind{Kind: fmt.Sprintf("%T: %v", list, err)}
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk
 }
 
 // resources maps kinds to resources, served or not.

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Children is every object of the kinds in Owns that belongs to the object,
+// whatever its name and whichever stage made it: for a stage that removes what
+// an earlier spec has left. It is always met.
+func Children() Need { return Need{children: true} }
+
+// Free is met when nothing has the object's name but, maybe, a child of ours:
+// for a stage that prepares something for a name that another one takes.
+func Free(object client.Object) Need { return Need{object: object, free: true} }
+
+// ChildrenOf returns the children of a kind that a Need Children found, sorted
+// by name; those that are being deleted are among them. They must not be changed.
+func ChildrenOf[O client.Object](in Inputs) []O {
+	var found []O
+	for _, obj := range in.children {
+		if typed, ok := obj.(O); ok {
+			found = append(found, typed)
+		}
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i].GetName() < found[j].GetName() })
+	return found
+}
+
+func (p *pass) lookChildren(ctx context.Context) error {
+	if err := p.watchOwned(ctx); err != nil {
+		return err
+	}
+	for key := range p.observer.childrenOf(p.cr.GetUID()) {
+		current, err := p.observe(ctx, key)
+		if err != nil {
+			return err
+		}
+		if current != nil && ours(current, p.cr.GetUID()) {
+			p.in.children[key] = current
+		}
+	}
+	return nil
+}
+
+func (p *pass) lookFree(ctx context.Context, object client.Object) error {
+	key := p.keyOf(object)
+	current, err := p.observe(ctx, key)
+	if err != nil || current == nil || ours(current, p.cr.GetUID()) {
+		return err
+	}
+	if current.GetDeletionTimestamp() != nil {
+		return Wait("%s %s and is being deleted", key, ownerOf(current))
+	}
+	return foreign(key, current)
+}
+
+func foreign(key objectKey, current client.Object) error {
+	return Conflict("%s exists and %s: rename or remove it", key, ownerOf(current))
+}
+
+// Holders are objects that can keep a child from going away although it is
+// deleted, as pods do with a claim.
+type Holders struct {
+	// Kind of them, as a list. They are looked for in the child's namespace.
+	Kind client.ObjectList
+	// Hold says whether a holder keeps the child.
+	Hold func(holder, child client.Object) bool
+}
+
+// HeldBy is for a child that goes: while it does not, its holders are listed now
+// and then, but never watched. See Inputs.Holders.
+func HeldBy(holders Holders, child Child) Child {
+	w := unwrap(child)
+	w.holders = &holders
+	return w
+}
+
+// Holders returns the names of the objects that keep children from going away.
+func (in Inputs) Holders() []string { return *in.holders }
+
+// Within these bounds the holders of a child are listed after as long again as
+// it has been waiting to go. Most go at once, and nobody is asked.
+const (
+	heldMin = 2 * time.Second
+	heldMax = time.Minute
+	// namesShown of the holders, in a message.
+	namesShown = 10
+	holderPage = 500
+)
+
+// leaving reports a child that was deleted and is still there.
+func (p *pass) leaving(ctx context.Context, d desired, current client.Object) error {
+	result := progressing("%s is being deleted%s", d.key, heldBy(current))
+	if d.holders == nil {
+		return result
+	}
+	since := current.GetDeletionTimestamp()
+	if since == nil {
+		result.after = heldMin
+		return result
+	}
+	waiting := time.Since(since.Time)
+	if waiting < heldMin {
+		result.after = heldMin - waiting
+		return result
+	}
+	names, err := p.listHolders(ctx, *d.holders, current)
+	if err != nil {
+		return err
+	}
+	*p.in.holders = append(*p.in.holders, names...)
+	result.after = min(max(waiting, heldMin), heldMax)
+	if len(names) > 0 {
+		result.message = fmt.Sprintf("%s is being deleted, and waits for %s", d.key, Names(d.holders.noun(), names))
+	}
+	return result
+}
+
+func (p *pass) listHolders(ctx context.Context, h Holders, child client.Object) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
+	defer cancel()
+	var names []string
+	page := h.Kind.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has the same type
+	for {
+		err := p.observer.live.List(ctx, page, client.InNamespace(child.GetNamespace()), client.Limit(holderPage), client.Continue(page.GetContinue()))
+		if err != nil {
+			return nil, fmt.Errorf("listing what holds %s: %w", child.GetName(), err)
+		}
+		err = meta.EachListItem(page, func(item runtime.Object) error {
+			if holder, ok := item.(client.Object); ok && h.Hold(holder, child) {
+				names = append(names, holder.GetName())
+			}
+			return nil
+		})
+		if err != nil || page.GetContinue() == "" {
+			slices.Sort(names)
+			return names, err
+		}
+	}
+}
+
+func (h Holders) noun() string {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", h.Kind), ".")
+	return strings.ToLower(strings.TrimSuffix(kind, "List"))
+}
+
+// Names of objects as people read them: how many, and which, but not too many.
+func Names(noun string, names []string) string {
+	shown, more := names, ""
+	if len(names) > namesShown {
+		shown, more = names[:namesShown], ", …"
+	}
+	if len(names) != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s: %s%s", len(names), noun, strings.Join(shown, ", "), more)
+}
+
+// Kept leaves the child as it is, if it exists: it is neither applied nor deleted.
+func Kept(child Child) Child {
+	w := unwrap(child)
+	w.mode = kept
+	return w
+}
+
+// annotationOwner says in clear text to whom a child belongs that cannot have,
+// or must not have, an owner reference: namespace, name and UID.
+const annotationOwner = "asterism.dev/owner"
+
+func (p *pass) ownerAnnotation() string {
+	owner := p.cr.GetName() + "/" + string(p.cr.GetUID())
+	if p.cr.GetNamespace() != "" {
+		owner = p.cr.GetNamespace() + "/" + owner
+	}
+	return owner
+}
+
+// marked says whether an object says of itself that it is a child.
+func marked(obj metav1.Object) bool {
+	return obj.GetLabels()[labelOwnerUID] != "" || obj.GetAnnotations()[annotationOwner] != ""
+}
+
+// ownerUID of a child: by its controller reference, or, where it has none, by
+// the annotation, or else by the label. Names prove nothing.
+func ownerUID(obj metav1.Object) types.UID {
+	if controller := metav1.GetControllerOf(obj); controller != nil {
+		return controller.UID
+	}
+	if owner, ok := obj.GetAnnotations()[annotationOwner]; ok {
+		return types.UID(owner[strings.LastIndex(owner, "/")+1:])
+	}
+	return types.UID(obj.GetLabels()[labelOwnerUID])
+}
