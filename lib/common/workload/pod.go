@@ -48,10 +48,26 @@ func (s Service) container(name string, command []string) *applycorev1.Container
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
 		WithVolumeMounts(mount(scriptsVolume, config.ScriptsDir).WithReadOnly(true))
-	if limits, requests := s.Spec.Resources.Limits, s.Spec.Resources.Requests; limits != nil || requests != nil {
-		c = c.WithResources(applycorev1.ResourceRequirements().WithLimits(limits).WithRequests(requests))
+	if resources := s.resources(); resources != nil {
+		c = c.WithResources(resources)
 	}
 	return c
+}
+
+// resources, with nothing that would be sent as null.
+func (s Service) resources() *applycorev1.ResourceRequirementsApplyConfiguration {
+	limits, requests := s.Spec.Resources.Limits, s.Spec.Resources.Requests
+	if limits == nil && requests == nil {
+		return nil
+	}
+	resources := applycorev1.ResourceRequirements()
+	if limits != nil {
+		resources.WithLimits(limits)
+	}
+	if requests != nil {
+		resources.WithRequests(requests)
+	}
+	return resources
 }
 
 func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {

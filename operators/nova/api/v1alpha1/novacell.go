@@ -52,7 +52,7 @@ const (
 // +kubebuilder:printcolumn:name="UUID",type=string,JSONPath=`.status.uuid`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.novaRef.name + '-' + self.spec.cellName",message="metadata.name must be <spec.novaRef.name>-<spec.cellName>: accounts and Secrets are named after both"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name == self.spec.novaRef.name + '-' + self.spec.cellName",message="metadata.name must be <spec.novaRef.name>-<spec.cellName>: accounts and Secrets are named after both"
 type NovaCell struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -55,8 +55,13 @@ uuid=$(column 3 '%[2]s')
 if [ -n "$uuid" ]; then
   nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name '%[1]s'
 else
-  uuid=$(nova-manage cell_v2 create_cell --name '%[1]s' --verbose | tail -n 1)
+  created=$(nova-manage cell_v2 create_cell --name '%[1]s' --verbose)
+  uuid=$(echo "$created" | tail -n 1)
 fi
+case $uuid in
+*-*-*-*-*) ;;
+*) echo "nova-manage printed no UUID of the cell but: $uuid" >&2; exit 1 ;;
+esac
 printf %%s "$uuid" > /dev/termination-log`
 
 func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {

@@ -1,0 +1,21 @@
+package cell
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/enginetest"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+func TestNovaCell(t *testing.T) {
+	enginetest.Subject[*novav1.NovaCell]{
+		Service:     Service,
+		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme, conductorv1.AddToScheme},
+		Conditions:  novav1.NovaCellConditions,
+		CRDs:        []string{"../../../nova-conductor/config/crd"},
+	}.Test(t)
+}

@@ -1,0 +1,30 @@
+package nova
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/enginetest"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+var kinds = []func(*runtime.Scheme) error{
+	novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
+}
+
+var siblings = []string{
+	"../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
+	"../../../nova-metadata/config/crd", "../../../nova-api/config/crd",
+}
+
+func TestNova(t *testing.T) {
+	enginetest.Subject[*novav1.Nova]{
+		Service: Service, AddToScheme: kinds, Conditions: novav1.NovaConditions, CRDs: siblings,
+	}.Test(t)
+}
