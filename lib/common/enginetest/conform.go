@@ -146,7 +146,25 @@ func (s Subject[T]) checkChild(t testing.TB, all *problems, child engine.Rendere
 	if child.Treatment == "once" {
 		checkJob(all, title, child.Unstructured)
 	}
+	checkNulls(all, title, "", child.Object)
 	checkEnvironment(all, title, child.Object)
+}
+
+// checkNulls finds fields that a conversion has set to null. They would be
+// sent, and never be ours: the child would be sent again and again.
+func checkNulls(all *problems, title, path string, value any) {
+	switch value := value.(type) {
+	case nil:
+		all.add("%s: %s is null: leave it out", title, strings.TrimPrefix(path, "."))
+	case map[string]any:
+		for key, field := range value {
+			checkNulls(all, title, path+"."+key, field)
+		}
+	case []any:
+		for _, element := range value {
+			checkNulls(all, title, path+"[]", element)
+		}
+	}
 }
 
 func checkJob(all *problems, title string, job *unstructured.Unstructured) {

@@ -110,6 +110,13 @@ func TestConformFinds(t *testing.T) {
 				return applycorev1.Secret(cr.Name, "").WithStringData(map[string]string{"a": "b"})
 			}), "stringData is not tracked",
 		},
+		"a null": {
+			build(func(cr *widget.Widget) engine.Child {
+				job := syncJob(cr)
+				job.Spec.Template.Spec.Containers[0].WithResources(applycorev1.ResourceRequirements().WithLimits(nil))
+				return engine.Once(job)
+			}), "spec.template.spec.containers[].resources.limits is null",
+		},
 		"a Job that retries itself": {
 			build(func(cr *widget.Widget) engine.Child {
 				job := syncJob(cr)
