@@ -62,7 +62,9 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 		Command:      workload.Start("nova-conductor"),
 		GraceSeconds: graceSeconds,
 	}
-	if cr.Spec.IdentitySecretRef != nil {
+	if cr.Spec.IdentitySecretRef == nil {
+		withoutIdentity(&service.Defaults)
+	} else {
 		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}}
 	}
 	return service
