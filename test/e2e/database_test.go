@@ -16,8 +16,8 @@ func init() {
 	})
 }
 
-// database connects to the MariaDB of a namespace as its administrator.
-func database(ctx context.Context, namespace string) *sql.DB {
+// connectDatabase connects to the MariaDB of a namespace as its administrator.
+func connectDatabase(ctx context.Context, namespace string) *sql.DB {
 	GinkgoHelper()
 	admin := secret(ctx, namespace, "mariadb-admin")
 	settings := mysql.NewConfig()
@@ -25,14 +25,14 @@ func database(ctx context.Context, namespace string) *sql.DB {
 	settings.User, settings.Passwd = admin["user"], admin["password"]
 	connector, err := mysql.NewConnector(settings)
 	Expect(err).NotTo(HaveOccurred())
-	db := sql.OpenDB(connector)
-	DeferCleanup(db.Close)
-	return db
+	return sql.OpenDB(connector)
 }
 
-// query returns the first column of the rows.
-func query(ctx context.Context, db *sql.DB, statement string, args ...any) []string {
+// query returns the first column of what the MariaDB of a namespace answers.
+func query(ctx context.Context, namespace, statement string, args ...any) []string {
 	GinkgoHelper()
+	db := connectDatabase(ctx, namespace)
+	defer func() { _ = db.Close() }()
 	rows, err := db.QueryContext(ctx, statement, args...)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = rows.Close() }()
@@ -46,9 +46,11 @@ func query(ctx context.Context, db *sql.DB, statement string, args ...any) []str
 	return values
 }
 
-// execute runs statements as MariaDB's administrator.
-func execute(ctx context.Context, db *sql.DB, statements ...string) {
+// execute runs statements at the MariaDB of a namespace.
+func execute(ctx context.Context, namespace string, statements ...string) {
 	GinkgoHelper()
+	db := connectDatabase(ctx, namespace)
+	defer func() { _ = db.Close() }()
 	for _, statement := range statements {
 		_, err := db.ExecContext(ctx, statement)
 		Expect(err).NotTo(HaveOccurred(), "a statement of the test: %.30s…", statement)

@@ -98,7 +98,7 @@ var _ = Describe("The demo", Ordered, func() {
 
 	It("runs a server in cell1", func(ctx SpecContext) {
 		Expect(nova.servers(ctx, "ACTIVE")).To(ContainElement(HaveField("Name", "demo")))
-		Expect(query(ctx, database(ctx, demoNamespace), "SELECT vm_state FROM demo_cell1.instances WHERE hostname = 'demo' AND deleted = 0")).To(ContainElement("active"))
+		Expect(query(ctx, demoNamespace, "SELECT vm_state FROM demo_cell1.instances WHERE hostname = 'demo' AND deleted = 0")).To(ContainElement("active"))
 	})
 
 	It("is left alone by a second `make demo`", func(ctx SpecContext) {

@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// randomUID is in the range that OpenShift gives a namespace.
+const randomUID = 1000650000
+
+// randomUser gives every pod of a namespace a user that no image knows, as
+// OpenShift does.
+const randomUser = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: %[1]s, labels: {%[3]s: "true"}}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{spec: Object.spec{securityContext: Object.spec.securityContext{runAsUser: %[2]d, fsGroup: %[2]d}}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: %[1]s, labels: {%[3]s: "true"}}
+spec: {policyName: %[1]s}
+`
+
+// Each service has nothing but Secrets beside it, written by hand, with three
+// keys each; the accounts are made by hand as well.
+var _ = Describe("A service alone", Ordered, func() {
+	const user = "alone"
+	var (
+		server   = func(name string) string { return name + "." + demoNamespace + ".svc" }
+		identity cloud
+	)
+	name := func(resource string) types.NamespacedName {
+		return types.NamespacedName{Namespace: aloneNamespace, Name: resource}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		makeNamespace(ctx, aloneNamespace)
+		apply(ctx, aloneNamespace, fmt.Sprintf(randomUser, aloneNamespace, randomUID, madeHere))
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", aloneNamespace)
+		})
+		makeAccounts(ctx, user)
+		identity = signIn(ctx, demoNamespace, "RegionOne")
+		identity.makeUser(ctx, user, canaryIdentity, "made by hand")
+		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
+	})
+
+	It("says which Secret it lacks, and which key, and which value cannot be", func(ctx SpecContext) {
+		apply(ctx, aloneNamespace, aloneCRs)
+		conductor := object("NovaConductor", aloneNamespace, "super")
+		awaitCondition(ctx, conductor, "InputsReady", "False", "Waiting", "Secret cell0-database")
+
+		setSecret(ctx, aloneNamespace, "cell0-database", map[string]string{"user": user, "password": canaryDatabase})
+		awaitCondition(ctx, conductor, "InputsReady", "False", "Waiting", "Secret cell0-database", "hostname")
+
+		setSecret(ctx, aloneNamespace, "cell0-database", map[string]string{"user": user, "password": canaryDatabase, "hostname": server("mariadb")})
+		setSecret(ctx, aloneNamespace, "api-database", map[string]string{"user": user, "password": canaryDatabase, "hostname": server("mariadb")})
+		setSecret(ctx, aloneNamespace, "bus", map[string]string{"user": user, "password": "with/slash", "hostname": server("rabbitmq")})
+		setSecret(ctx, aloneNamespace, "nova-identity", map[string]string{"user": user, "password": canaryIdentity, "authURL": "http://" + server("keystone") + ":5000/v3"})
+		setSecret(ctx, aloneNamespace, "nova-metadata", map[string]string{"sharedSecret": canaryShared})
+		awaitCondition(ctx, conductor, "Ready", "False", "Waiting", "Secret bus", "password", "slash")
+	})
+
+	It("leaves what is somebody else's as it is", func(ctx SpecContext) {
+		apply(ctx, aloneNamespace, foreignObjects)
+		uids := uidsOf(ctx, aloneNamespace)
+		scheduler := object("NovaScheduler", aloneNamespace, "scheduler")
+		setSecret(ctx, aloneNamespace, "bus", map[string]string{"user": user, "password": canaryBus, "hostname": server("rabbitmq")})
+		awaitCondition(ctx, scheduler, "ConfigReady", "False", "Conflict", "ConfigMap", "scheduler-scripts")
+
+		var scripts corev1.ConfigMap
+		Expect(k8s.Get(ctx, name("scheduler-scripts"), &scripts)).To(Succeed())
+		Expect(scripts.Data).To(Equal(map[string]string{"whose": "mine"}))
+		Expect(k8s.Delete(ctx, &scripts)).To(Succeed())
+		awaitCondition(ctx, scheduler, "WorkloadReady", "False", "Conflict", "StatefulSet scheduler")
+
+		Expect(uidsOf(ctx, aloneNamespace)).To(HaveKeyWithValue("StatefulSet/scheduler", uids["StatefulSet/scheduler"]))
+		kubectl(ctx, "delete", "statefulset", "scheduler", "--namespace="+aloneNamespace)
+	})
+
+	It("says why its schema is not there, without the password, and recovers", func(ctx SpecContext) {
+		conductor := object("NovaConductor", aloneNamespace, "super")
+		awaitCondition(ctx, conductor, "SchemaReady", "False", "JobFailed", "Access denied for user 'alone'")
+		Expect(conditionOf(read(ctx, "NovaConductor", aloneNamespace, "super"), "SchemaReady").message).NotTo(ContainSubstring("c4n4ry"))
+		execute(ctx, demoNamespace, "GRANT ALL PRIVILEGES ON nova_api.* TO 'alone'@'%'", "GRANT ALL PRIVILEGES ON nova_cell0.* TO 'alone'@'%'")
+		awaitReady(ctx, "NovaConductor", aloneNamespace, "super")
+	})
+
+	It("is Ready, under a user that no image knows", func(ctx SpecContext) {
+		for kind, instance := range map[string]string{"NovaScheduler": "scheduler", "NovaAPI": "api", "NovaMetadata": "metadata"} {
+			awaitReady(ctx, kind, aloneNamespace, instance)
+		}
+		for _, pod := range []string{"super-0", "scheduler-0", "deployment/api", "deployment/metadata"} {
+			out, err := execIn(ctx, aloneNamespace, pod, "id", "-u")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(strings.TrimSpace(out)).To(Equal(fmt.Sprint(randomUID)), pod)
+		}
+	})
+
+	It("answers", func(ctx SpecContext) {
+		api, metadata := "http://api."+aloneNamespace+".svc:8774", "http://metadata."+aloneNamespace+".svc:8775"
+		Expect(statusOf(ctx, metadata+"/", nil)).To(Equal(http.StatusOK))
+		Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "without a signature")
+		Expect(statusOf(ctx, api+"/v2.1/flavors", nil)).To(Equal(http.StatusUnauthorized))
+		Expect(statusOf(ctx, api+"/v2.1/flavors", http.Header{"X-Auth-Token": {identity.provider.Token()}})).To(Equal(http.StatusOK))
+		Expect(query(ctx, demoNamespace, "SELECT host FROM nova_cell0.services WHERE deleted = 0 AND report_count > 0")).
+			To(ContainElements("super-0", "scheduler-0"))
+	})
+
+	It("scales by its own scale subresource", func(ctx SpecContext) {
+		kubectl(ctx, "scale", "novascheduler/scheduler", "--namespace="+aloneNamespace, "--replicas=2")
+		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
+		Expect(podsOf(ctx, aloneNamespace, map[string]string{"app.kubernetes.io/instance": "scheduler"})).To(HaveLen(2))
+		Expect(uidsOf(ctx, aloneNamespace)).To(HaveKey("PodDisruptionBudget/scheduler"))
+	})
+
+	It("goes with all that it made", func(ctx SpecContext) {
+		foreground := metav1.DeletePropagationForeground
+		for kind, instance := range map[string]string{"NovaConductor": "super", "NovaScheduler": "scheduler", "NovaAPI": "api", "NovaMetadata": "metadata"} {
+			Expect(k8s.Delete(ctx, object(kind, aloneNamespace, instance), &client.DeleteOptions{PropagationPolicy: &foreground})).To(Succeed())
+		}
+		Eventually(func() map[string]string {
+			left := uidsOf(ctx, aloneNamespace)
+			for _, given := range []string{"api-database", "cell0-database", "bus", "nova-identity", "nova-metadata"} {
+				Expect(left).To(HaveKey("Secret/" + given))
+				delete(left, "Secret/"+given)
+			}
+			delete(left, "ConfigMap/kube-root-ca.crt")
+			return left
+		}).WithContext(ctx).Should(BeEmpty())
+	})
+})
+
+// makeAccounts makes databases with the names that are the default, and an
+// account that may not yet use them, as a mistake of an administrator.
+func makeAccounts(ctx context.Context, user string) {
+	GinkgoHelper()
+	drop := []string{"DROP DATABASE IF EXISTS nova_api", "DROP DATABASE IF EXISTS nova_cell0", "DROP USER IF EXISTS '" + user + "'@'%'"}
+	execute(ctx, demoNamespace, drop...)
+	execute(ctx, demoNamespace, "CREATE DATABASE nova_api CHARACTER SET utf8mb3", "CREATE DATABASE nova_cell0 CHARACTER SET utf8mb3",
+		"CREATE USER '"+user+"'@'%' IDENTIFIED BY "+quoted(canaryDatabase))
+	makeBusUser(ctx, demoNamespace, "/", user, canaryBus)
+	DeferCleanup(func(ctx SpecContext) {
+		execute(ctx, demoNamespace, drop...)
+		Expect(rabbit(ctx, demoNamespace, http.MethodDelete, "users/"+user, nil, nil)).To(Equal(http.StatusNoContent))
+	})
+}
+
+// quoted is a string literal of SQL.
+func quoted(value string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
+}
+
+const foreignObjects = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: scheduler-scripts}
+data: {whose: mine}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: scheduler}
+spec:
+  replicas: 0
+  serviceName: mine
+  selector: {matchLabels: {whose: mine}}
+  template:
+    metadata: {labels: {whose: mine}}
+    spec: {containers: [{name: mine, image: asterism.dev/demo/openstack:bookworm}]}
+`
+
+const aloneCRs = `
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaConductor
+metadata: {name: super}
+spec:
+  role: Super
+  containerImage: asterism.dev/demo/openstack:bookworm
+  apiDatabaseSecretRef: {name: api-database}
+  databaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+---
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaScheduler
+metadata: {name: scheduler}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  apiDatabaseSecretRef: {name: api-database}
+  databaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+  identitySecretRef: {name: nova-identity}
+---
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaAPI
+metadata: {name: api}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  apiDatabaseSecretRef: {name: api-database}
+  databaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+  identitySecretRef: {name: nova-identity}
+---
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaMetadata
+metadata: {name: metadata}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  apiDatabaseSecretRef: {name: api-database}
+  databaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+  metadataSecretRef: {name: nova-metadata}
+`
