@@ -72,6 +72,18 @@ func ReadSample(t testing.TB, path, kind string) *unstructured.Unstructured {
 	return found[0]
 }
 
+// DecodeSample reads the one object of that kind into a typed one.
+func DecodeSample(t testing.TB, path, kind string, into any) {
+	t.Helper()
+	content, err := yaml.Marshal(ReadSample(t, path, kind).Object)
+	if err == nil {
+		err = yaml.UnmarshalStrict(content, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %s: %v", path, kind, err)
+	}
+}
+
 // Create gives the object as it would be stored, or why it is refused.
 func (a Admission) Create(object *unstructured.Unstructured, patch string) (*unstructured.Unstructured, error) {
 	a.t.Helper()

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
@@ -62,10 +61,7 @@ func (s Subject[T]) newWorld(kubelet enginetest.Kubelet) *World[T] {
 // Object is the sample's, with what the changes make of it.
 func (s Subject[T]) Object(changes ...func(T)) T {
 	var object T
-	sample := enginetest.ReadSample(GinkgoTB(), s.Sample, s.Kind)
-	content, err := yaml.Marshal(sample.Object)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(yaml.UnmarshalStrict(content, &object)).To(Succeed())
+	enginetest.DecodeSample(GinkgoTB(), s.Sample, s.Kind, &object)
 	if s.Vary != nil {
 		s.Vary(object)
 	}
