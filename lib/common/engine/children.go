@@ -41,13 +41,32 @@ func (p *pass) lookChildren(ctx context.Context) error {
 	if err := p.watchOwned(ctx); err != nil {
 		return err
 	}
-	for key := range p.observer.childrenOf(p.cr.GetUID()) {
+	keys := p.observer.childrenOf(p.cr.GetUID())
+	if p.observer.informers == nil { // nothing is watched, so there is no index
+		if err := p.indexOwned(ctx, keys); err != nil {
+			return err
+		}
+	}
+	for key := range keys {
 		current, err := p.observe(ctx, key)
 		if err != nil {
 			return err
 		}
 		if current != nil && ours(current, p.cr.GetUID()) {
 			p.in.children[key] = current
+		}
+	}
+	return nil
+}
+
+func (p *pass) indexOwned(ctx context.Context, keys map[objectKey]childLabels) error {
+	for _, kind := range p.owns {
+		found, err := p.observer.cached(ctx, p.kind(kind), "", map[string]string{labelOwnerUID: string(p.cr.GetUID())})
+		if err != nil {
+			return err
+		}
+		for _, child := range found {
+			keys[objectKey{gvk: p.kind(kind), NamespacedName: client.ObjectKeyFromObject(child)}] = childLabels{}
 		}
 	}
 	return nil

@@ -172,7 +172,7 @@ func (p *pass) needed(needs []Need, required bool) []Needed {
 			all = append(all, p.needed(need.allOf, required && need.name == "" && !need.optional)...)
 		case need.object != nil:
 			key := p.keyOf(need.object)
-			all = append(all, Needed{GroupVersionKind: key.gvk, NamespacedName: key.NamespacedName, Keys: need.keys, Required: required && need.name == "" && !need.optional})
+			all = append(all, Needed{GroupVersionKind: key.gvk, NamespacedName: key.NamespacedName, Keys: need.keys, Required: required && need.name == "" && !need.optional && !need.free})
 		}
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,8 +103,9 @@ func (s Subject[T]) fixtures(t testing.TB) []fixture[T] {
 		t.Fatalf("no %s/*/in.yaml (error: %v)", s.testdata(), err)
 	}
 	var all []fixture[T]
+	namespaced := s.namespaced(t)
 	for _, path := range paths {
-		f, err := s.load(path)
+		f, err := s.load(path, namespaced)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -112,7 +114,19 @@ func (s Subject[T]) fixtures(t testing.TB) []fixture[T] {
 	return all
 }
 
-func (s Subject[T]) load(path string) (fixture[T], error) {
+// namespaced says which kinds have namespaces.
+func (s Subject[T]) namespaced(t testing.TB) func(kind string) bool {
+	t.Helper()
+	without := maps.Clone(clusterScoped)
+	for _, definition := range s.definitions(t) {
+		if definition.Spec.Scope == apiextensionsv1.ClusterScoped {
+			without[definition.Spec.Names.Kind] = true
+		}
+	}
+	return func(kind string) bool { return !without[kind] }
+}
+
+func (s Subject[T]) load(path string, namespaced func(kind string) bool) (fixture[T], error) {
 	f := fixture[T]{dir: filepath.Dir(path), absent: map[string]bool{}}
 	f.name = filepath.Base(f.dir)
 	documents, err := readDocuments(path)
@@ -129,7 +143,7 @@ func (s Subject[T]) load(path string) (fixture[T], error) {
 	}
 	delete(annotations, annotationNotServed)
 	cr.SetAnnotations(annotations)
-	if cr.GetNamespace() == "" {
+	if cr.GetNamespace() == "" && namespaced(cr.GetKind()) {
 		cr.SetNamespace("openstack")
 	}
 	if cr.GetUID() == "" {
@@ -146,7 +160,7 @@ func (s Subject[T]) load(path string) (fixture[T], error) {
 		return f, fmt.Errorf("the first document is not a %T: %w", f.cr, err)
 	}
 	for i, object := range documents[1:] {
-		if object.GetNamespace() == "" && !clusterScoped[object.GetKind()] {
+		if object.GetNamespace() == "" && namespaced(object.GetKind()) {
 			object.SetNamespace(cr.GetNamespace())
 		}
 		if object.GetUID() == "" {
