@@ -60,7 +60,7 @@ func (w *world) leavesForeign() {
 	w.create(foreign)
 	version := foreign.ResourceVersion
 	cr := w.widget("foreign", widget.Spec{Text: "ours"})
-	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "it belongs to somebody")
+	w.decides(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "it belongs to somebody")
 	w.pass(cr)
 	w.must(w.get(foreign))
 	w.Expect(foreign.ResourceVersion).To(Equal(version), "a foreign object is not written")
@@ -80,7 +80,7 @@ func (w *world) leavesWhatAnotherControllerOwns() {
 	owned.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID)}
 	w.create(owned)
 	second := w.widget(owned.Name, widget.Spec{Text: "ours"})
-	w.Eventually(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "it belongs to somebody else")
+	w.decides(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "it belongs to somebody else")
 }
 
 // losesTheRaceToCreate to somebody who creates after we have looked.
@@ -90,7 +90,7 @@ func (w *world) losesTheRaceToCreate(before *hooks) {
 	before.apply(theirs.Name, func() { w.create(theirs) })
 	cr := w.widget("race", widget.Spec{Text: "ours"})
 	w.Eventually(func() string { _ = w.get(theirs); return string(theirs.UID) }).ShouldNot(BeEmpty())
-	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
+	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
 	w.must(w.get(theirs))
 	w.Expect(theirs.Data).To(HaveKeyWithValue("text", "theirs"), "it was created a moment ago")
 }
@@ -108,7 +108,7 @@ func (w *world) losesTheRaceToUpdate(before *hooks) {
 		w.create(theirs)
 	})
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was put in the place of a child")
+	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was put in the place of a child")
 	w.must(w.get(child))
 	w.Expect(child.Data).To(HaveKeyWithValue("text", "theirs"), "it was put in the place of a child")
 }

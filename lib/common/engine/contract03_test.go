@@ -204,8 +204,8 @@ func (w *world) healsEveryField(child client.Object) {
 			continue // the server has put it right itself
 		}
 		tried++
-		w.Eventually(func() string { return ownedFields(read()) }).Should(Equal(fields), "%s %s is healed", gvk.Kind, drift)
-		w.Eventually(func() bool { return drift.holds(read()) }).Should(BeTrue(), "%s %s is healed", gvk.Kind, drift)
+		w.decides(func() string { return ownedFields(read()) }).Should(Equal(fields), "%s %s is healed", gvk.Kind, drift)
+		w.decides(func() bool { return drift.holds(read()) }).Should(BeTrue(), "%s %s is healed", gvk.Kind, drift)
 		applied := w.operator.Requests.Of("apply", resource)
 		repaired := w.operator.Requests.Of("patch", resource)
 		if len(repaired) == 0 {

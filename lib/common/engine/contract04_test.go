@@ -46,7 +46,7 @@ func contract04(w *world) {
 	w.Expect(cr.Status.Reported).To(Equal("fine"))
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "stop" })
-	w.Eventually(w.condition(cr, "Stalled")).Should(Equal(`True Refused: text: it says "stop"`))
+	w.decides(w.condition(cr, "Stalled")).Should(Equal(`True Refused: text: it says "stop"`))
 	w.Expect(w.condition(cr, "Ready")()).To(Equal(`False Refused: text: it says "stop"`))
 	w.Expect(w.condition(cr, "First")()).To(HavePrefix("True"))
 	w.everyConditionSpeaksOf(cr, 2)

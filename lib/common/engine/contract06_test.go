@@ -88,7 +88,7 @@ func contract06(w *world) {
 
 func (w *world) copied(cr *widget.Widget, content string) {
 	w.t.Helper()
-	w.Eventually(func() string {
+	w.decides(func() string {
 		copied := w.secret(cr.Name)
 		_ = w.get(copied)
 		return string(copied.Data["copy"])

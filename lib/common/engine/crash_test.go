@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -100,7 +99,7 @@ type deployment struct {
 }
 
 func newDeployment(t *testing.T) *deployment {
-	d := &deployment{world: newWorld(t, t, mutant{}, time.Minute)}
+	d := &deployment{world: newWorld(t, t, mutant{}, patience)}
 	d.needed()
 	enginetest.Kubelet{}.Start(t, d.namespace)
 	d.cr = &widget.Widget{ObjectMeta: metaOf(d.namespace, "crash"), Spec: widget.Spec{SecretName: "needed", Replicas: new(int32(1))}}

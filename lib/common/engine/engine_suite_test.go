@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	format.MaxLength = 2000
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

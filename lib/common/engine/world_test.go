@@ -47,7 +47,7 @@ func (c contract) test(t *testing.T) {
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	t.Run("holds", func(t *testing.T) {
 		t.Parallel()
-		c.check(newWorld(t, t, mutant{}, time.Minute))
+		c.check(newWorld(t, t, mutant{}, patience))
 	})
 	for name, m := range c.mutants {
 		t.Run("catches "+name, func(t *testing.T) {
@@ -101,15 +101,25 @@ type world struct {
 	mutant    mutant
 	watched   *watched
 	operator  *enginetest.Operator
+	decisive  time.Duration
 }
 
-func newWorld(t testing.TB, judge testing.TB, m mutant, patience time.Duration) *world {
+// decides is Eventually for what a mutant is to fail at: however slow the
+// machine is, there is patience with what comes before.
+func (w *world) decides(actual any) AsyncAssertion {
+	return w.Eventually(actual).WithTimeout(w.decisive)
+}
+
+// patience with anything that is not what a mutant is to fail at.
+const patience = time.Minute
+
+func newWorld(t testing.TB, judge testing.TB, m mutant, decisive time.Duration) *world {
 	g := NewWithT(judge)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	w := &world{
 		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t),
-		client: enginetest.Client(t, widget.AddToScheme), mutant: m, watched: &watched{},
+		client: enginetest.Client(t, widget.AddToScheme), mutant: m, watched: &watched{}, decisive: decisive,
 	}
 	t.Cleanup(w.clear)
 	return w
@@ -307,8 +317,7 @@ func (w *world) condition(obj engine.Object, name string) func() string {
 func (w *world) awaitReady(objs ...engine.Object) {
 	w.t.Helper()
 	for _, obj := range objs {
-		// However little patience there is with a mutant, it may get this far.
-		w.Eventually(w.condition(obj, "Ready")).WithTimeout(time.Minute).Should(HavePrefix("True"), "%s is ready", obj.GetName())
+		w.Eventually(w.condition(obj, "Ready")).Should(HavePrefix("True"), "%s is ready", obj.GetName())
 	}
 }
 
