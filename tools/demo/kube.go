@@ -53,6 +53,8 @@ type kube struct {
 	env     []string
 	objects dynamic.Interface
 	typed   kubernetes.Interface
+	// look is how often a wait looks for what is stalled.
+	look time.Duration
 }
 
 // newKube takes the cluster of KUBECONFIG in that environment.
@@ -70,7 +72,7 @@ func newKube(env []string) (*kube, error) {
 	config.QPS, config.Burst = -1, 0
 	// Deprecations are for whoever writes the manifests.
 	config.WarningHandler = rest.NoWarnings{}
-	k := &kube{server: config.Host, env: env}
+	k := &kube{server: config.Host, env: env, look: 10 * time.Second}
 	if k.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -141,21 +143,18 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 	return nil
 }
 
-// An object of the family says Stalled when nothing but a change of it can
-// help. It is believed when it says so for a while: right after something was
-// applied, what it says may be older than that.
-const (
-	stalledEvery = 10 * time.Second
-	stalledTimes = 3
-)
+// stalledLooks is how many looks in a row must find something stalled, which
+// means that nothing but a change of it can help: right after something was
+// applied, what an object says may be older than that.
+const stalledLooks = 3
 
 var errHopeless = errors.New("it does not go on by itself")
 
 // giveUpHopeless ends the wait for what stays stalled, itself or below.
 func (k *kube) giveUpHopeless(ctx context.Context, wanted object, giveUp func(error)) {
-	ticker := time.NewTicker(stalledEvery)
+	ticker := time.NewTicker(k.look)
 	defer ticker.Stop()
-	for stalled := 0; stalled < stalledTimes; {
+	for stalled := 0; stalled < stalledLooks; {
 		select {
 		case <-ctx.Done():
 			return
@@ -180,7 +179,7 @@ func (k *kube) watcher(wanted object) cache.ListerWatcher {
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", wanted.name).String()
 	}
-	return &cache.ListWatch{
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			only(&options)
 			return client.List(ctx, options)
@@ -189,7 +188,7 @@ func (k *kube) watcher(wanted object) cache.ListerWatcher {
 			only(&options)
 			return client.Watch(ctx, options)
 		},
-	}
+	}, k.objects)
 }
 
 // in is the client of a resource, in the demo's namespace if it has one.
