@@ -87,7 +87,7 @@ func (w *world) leavesWhatAnotherControllerOwns() {
 func (w *world) losesTheRaceToCreate(before *hooks) {
 	theirs := w.configMap("race")
 	theirs.Data = map[string]string{"text": "theirs"}
-	before.apply(theirs.Name, func() { w.create(theirs) })
+	before.apply(theirs.Name, func() { w.create(theirs.DeepCopy()) })
 	cr := w.widget("race", widget.Spec{Text: "ours"})
 	w.Eventually(func() string { _ = w.get(theirs); return string(theirs.UID) }).ShouldNot(BeEmpty())
 	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
@@ -102,7 +102,7 @@ func (w *world) losesTheRaceToUpdate(before *hooks) {
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
 	before.apply(child.Name, func() {
-		w.must(w.client.Delete(w.ctx, child))
+		w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
 		theirs := w.configMap(cr.Name)
 		theirs.Data = map[string]string{"text": "theirs"}
 		w.create(theirs)

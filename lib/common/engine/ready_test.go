@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	routev1 "github.com/openshift/api/route/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestComplete(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "x", Generation: 2}
+	set := func(status appsv1.StatefulSetStatus) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}, Status: status}
+	}
+	deployment := func(status appsv1.DeploymentStatus) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: meta, Status: status}
+	}
+	daemons := func(status appsv1.DaemonSetStatus) *appsv1.DaemonSet {
+		return &appsv1.DaemonSet{ObjectMeta: meta, Status: status}
+	}
+	admission := func(status corev1.ConditionStatus) *routev1.Route {
+		return &routev1.Route{ObjectMeta: meta, Status: routev1.RouteStatus{Ingress: []routev1.RouteIngress{{
+			Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: status}},
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		object client.Object
+		waits  string
+	}{
+		"a StatefulSet whose spec was not seen": {
+			set(appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 3, AvailableReplicas: 3}), "StatefulSet x: generation 2 is not observed yet",
+		},
+		"a StatefulSet that is being updated": {
+			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "b"}),
+			"StatefulSet x: 1 of 3 updated",
+		},
+		"a StatefulSet that was updated": {
+			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 3, CurrentRevision: "b", UpdateRevision: "b"}), "",
+		},
+		"a StatefulSet with a pod that is not available": {
+			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 2, CurrentRevision: "b", UpdateRevision: "b"}),
+			"StatefulSet x: 2 of 3 available",
+		},
+		"a StatefulSet that shrinks": {
+			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 4, AvailableReplicas: 4, CurrentRevision: "b", UpdateRevision: "b"}),
+			"StatefulSet x: 1 to be removed",
+		},
+		"a Deployment with one pod, by default": {
+			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}), "",
+		},
+		"a Deployment with an old pod": {
+			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2}), "Deployment x: 1 to be removed",
+		},
+		"a DaemonSet on all nodes": {
+			daemons(appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 2}), "",
+		},
+		"a DaemonSet that misses a node": {
+			daemons(appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 1}),
+			"DaemonSet x: 1 of 2 available",
+		},
+		"a Job that failed": {
+			&batchv1.Job{ObjectMeta: meta, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}},
+			"Job x is not complete",
+		},
+		"a claim without a volume": {&corev1.PersistentVolumeClaim{ObjectMeta: meta}, "PersistentVolumeClaim x is new"},
+		"a claim with a volume": {
+			&corev1.PersistentVolumeClaim{ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, "",
+		},
+		"a Route that nobody serves":    {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
+		"a Route that a router refuses": {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
+		"a Route that a router serves":  {admission(corev1.ConditionTrue), ""},
+		"what has no life of its own":   {&corev1.Service{ObjectMeta: meta}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := complete(c.object)
+			if c.waits == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(c.waits))
+			g.Expect(Reason(err)).To(Equal(ReasonProgressing))
+		})
+	}
+}
+
+func TestMaskHidesWhatSecretsHold(t *testing.T) {
+	g := NewWithT(t)
+	in := newInputs("", nil)
+	in.remember(map[string][]byte{
+		"password": []byte(`p@ss"w/ord`), "transport_url": []byte(`p@ss"w/ord-and-more`), "hostname": []byte("db.example"), "token": []byte("ab"),
+	})
+	for message, masked := range map[string]string{
+		`login as nova with p@ss"w/ord at db.example`: "login as nova with *** at db.example",
+		`p@ss"w/ord-and-more`:                         "***",
+		"mysql://nova:p%40ss%22w%2Ford@db.example":    "mysql://nova:***@db.example",
+		`{"password":"p@ss\"w/ord"}`:                  `{"password":"***"}`,
+		"cEBzcyJ3L29yZA==":                            "***",
+		"about":                                       "about", // too short to be told from text
+	} {
+		g.Expect(in.mask(message)).To(Equal(masked))
+	}
+}
