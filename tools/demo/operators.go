@@ -80,9 +80,10 @@ func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag 
 	if err := d.removeArchives(name); err != nil {
 		return "", err
 	}
-	return tag, d.run(ctx, line, command{name: "image-" + name, args: []string{
+	_, err = d.output(ctx, command{args: []string{
 		d.work("bin", "images"), "operator", "--name", operatorImage(name) + ":" + tag, "--binary", binary, "--output", archive,
 	}})
+	return tag, err
 }
 
 func operatorImage(name string) string { return "asterism.dev/" + name + "-operator" }
