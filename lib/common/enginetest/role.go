@@ -103,7 +103,10 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 func (s Subject[T]) usedBy(stage engine.Rendered, resources func(schema.GroupVersionKind) schema.GroupResource, used Rights) {
 	for _, need := range stage.Needs {
 		needed := resources(need.GroupVersionKind)
-		used.add(needed.Group, needed.Resource, "get", "list", "watch")
+		used.add(needed.Group, needed.Resource, "get")
+		if !need.Unwatched {
+			used.add(needed.Group, needed.Resource, "list", "watch")
+		}
 	}
 	for _, child := range stage.Children {
 		if child.Treatment == "once" {

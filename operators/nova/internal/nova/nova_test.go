@@ -3,6 +3,8 @@ package nova
 import (
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"asterism.dev/lib/common/enginetest"
@@ -12,19 +14,29 @@ import (
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
 )
 
-var kinds = []func(*runtime.Scheme) error{
-	novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
-}
-
-var siblings = []string{
-	"../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
-	"../../../nova-metadata/config/crd", "../../../nova-api/config/crd",
-}
+var (
+	kinds = []func(*runtime.Scheme) error{
+		novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
+	}
+	siblings = []string{
+		"../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
+		"../../../nova-metadata/config/crd", "../../../nova-api/config/crd",
+	}
+	subject = enginetest.Subject[*novav1.Nova]{
+		Service: Service, AddToScheme: kinds, Conditions: novav1.NovaConditions, CRDs: siblings,
+	}
+	cellSubject = enginetest.Subject[*novav1.NovaCell]{
+		Service: cell.Service, AddToScheme: kinds, Conditions: novav1.NovaCellConditions, CRDs: siblings,
+		Testdata: "../cell/testdata",
+	}
+)
 
 func TestNova(t *testing.T) {
-	enginetest.Subject[*novav1.Nova]{
-		Service: Service, AddToScheme: kinds, Conditions: novav1.NovaConditions, CRDs: siblings,
-	}.Test(t)
+	subject.Test(t)
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject, cellSubject)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Nova")
 }

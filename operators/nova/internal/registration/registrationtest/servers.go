@@ -26,7 +26,7 @@ import (
 )
 
 // Env returns an environment variable, or fails the test naming it.
-func Env(t *testing.T, name string) string {
+func Env(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
 	if value == "" {
@@ -37,7 +37,7 @@ func Env(t *testing.T, name string) string {
 
 // CAFile returns the content of the file that an environment variable names,
 // or nothing if it is not set.
-func CAFile(t *testing.T, name string) []byte {
+func CAFile(t testing.TB, name string) []byte {
 	t.Helper()
 	path := os.Getenv(name)
 	if path == "" {
@@ -51,7 +51,7 @@ func CAFile(t *testing.T, name string) []byte {
 }
 
 // Context ends with the test, or after two minutes.
-func Context(t *testing.T) context.Context {
+func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -59,7 +59,7 @@ func Context(t *testing.T) context.Context {
 }
 
 // Name returns a name that nobody else uses.
-func Name(t *testing.T, suffix string) string {
+func Name(t testing.TB, suffix string) string {
 	t.Helper()
 	random := make([]byte, 4)
 	if _, err := rand.Read(random); err != nil {
@@ -70,7 +70,7 @@ func Name(t *testing.T, suffix string) string {
 
 // Passwords returns values that break careless quoting, and count random ones
 // made of such characters; it logs the seed. None has a line break.
-func Passwords(t *testing.T, count int) []registration.Password {
+func Passwords(t testing.TB, count int) []registration.Password {
 	t.Helper()
 	passwords := []registration.Password{
 		"c4n4ry'\"\\$%@:#?& é", `\`, `'`, `''`, `\'`, `"`, "`", `?`, `%s`, `$$`, ` leading`, `trailing `, `;--`, `/* x */`, "tab\there", "星",
@@ -90,7 +90,7 @@ func Passwords(t *testing.T, count int) []registration.Password {
 }
 
 // RefusedAddress returns an address at which nobody listens.
-func RefusedAddress(t *testing.T) string {
+func RefusedAddress(t testing.TB) string {
 	t.Helper()
 	listener := Listen(t)
 	_ = listener.Close()
@@ -99,7 +99,7 @@ func RefusedAddress(t *testing.T) string {
 
 // SilentAddress returns the address of a server that accepts connections and
 // never says a word.
-func SilentAddress(t *testing.T) string {
+func SilentAddress(t testing.TB) string {
 	t.Helper()
 	listener := Listen(t)
 	var connections []net.Conn
@@ -125,7 +125,7 @@ func SilentAddress(t *testing.T) string {
 }
 
 // HangUp closes the connection of a request instead of answering it.
-func HangUp(t *testing.T, w http.ResponseWriter) {
+func HangUp(t testing.TB, w http.ResponseWriter) {
 	t.Helper()
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -137,7 +137,7 @@ func HangUp(t *testing.T, w http.ResponseWriter) {
 
 // FullAddress returns the address of a server whose backlog is full: the
 // kernel drops what is sent to it, as a firewall or a lost host would.
-func FullAddress(t *testing.T) string {
+func FullAddress(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func FullAddress(t *testing.T) string {
 }
 
 // Listen listens on a free port of the loopback interface.
-func Listen(t *testing.T) net.Listener {
+func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -195,7 +195,7 @@ func (w *Writes) Take() []string {
 
 // RecordWrites starts a proxy in front of the server at target, and returns
 // its URL. Getting a token at Keystone is no write.
-func RecordWrites(t *testing.T, target string, ca []byte) (string, *Writes) {
+func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
 	t.Helper()
 	parsed, err := url.Parse(target)
 	if err != nil {
@@ -224,7 +224,7 @@ func RecordWrites(t *testing.T, target string, ca []byte) (string, *Writes) {
 
 // MustBeUnreachable checks that a connection to address failed in time, and
 // that the message tells the address and the cause, and not the password.
-func MustBeUnreachable(t *testing.T, err error, address, cause string, password registration.Password, since time.Time) {
+func MustBeUnreachable(t testing.TB, err error, address, cause string, password registration.Password, since time.Time) {
 	t.Helper()
 	unreachable, ok := errors.AsType[*registration.Unreachable](err)
 	if !ok || unreachable.Address != address || !strings.Contains(err.Error(), cause) {
@@ -237,7 +237,7 @@ func MustBeUnreachable(t *testing.T, err error, address, cause string, password 
 }
 
 // MustNotTell checks that no spelling of the error holds the password.
-func MustNotTell(t *testing.T, err error, password registration.Password) {
+func MustNotTell(t testing.TB, err error, password registration.Password) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		text := fmt.Sprintf("%v %#v", cause, cause)

@@ -1,0 +1,180 @@
+package nova
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+var _ = Describe("Nova of given Secrets", func() {
+	It("starts its processes once, when the cells are mapped", func() {
+		c := newCloud()
+		c.hold("given-cell1-map", true)
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaCell given-cell1", "SchemaReady for 2m0s")
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutHeld))
+		Expect(c.Read(&schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))})).To(BeFalse())
+		Expect(cr.Status.ReadyCells).To(Equal("0/1"))
+		Expect(meta.IsStatusConditionTrue(cr.Status.Conditions, commonv1.ConditionAvailable)).To(BeFalse())
+
+		c.hold("given-cell1-map", false)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+		made := c.cell(cr, "cell1")
+		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": made.Status.Mapping.Revision}))
+		Expect(made.Status.UUID).To(Equal(uuids["cell1"]))
+		enginetest.Eventually(GinkgoTB(), "the table of cells is complete", func() error {
+			c.Read(cr)
+			row := cr.Status.Cells[0]
+			if row.Hosts == nil || row.UUID != uuids["cell1"] || row.Ready != metav1.ConditionTrue || cr.Status.ReadyCells != "1/1" {
+				return fmt.Errorf("%s: %+v", cr.Status.ReadyCells, row)
+			}
+			return nil
+		})
+		Expect(*cr.Status.Cells[0].Hosts).To(BeEquivalentTo(1))
+		Expect(cr.Status.Endpoints).To(ContainElement(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://given-api.example.org/v2.1"}))
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		Expect(c.runs).To(Equal(map[string]int{"given-cell0-map": 1, "given-cell1-map": 1}), "each Job ran once")
+
+		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
+		Expect(c.Read(compute)).To(BeTrue())
+		Expect(string(compute.Data["50-connections.conf"])).To(And(ContainSubstring("transport_url = rabbit://nova_cell1:"), Not(ContainSubstring("mysql"))))
+	})
+
+	It("restarts them when a cell comes or its mapping changes, and leaves the other cells alone", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		first := c.triggers(cr)["cell1"]
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('compute-1', 0, 0)")
+
+		c.cellDatabase("cell2")
+		c.cellBus("cell2")
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell("cell2")) })
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
+		second := c.triggers(cr)["cell2"]
+
+		bus := &corev1.Secret{ObjectMeta: named("cell1-bus")}
+		c.Change(bus, func() { bus.StringData = map[string]string{"password": "another"} })
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return triggers["cell1"] != first })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.triggers(cr)["cell2"]).To(Equal(second))
+		Expect(c.ended("given-cell1-map")).To(Equal(2))
+		Expect(c.ended("given-cell2-map")).To(Equal(1))
+		Expect(c.ended("given-cell0-map")).To(Equal(1))
+		Expect(c.cell(cr, "cell1").Status.UUID).To(Equal(uuids["cell1"]))
+
+		enginetest.Eventually(GinkgoTB(), "the new host is discovered", func() error {
+			if c.ended("given-cell1-discover") == 0 {
+				return fmt.Errorf("hosts: %+v", c.cell(cr, "cell1").Status.Hosts)
+			}
+			return nil
+		})
+	})
+
+	It("does not wait for a broken cell for ever, and takes it in when it is whole", func() {
+		c := newCloud()
+		cr := c.given()
+		cr.Spec.Cells = append(cr.Spec.Cells, anotherCell("cell2"))
+		c.Create(cr)
+		missing := []string{"Secret cell2-database does not exist"}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, missing...)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting)
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutHeld))
+
+		conductor := c.superconductor(cr)
+		c.ChangeStatus(conductor, func() {
+			meta.FindStatusCondition(conductor.Status.Conditions, conductorv1.ConditionSchemaReady).LastTransitionTime = metav1.NewTime(time.Now().Add(-patience))
+		})
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionEndpointsReady, metav1.ConditionTrue)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, missing...)
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+		Expect(slices.Collect(maps.Keys(c.triggers(cr)))).To(ConsistOf("cell1"))
+		Expect(cr.Status.ReadyCells).To(Equal("1/2"))
+		Expect(cr.Status.Cells[1]).To(And(HaveField("Ready", metav1.ConditionFalse), HaveField("Reason", engine.ReasonWaiting), HaveField("Message", missing[0])))
+
+		c.cellDatabase("cell2")
+		c.cellBus("cell2")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+	})
+
+	It("leaves the number of pods to whoever scales a service", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		scheduler := &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}
+		Expect(c.Read(scheduler)).To(BeTrue())
+		c.Scale(scheduler, 3)
+		c.Operator.Requests.Reset()
+		c.Change(cr, func() { cr.Spec.Scheduler.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.Read(scheduler)).To(BeTrue())
+		Expect(scheduler.Spec.CustomServiceConfig).To(Equal("[DEFAULT]\ndebug = true"))
+		Expect(scheduler.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+		Expect(c.Written()).To(HaveEach(Or(Equal("apply novaschedulers "+scheduler.Name), HaveSuffix("/status "+cr.Name))), "nothing else is touched")
+	})
+
+	DescribeTable("goes in order, and leaves nothing but what was given", func(policy metav1.DeletionPropagation) {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		made := c.cell(cr, "cell1")
+		c.Operator.Requests.Reset()
+		c.Delete(cr, policy)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
+		c.nothingLeft(cr, made)
+		var deleted []string
+		for _, request := range c.Operator.Requests.Writes() {
+			if request.Verb == "delete" && request.Resource != "secrets" {
+				deleted = append(deleted, request.Name)
+			}
+		}
+		deleted = slices.Compact(deleted)
+		if policy == metav1.DeletePropagationBackground {
+			Expect(strings.Join(deleted, " ")).To(MatchRegexp(
+				`^(given-api given-metadata|given-metadata given-api) given-scheduler given-cell1 given-cell1-conductor given-superconductor$`))
+		}
+		for _, secret := range []string{"api-database", "cell0-database", "bus", "nova-identity", "cell1-database", "cell1-bus"} {
+			Expect(c.Read(&corev1.Secret{ObjectMeta: named(secret)})).To(BeTrue(), secret)
+		}
+	},
+		Entry("in the background", metav1.DeletePropagationBackground),
+		Entry("in the foreground", metav1.DeletePropagationForeground),
+	)
+})
+
+// awaitTriggers of all processes.
+func (c *cloud) awaitTriggers(cr *novav1.Nova, reached func(map[string]string) bool) {
+	enginetest.Eventually(GinkgoTB(), "the processes are restarted", func() error {
+		triggers := c.superconductor(cr).Spec.RestartTriggers
+		if !reached(triggers) {
+			return fmt.Errorf("the triggers are %v", triggers)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,200 @@
+package nova
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
+	"asterism.dev/operators/nova/internal/registration/registrationtest"
+)
+
+const givenSample = "../../config/samples/nova-given.yaml"
+
+// mariaDB is the one real server of the suite: cells' hosts are counted in it,
+// and databases registered. Each cell that is given has a database of its name.
+var mariaDB registrationtest.MariaDB
+
+var _ = BeforeSuite(func() {
+	enginetest.InstallCRDs(GinkgoTB(), append(siblings, "../../config/crd")...)
+	registrationtest.ResolveServices(GinkgoTB())
+	mariaDB = registrationtest.StartMariaDB(GinkgoTB())
+})
+
+// uuids of cells, as nova-manage would say.
+var uuids = map[string]string{
+	"cell1": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11",
+	"cell2": "9d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a22",
+}
+
+// cloud is a world with the operator of Nova, in which its four siblings and
+// nova-manage are played.
+type cloud struct {
+	*enginetest.World
+	mu   sync.Mutex
+	held map[string]bool // Jobs that do not end, by the name that their builder gave
+	runs map[string]int  // Jobs that have ended
+}
+
+func newCloud() *cloud {
+	c := &cloud{held: map[string]bool{}, runs: map[string]int{}}
+	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
+	for _, sibling := range []enginetest.Sibling{
+		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: held},
+		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions},
+		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions},
+		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: published},
+	} {
+		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
+	}
+	c.Run(Service, cell.Service)
+	return c
+}
+
+func held(obj engine.Object) (condition, message string) {
+	if obj.(*conductorv1.NovaConductor).Spec.Rollout == conductorv1.RolloutHeld { //nolint:forcetypeassert // it is the kind
+		return conductorv1.ConditionWorkloadReady, "spec.rollout is Held"
+	}
+	return "", ""
+}
+
+func published(obj engine.Object) (condition, message string) {
+	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // it is the kind
+	api.Status.Endpoints = []commonv1.Endpoint{
+		{Interface: commonv1.InterfacePublic, URL: "https://" + api.Name + ".example.org/v2.1"},
+		{Interface: commonv1.InterfaceInternal, URL: "http://" + api.Name + ".svc:8774/v2.1"},
+	}
+	return "", ""
+}
+
+// manage plays nova-manage.
+func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	job := pod.Labels[batchv1.JobNameLabel]
+	run := job[:strings.LastIndex(job, "-")]
+	if c.held[run] {
+		return -1, ""
+	}
+	c.runs[run]++
+	for name, uuid := range uuids {
+		if strings.HasSuffix(run, "-"+name+"-map") {
+			return 0, uuid
+		}
+	}
+	return 0, ""
+}
+
+func (c *cloud) hold(run string, hold bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[run] = hold
+}
+
+// ended is how often a Job has.
+func (c *cloud) ended(run string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[run]
+}
+
+// given creates the sample's Secrets and returns its Nova. The database of its
+// cell is in the real server, with the host compute-0 in it.
+func (c *cloud) given() *novav1.Nova {
+	for _, sample := range enginetest.ReadSamples(GinkgoTB(), givenSample) {
+		if sample.GetKind() == "Secret" && sample.GetName() != "cell1-database" {
+			secret := &corev1.Secret{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, secret)).To(Succeed())
+			c.Create(secret)
+		}
+	}
+	c.cellDatabase("cell1")
+	return givenNova()
+}
+
+func givenNova() *novav1.Nova {
+	cr := &novav1.Nova{}
+	enginetest.DecodeSample(GinkgoTB(), givenSample, "Nova", cr)
+	return cr
+}
+
+// schema is the name of a cell's database, which no other test has.
+func (c *cloud) schema(name string) string {
+	return strings.ReplaceAll(c.Namespace, "-", "_") + "_" + name
+}
+
+func (c *cloud) cellDatabase(name string) {
+	schema := c.schema(name)
+	mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+schema,
+		"CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
+		"INSERT INTO "+schema+".compute_nodes VALUES ('compute-0', 1, 0)")
+	c.Create(&corev1.Secret{ObjectMeta: named(name + "-database"), StringData: map[string]string{
+		"hostname": mariaDB.Host, "port": mariaDB.Port, "user": mariaDB.User, "password": mariaDB.Password, "database": schema,
+	}})
+}
+
+func (c *cloud) cellBus(name string) {
+	c.Create(&corev1.Secret{ObjectMeta: named(name + "-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": name, "password": "word"}})
+}
+
+// anotherCell has Secrets of its own.
+func anotherCell(name string) novav1.Cell {
+	ref := func(purpose string) novav1.Connection {
+		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: name + "-" + purpose}}
+	}
+	database := ref("database")
+	return novav1.Cell{Name: novav1.CellName(name), Database: &database, MessageBus: &novav1.CellMessageBus{Connection: ref("bus")}}
+}
+
+func (c *cloud) superconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
+	conductor := theSuperconductor(cr)
+	Expect(c.Read(conductor)).To(BeTrue())
+	return conductor
+}
+
+// triggers of the processes that read the mappings; all must be the same.
+func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
+	triggers := c.superconductor(cr).Spec.RestartTriggers
+	scheduler, api, metadata := &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}, &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}, &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
+	for _, service := range []client.Object{scheduler, api, metadata} {
+		Expect(c.Read(service)).To(BeTrue())
+	}
+	Expect(scheduler.Spec.RestartTriggers).To(Equal(triggers))
+	Expect(api.Spec.RestartTriggers).To(Equal(triggers))
+	Expect(metadata.Spec.RestartTriggers).To(Equal(triggers))
+	return triggers
+}
+
+func (c *cloud) cell(cr *novav1.Nova, name string) *novav1.NovaCell {
+	made := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-" + name)}
+	Expect(c.Read(made)).To(BeTrue())
+	return made
+}
+
+// nothingLeft of the Nova and its cells.
+func (c *cloud) nothingLeft(owners ...client.Object) {
+	for _, owner := range owners {
+		c.AwaitNothing(owner.GetUID(), Service.Owns...)
+	}
+	secrets := &corev1.SecretList{}
+	Expect(c.Client.List(context.Background(), secrets, client.InNamespace(c.Namespace))).To(Succeed())
+	for _, secret := range secrets.Items {
+		Expect(secret.Labels).NotTo(HaveKey("asterism.dev/owner-uid"), "Secret "+secret.Name)
+	}
+}

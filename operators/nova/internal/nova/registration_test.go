@@ -1,0 +1,212 @@
+package nova
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
+	"asterism.dev/operators/nova/internal/registration/registrationtest"
+)
+
+const wrong = "wr0ng'p@ss/word"
+
+// registering is the sample's Nova with databases that we register; message
+// buses and Keystone are given.
+func (c *cloud) registering() *novav1.Nova {
+	cr := c.given()
+	cr.Spec.Database = novav1.Database{
+		ServiceRef:     &commonv1.ServiceReference{Name: "mariadb"},
+		AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
+		Prefix:         c.schema("cloud"),
+	}
+	cr.Spec.Cells[0].Database = nil
+	c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": mariaDB.User, "password": mariaDB.Password}})
+	return cr
+}
+
+// service without pods: its name is found on the loopback interface.
+func (c *cloud) service(name, address string) *corev1.Service {
+	_, text, err := net.SplitHostPort(address)
+	Expect(err).NotTo(HaveOccurred())
+	port, err := strconv.ParseInt(text, 10, 32)
+	Expect(err).NotTo(HaveOccurred())
+	service := &corev1.Service{ObjectMeta: named(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: int32(port)}}}}
+	c.Create(service)
+	return service
+}
+
+func mariaDBAddress() string { return net.JoinHostPort(mariaDB.Host, mariaDB.Port) }
+
+// databases of a prefix, with whose accounts may use them.
+func databases(prefix string) []string {
+	return mariaDB.Column(GinkgoTB(), "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE '"+prefix+"%' ORDER BY 1")
+}
+
+func accounts(prefix string) []string {
+	return mariaDB.Column(GinkgoTB(), "SELECT user FROM mysql.user WHERE user LIKE '"+prefix+"%' ORDER BY 1")
+}
+
+var _ = Describe("Nova that registers its databases", func() {
+	It("says which server refuses it, and goes on by itself when that is back", func() {
+		c := newCloud()
+		cr := c.registering()
+		address := registrationtest.RefusedAddress(GinkgoTB())
+		c.service("mariadb", address)
+		c.Create(cr)
+		_, port, _ := net.SplitHostPort(address)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:"+port+": connection refused")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, "DatabaseUnreachable")
+
+		registrationtest.Forward(GinkgoTB(), address, mariaDBAddress())
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
+		prefix := c.schema("cloud")
+		Expect(databases(prefix)).To(ContainElements(prefix+"_api", prefix+"_cell0"))
+		Expect(accounts(prefix)).To(ContainElements(HavePrefix(prefix+"_api_"), HavePrefix(prefix+"_cell0_")))
+	})
+
+	It("is not held up by a server that swallows packets", func() {
+		c := newCloud()
+		c.service("mariadb", registrationtest.FullAddress(GinkgoTB()))
+		healthy := c.given()
+		silent := healthy.DeepCopy()
+		silent.Name = "silent"
+		silent.Spec.Database = novav1.Database{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}, AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"}}
+		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": "admin", "password": wrong}})
+		c.Create(silent, healthy)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, healthy)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, silent, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:", "timed out")
+	})
+
+	It("says that a password is wrong, without it, and goes on when it is right", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.service("mariadb", mariaDBAddress())
+		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
+		c.Change(admin, func() { admin.StringData = map[string]string{"password": wrong} })
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseDenied", "mariadb."+c.Namespace+".svc", mariaDB.User)
+		Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("wr0ng"))
+		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+	})
+
+	It("leaves alone a database that is somebody else's", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.service("mariadb", mariaDBAddress())
+		foreign := c.schema("cloud") + "_cell0"
+		mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+foreign, "CREATE TABLE "+foreign+".mine (a INT)")
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, engine.ReasonConflict, foreign)
+		Expect(accounts(foreign)).To(BeEmpty())
+		Expect(mariaDB.Column(GinkgoTB(), "SHOW TABLES IN "+foreign)).To(Equal([]string{"mine"}))
+		mariaDB.Exec(GinkgoTB(), "DROP DATABASE "+foreign)
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+	})
+
+	DescribeTable("removes what it registered", func(deletion novav1.DeletionPolicy, kept ...string) {
+		c := newCloud()
+		cr := c.registering()
+		cr.Spec.DeletionPolicy = deletion
+		c.service("mariadb", mariaDBAddress())
+		prefix := c.schema("cloud")
+		c.Create(cr)
+		c.syncCell1(cr, prefix)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(databases(prefix)).To(Equal([]string{prefix + "_api", prefix + "_cell0", prefix + "_cell1"}))
+		Expect(accounts(prefix)).To(HaveLen(3))
+		made := c.cell(cr, "cell1")
+
+		c.Delete(cr, metav1.DeletePropagationForeground)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
+		c.nothingLeft(cr, made)
+		Expect(accounts(prefix)).To(BeEmpty())
+		Expect(databases(prefix)).To(HaveLen(len(kept)))
+		for i, suffix := range kept {
+			Expect(databases(prefix)[i]).To(Equal(prefix + suffix))
+		}
+	},
+		Entry("and drops the databases", novav1.DeletionDelete),
+		Entry("and retains the databases", novav1.DeletionRetain, "_api", "_cell0", "_cell1"),
+	)
+
+	It("goes when its server is gone for good, and lists what is left there", func() {
+		c := newCloud()
+		cr := c.registering()
+		service := c.service("mariadb", mariaDBAddress())
+		c.Create(cr)
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		c.Delete(service, metav1.DeletePropagationBackground)
+		c.Delete(cr, metav1.DeletePropagationBackground)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
+		c.awaitLeftBehind("database " + c.schema("cloud") + "_api")
+	})
+
+	It("waits for a server that is out of reach, until it is told to go", func() {
+		c := newCloud()
+		cr := c.registering()
+		service := c.service("mariadb", mariaDBAddress())
+		c.Create(cr)
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		_, text, _ := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
+		port, _ := strconv.Atoi(text)
+		c.Change(service, func() { service.Spec.Ports[0].Port = int32(port) })
+		c.Delete(cr, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "CellsRemoved", "given-cell1")
+		made := c.cell(cr, "cell1")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
+		for _, object := range []client.Object{made, cr} {
+			c.Change(object, func() { object.SetAnnotations(map[string]string{backend.AnnotationAbandon: "true"}) })
+		}
+		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		c.awaitLeftBehind("database " + c.schema("cloud") + "_cell1")
+	})
+})
+
+// syncCell1 plays the sync of the cell's schema, in which hosts are counted.
+func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
+	enginetest.Eventually(GinkgoTB(), "the cell's database is there", func() error {
+		if len(databases(prefix+"_cell1")) == 0 {
+			c.Read(cr)
+			return errorOf(enginetest.Conditions(cr))
+		}
+		return nil
+	})
+	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+prefix+"_cell1.compute_nodes (host VARCHAR(255), mapped INT, deleted INT)")
+}
+
+// awaitLeftBehind waits for the event that lists what could not be removed.
+func (c *cloud) awaitLeftBehind(what string) {
+	enginetest.Eventually(GinkgoTB(), "an event lists "+what, func() error {
+		events := &eventsv1.EventList{}
+		if err := c.Client.List(context.Background(), events, client.InNamespace(c.Namespace)); err != nil {
+			return err
+		}
+		var notes []string
+		for _, event := range events.Items {
+			if event.Reason == "LeftBehind" && strings.Contains(event.Note, what) {
+				return nil
+			}
+			notes = append(notes, event.Reason+": "+event.Note)
+		}
+		return errorOf(strings.Join(notes, "\n"))
+	})
+}
+
+type errorOf string
+
+func (e errorOf) Error() string { return string(e) }

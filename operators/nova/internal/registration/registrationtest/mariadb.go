@@ -1,0 +1,156 @@
+package registrationtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// MariaDB is a real server of the test's own, on the loopback interface.
+type MariaDB struct {
+	Host     string
+	Port     string
+	User     string // with all rights
+	Password string
+	DB       *sql.DB
+}
+
+// StartMariaDB starts an empty server that ends with the test. It needs no root.
+func StartMariaDB(t testing.TB) MariaDB {
+	t.Helper()
+	dir := shortTempDir(t)
+	host, port, err := net.SplitHostPort(RefusedAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := MariaDB{Host: host, Port: port, User: "admin", Password: rand.Text()}
+	setUp := filepath.Join(dir, "set-up.sql")
+	statements := fmt.Sprintf("CREATE USER admin@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON *.* TO admin@'%%' WITH GRANT OPTION;\n", server.Password)
+	if err := os.WriteFile(setUp, []byte(statements), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	common := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--skip-name-resolve"}
+	if os.Getuid() == 0 {
+		common = append(common, "--user=root")
+	}
+	install := exec.Command(program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
+	if output, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
+	}
+	server.run(t, append(common, "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"),
+		"--bind-address=127.0.0.1", "--port="+server.Port, "--init-file="+setUp,
+		"--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"))
+	server.connect(t)
+	return server
+}
+
+// shortTempDir, because the path of a socket must fit 107 characters.
+func shortTempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mariadb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// program finds what Debian installs where only root's PATH looks.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		t.Fatalf("%s is missing; on Debian or Ubuntu type: sudo apt-get install mariadb-server-core", name)
+	}
+	return path
+}
+
+func (m MariaDB) run(t testing.TB, arguments []string) {
+	t.Helper()
+	log := &bytes.Buffer{}
+	command := exec.Command(program(t, "mariadbd"), arguments...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Logf("MariaDB's log:\n%s", log)
+		}
+	})
+}
+
+func (m *MariaDB) connect(t testing.TB) {
+	t.Helper()
+	config := mysql.NewConfig()
+	config.Net, config.Addr = "tcp", net.JoinHostPort(m.Host, m.Port)
+	config.User, config.Passwd, config.Logger = m.User, m.Password, &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.DB = sql.OpenDB(connector)
+	t.Cleanup(func() { _ = m.DB.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := m.DB.PingContext(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("MariaDB does not answer: %v", err)
+		case <-again.C:
+		}
+	}
+}
+
+// Exec runs statements.
+func (m MariaDB) Exec(t testing.TB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := m.DB.ExecContext(context.Background(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// Column reads the first column of all rows.
+func (m MariaDB) Column(t testing.TB, query string) []string {
+	t.Helper()
+	rows, err := m.DB.QueryContext(context.Background(), query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var values []string
+	for rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, value)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return values
+}
