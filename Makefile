@@ -11,7 +11,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
 tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
-testserver := $(CURDIR)/.cluster/test
+testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
 
 .PHONY: help

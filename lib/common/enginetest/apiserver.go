@@ -23,7 +23,7 @@ import (
 
 // startServer is what a person types to get an API server for the suites.
 const startServer = `in the repository's root, type
-  make test-server && export KUBECONFIG=$PWD/.cluster/test/kubeconfig
+  make test-server && export KUBECONFIG=$PWD/.testserver/kubeconfig
 or let "make test" do both`
 
 // established is how long a CustomResourceDefinition may take to be served.
