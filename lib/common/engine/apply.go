@@ -85,7 +85,7 @@ func (p *pass) update(ctx context.Context, d desired, current client.Object) (cl
 
 // claimed returns an error unless the object is ours and here to stay.
 func (p *pass) claimed(key objectKey, current client.Object) error {
-	if !ours(current, p.cr.GetUID()) {
+	if !p.isOurs(current) {
 		return foreign(key, current)
 	}
 	if current.GetDeletionTimestamp() != nil {
@@ -226,7 +226,7 @@ func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error 
 			return err
 		}
 	}
-	if current == nil || !ours(current, p.cr.GetUID()) {
+	if current == nil || !p.isOurs(current) {
 		return nil
 	}
 	if err := p.delete(ctx, key, current); err != nil {
@@ -296,7 +296,7 @@ func (p *pass) sweep(ctx context.Context) error {
 
 func (p *pass) remove(ctx context.Context, key objectKey) error {
 	current, err := p.observe(ctx, key)
-	if err != nil || current == nil || !ours(current, p.cr.GetUID()) {
+	if err != nil || current == nil || !p.isOurs(current) {
 		return err
 	}
 	return p.delete(ctx, key, current)

@@ -282,6 +282,11 @@ func (p *pass) ownerReference() metav1.OwnerReference {
 	}
 }
 
+// isOurs says whether an object is a child of the one that is reconciled.
+func (p *pass) isOurs(obj client.Object) bool {
+	return ours(obj, p.cr.GetUID()) && (p.proof == nil || p.proof(obj))
+}
+
 // ours says whether an object belongs to the object that is reconciled, by its
 // owner, see ownerUID.
 func ours(obj metav1.Object, owner types.UID) bool { return ownerUID(obj) == owner }

@@ -52,7 +52,7 @@ func (p *pass) lookChildren(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if current != nil && ours(current, p.cr.GetUID()) {
+		if current != nil && p.isOurs(current) {
 			p.in.children[key] = current
 		}
 	}
@@ -75,7 +75,7 @@ func (p *pass) indexOwned(ctx context.Context, keys map[objectKey]childLabels) e
 func (p *pass) lookFree(ctx context.Context, object client.Object) error {
 	key := p.keyOf(object)
 	current, err := p.observe(ctx, key)
-	if err != nil || current == nil || ours(current, p.cr.GetUID()) {
+	if err != nil || current == nil || p.isOurs(current) {
 		return err
 	}
 	if current.GetDeletionTimestamp() != nil {

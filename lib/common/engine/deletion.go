@@ -53,7 +53,7 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 
 // tearDown walks the way down and lets the object go at its end.
 func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
+	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) || p.passes.hasLetGo(p.request, p.cr.GetUID()) {
 		return reconcile.Result{}, nil
 	}
 	for _, s := range steps {
@@ -64,7 +64,8 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 		result := p.run(ctx, s)
 		if left, ok := asAbandoned(result); ok {
 			p.complete(s.condition, abandonedStage)
-			p.recorder.Eventf(p.cr, nil, corev1.EventTypeWarning, "LeftBehind", "Delete", "%s", bounded(p.in.mask(left), maxEventNote))
+			// The stage is the action: events that differ in their note alone become one.
+			p.recorder.Eventf(p.cr, nil, corev1.EventTypeWarning, "LeftBehind", s.condition, "%s", bounded(p.in.mask(left), maxEventNote))
 			p.done[s.condition] = true
 			continue
 		}
@@ -85,6 +86,7 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 	if err := p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) }); err != nil {
 		return reconcile.Result{}, ignoreGone(err)
 	}
+	p.passes.letGo(p.request, p.cr.GetUID())
 	return reconcile.Result{}, nil
 }
 

@@ -39,7 +39,7 @@ func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
 		}
 		return p.running(stage, d.key)
 	}
-	if ours(current, p.cr.GetUID()) && current.GetDeletionTimestamp() != nil {
+	if p.isOurs(current) && current.GetDeletionTimestamp() != nil {
 		return p.running(stage, d.key)
 	}
 	job, ok := current.(*batchv1.Job)
@@ -97,7 +97,7 @@ func (p *pass) removeSuperseded(ctx context.Context, d desired) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if old == nil || !ours(old, p.cr.GetUID()) {
+		if old == nil || !p.isOurs(old) {
 			continue
 		}
 		return key.Name, p.delete(ctx, key, old)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -31,10 +32,15 @@ type memory struct {
 	mu      sync.Mutex
 	effects map[reconcile.Request]map[string]effect
 	written map[reconcile.Request]time.Time
+	gone    map[reconcile.Request]types.UID
 }
 
 func newMemory() *memory {
-	return &memory{effects: map[reconcile.Request]map[string]effect{}, written: map[reconcile.Request]time.Time{}}
+	return &memory{
+		effects: map[reconcile.Request]map[string]effect{},
+		written: map[reconcile.Request]time.Time{},
+		gone:    map[reconcile.Request]types.UID{},
+	}
 }
 
 func (m *memory) statusWritten(request reconcile.Request) time.Time {
@@ -47,6 +53,20 @@ func (m *memory) writeStatus(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.written[request] = time.Now()
+}
+
+// letGo remembers an object whose finalizer was taken off: it is gone, although
+// the watch has not shown that yet.
+func (m *memory) letGo(request reconcile.Request, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone[request] = uid
+}
+
+func (m *memory) hasLetGo(request reconcile.Request, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[request] == uid
 }
 
 func (m *memory) get(request reconcile.Request, stage string) (effect, bool) {
@@ -70,4 +90,5 @@ func (m *memory) forget(request reconcile.Request) {
 	defer m.mu.Unlock()
 	delete(m.effects, request)
 	delete(m.written, request)
+	delete(m.gone, request)
 }

@@ -108,9 +108,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	}
 	cr := found.DeepCopyObject().(T) //nolint:forcetypeassert // the key is of T's kind
 	p := r.engine.begin(request, cr)
-	if r.service.Report != nil {
-		p.summarize = func() { r.service.Report(cr, p.in) }
-	}
+	adopt(p, r.service, cr)
 	defer func() { r.engine.observer.settle(request, p.seen) }()
 	if cr.GetDeletionTimestamp() != nil {
 		return p.tearDown(ctx, bind(r.service.Teardown, cr))
@@ -147,8 +145,19 @@ type pass struct {
 	first   *outcome // of the first stage that is not ready
 	again   time.Duration
 	failure error
-	// summarize is the Report of the service.
+	// summarize and proof are the Report and the Proof of the service.
 	summarize func()
+	proof     func(client.Object) bool
+}
+
+// adopt binds what a service says about a whole pass to one object.
+func adopt[T Object](p *pass, s Service[T], cr T) {
+	if s.Report != nil {
+		p.summarize = func() { s.Report(cr, p.in) }
+	}
+	if s.Proof != nil {
+		p.proof = func(child client.Object) bool { return s.Proof(cr, child) }
+	}
 }
 
 func (e *engine) begin(request reconcile.Request, cr Object) *pass {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,8 @@ type Needed struct {
 	types.NamespacedName
 	Keys     []string
 	Required bool
+	// Unwatched: it is read once, and by name.
+	Unwatched bool
 }
 
 // RenderedChild is a child and what would become of it.
@@ -62,6 +65,7 @@ func Render[T Object](ctx context.Context, c client.Client, s Service[T], cr T) 
 		observer: newObserver(standard, c.Scheme(), c.RESTMapper(), nil, c, c),
 	}
 	p := e.begin(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cr)}, cr)
+	adopt(p, s, cr)
 	stages := s.Stages
 	if cr.GetDeletionTimestamp() != nil {
 		stages = s.Teardown
@@ -74,8 +78,8 @@ func Render[T Object](ctx context.Context, c client.Client, s Service[T], cr T) 
 			break
 		}
 	}
-	if s.Report != nil {
-		s.Report(cr, p.in)
+	if p.summarize != nil {
+		p.summarize()
 	}
 	return all
 }
@@ -170,6 +174,8 @@ func (p *pass) needed(needs []Need, required bool) []Needed {
 			all = append(all, p.needed(need.anyOf, false)...)
 		case need.allOf != nil:
 			all = append(all, p.needed(need.allOf, required && need.name == "" && !need.optional)...)
+		case need.cluster:
+			all = append(all, Needed{GroupVersionKind: namespaceGVK, NamespacedName: types.NamespacedName{Name: metav1.NamespaceSystem}, Unwatched: true})
 		case need.object != nil:
 			key := p.keyOf(need.object)
 			all = append(all, Needed{GroupVersionKind: key.gvk, NamespacedName: key.NamespacedName, Keys: need.keys, Required: required && need.name == "" && !need.optional && !need.free})

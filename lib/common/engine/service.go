@@ -32,6 +32,9 @@ type Service[T Object] struct {
 	// Report copies what a pass has seen into the status. It comes last in every
 	// pass, however that went, also in one that deletes.
 	Report func(T, Inputs)
+	// Proof is what a child must meet besides its owner reference or what stands
+	// for it, where that can be forged; nil for nothing more.
+	Proof func(T, client.Object) bool
 	// Owns lists every kind that the stages apply.
 	Owns []client.Object
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,8 +131,9 @@ func (p *pass) complete(stage, inputs string) {
 }
 
 // wordsEvery is how often a mere change of words is written. What a rollout
-// says changes faster than people read, and every parent repeats it.
-const wordsEvery = 2 * time.Second
+// says changes faster than people read, and every parent repeats it. Whether
+// something is True is written at once, because others wait for it.
+const wordsEvery = 3 * time.Second
 
 // writeStatus sends the status if this pass changed it, and then one event for
 // all that changed.
@@ -153,7 +155,8 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// onlyWords says whether nothing but messages of conditions differs.
+// onlyWords says whether nothing but messages of conditions differs, and what
+// would be found out again.
 func onlyWords(before, after Object) bool {
 	return equality.Semantic.DeepEqual(wordless(before), wordless(after))
 }
@@ -161,8 +164,11 @@ func onlyWords(before, after Object) bool {
 func wordless(obj Object) Object {
 	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	for i := range silent.Common().Conditions {
-		silent.Common().Conditions[i].Message = ""
+		silent.Common().Conditions[i].Reason, silent.Common().Conditions[i].Message = "", ""
 	}
+	silent.Common().Completed = slices.DeleteFunc(silent.Common().Completed, func(c commonv1.CompletedStage) bool {
+		return c.Inputs != abandonedStage
+	})
 	return silent
 }
 
@@ -174,6 +180,7 @@ func (p *pass) self() objectKey {
 // changed in this pass.
 func (p *pass) announce() {
 	var changes []string
+	action := commonv1.ConditionReady // or the last that changed: events that differ in their note alone become one
 	kind, reason := corev1.EventTypeNormal, "Reconciled"
 	for _, now := range p.cr.Common().Conditions {
 		was := meta.FindStatusCondition(p.before.Conditions, now.Type)
@@ -185,6 +192,8 @@ func (p *pass) announce() {
 		}
 		if now.Type == commonv1.ConditionReady {
 			reason = now.Reason
+		} else {
+			action = now.Type
 		}
 		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%s is %s (%s) %s", now.Type, now.Status, now.Reason, now.Message)))
 	}
@@ -194,7 +203,7 @@ func (p *pass) announce() {
 	if p.failure != nil || (p.first != nil && p.first.stalled) {
 		kind = corev1.EventTypeWarning
 	}
-	p.recorder.Eventf(p.cr, nil, kind, reason, "Reconcile", "%s", strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
+	p.recorder.Eventf(p.cr, nil, kind, reason, action, "%s", strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
 }
 
 // maxEventNote bounds an event's note, in bytes; the API allows 1024.

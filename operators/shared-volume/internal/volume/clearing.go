@@ -20,7 +20,7 @@ func room(cr *storagev1.SharedVolume) []engine.Need {
 // claim first, and its volume when the claim is gone. A claim or a volume that
 // has lost its other half goes as well, and both are made anew.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	volumes := volumesOf(cr, in)
+	volumes := engine.ChildrenOf[*corev1.PersistentVolume](in)
 	var staying *corev1.PersistentVolumeClaim
 	var stale []engine.Child
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
@@ -45,20 +45,10 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 	return stale, nil
 }
 
-// volumesOf the SharedVolume; a label that says so is not enough.
-func volumesOf(cr *storagev1.SharedVolume, in engine.Inputs) []*corev1.PersistentVolume {
-	var volumes []*corev1.PersistentVolume
-	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
-		if proven(cr, volume) {
-			volumes = append(volumes, volume)
-		}
-	}
-	return volumes
-}
-
-// claimStays if nothing of it would have to change, and its volume stays too.
+// claimStays if nothing of it would have to change, and its volume stays too. A
+// claim that is lost although its volume is there gets it back.
 func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (bool, error) {
-	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimLost ||
+	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil ||
 		claim.Spec.VolumeName != Name(cr) || !asksFor(claim, cr.Spec.Capacity) {
 		return false, nil
 	}
@@ -86,12 +76,17 @@ func volumeStays(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume, cl
 	}
 	reserved := volume.Spec.ClaimRef
 	switch {
-	case reserved == nil:
+	case reserved == nil, claim != nil && wasBound(claim):
 		return true // it is reserved again
 	case reserved.Namespace != cr.Namespace || reserved.Name != cr.ClaimName():
 		return false
 	}
 	return reserved.UID == "" || claim != nil && reserved.UID == claim.UID
+}
+
+// wasBound says whether Kubernetes has ever bound the claim.
+func wasBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost
 }
 
 func withoutClaim(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
@@ -106,7 +101,7 @@ func withoutClaim(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child,
 
 func withoutVolume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	gone := []engine.Child{engine.Absent(volumeNamed(Name(cr)))}
-	for _, volume := range volumesOf(cr, in) {
+	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
 		if volume.Name != Name(cr) {
 			gone = append(gone, engine.Absent(volumeNamed(volume.Name)))
 		}

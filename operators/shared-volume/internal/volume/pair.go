@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
 
@@ -53,9 +54,11 @@ func nameFor(cr *storagev1.SharedVolume, handle string) string {
 	return "sv-" + engine.Hash(cr.UID, handle)
 }
 
-// proven says whether the volume was made for this SharedVolume, by any spec of it.
-func proven(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) bool {
-	return volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
+// proven says whether the volume was made for this SharedVolume, by any spec of
+// it. Labels and annotations can be forged.
+func proven(cr *storagev1.SharedVolume, child client.Object) bool {
+	volume, ok := child.(*corev1.PersistentVolume)
+	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
 }
 
 // volume is reserved for the claim, so that no other one can take it.
@@ -89,19 +92,19 @@ func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error
 	)}, nil
 }
 
-// lostReservation is the UID of the bound claim, if somebody has removed the
-// volume's reservation: given back without it, Kubernetes would take the claim
-// for lost. Once given it has to stay.
+// lostReservation is the UID of the bound claim, if somebody has changed or
+// removed the volume's reservation: given back without it, Kubernetes would take
+// the claim for lost. Once given it has to stay.
 func lostReservation(cr *storagev1.SharedVolume, in engine.Inputs) (uid types.UID) {
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
-		if claim.Name == cr.ClaimName() && claim.Status.Phase == corev1.ClaimBound {
+		if claim.Name == cr.ClaimName() && wasBound(claim) {
 			uid = claim.UID
 		}
 	}
 	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
 		reserved := volume.Spec.ClaimRef
-		given := uid != "" && volume.Annotations[annotationClaimUID] == string(uid)
-		if volume.Name == Name(cr) && (reserved == nil || given) {
+		given := volume.Annotations[annotationClaimUID] == string(uid)
+		if volume.Name == Name(cr) && (reserved == nil || reserved.UID != uid || given) {
 			return uid
 		}
 	}

@@ -37,6 +37,7 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 		{Condition: "VolumeRemoved", Needs: children, Build: withoutVolume},
 	},
 	Report: report,
+	Proof:  proven,
 	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
 }
 
@@ -50,22 +51,27 @@ func driver(*storagev1.SharedVolume) []engine.Need {
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
 
 // report says what is in effect: the claim that is bound, whatever the spec says.
+// When everything goes, it would go out of date with every step.
 func report(cr *storagev1.SharedVolume, in engine.Inputs) {
-	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status}
+	cr.Status.BlockedBy = nil
+	if pods := in.Holders(); len(pods) > 0 {
+		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
+	}
+	if cr.DeletionTimestamp != nil {
+		return
+	}
+	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy}
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
 		if claim.Status.Phase != corev1.ClaimBound {
 			continue
 		}
 		status.ClaimRef = &commonv1.ObjectReference{Name: claim.Name}
 		for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
-			if volume.Name == claim.Spec.VolumeName && proven(cr, volume) {
+			if volume.Name == claim.Spec.VolumeName {
 				status.VolumeName = volume.Name
 				status.FileSystemID, status.AccessPointID = parseHandle(volume)
 			}
 		}
-	}
-	if pods := in.Holders(); len(pods) > 0 {
-		status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
 	}
 	cr.Status = status
 }

@@ -1,0 +1,66 @@
+package enginetest
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Fence stands between an operator and the API server. It lets a number of
+// writes pass; of the last one the answer is lost. If the operator is to die
+// there, nothing passes afterwards.
+type Fence struct {
+	reached chan struct{}
+	mu      sync.Mutex
+	left    int
+	dies    bool
+}
+
+// NewFence lets writes pass, at least one.
+func NewFence(writes int, dies bool) *Fence {
+	return &Fence{left: writes, dies: dies, reached: make(chan struct{})}
+}
+
+// Reached is closed when the last write is made.
+func (f *Fence) Reached() <-chan struct{} { return f.reached }
+
+// Option puts the fence in front of an operator, see RunWith.
+func (f *Fence) Option(config *rest.Config, _ *ctrl.Options) { config.Wrap(f.wrap) }
+
+var (
+	errDead = errors.New("the operator is dead")
+	errLost = errors.New("connection reset by peer")
+)
+
+func (f *Fence) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		parsed, counted := ParseRequest(request)
+		if !counted || !parsed.Writes() {
+			if f.closed() {
+				return nil, errDead
+			}
+			return next.RoundTrip(request)
+		}
+		f.mu.Lock() // one write at a time, so that it is known which is the last
+		defer f.mu.Unlock()
+		if f.left <= 0 && f.dies {
+			return nil, errDead
+		}
+		response, err := next.RoundTrip(request)
+		if f.left--; f.left != 0 || err != nil {
+			return response, err
+		}
+		close(f.reached)
+		_ = response.Body.Close()
+		return nil, errLost
+	})
+}
+
+func (f *Fence) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left <= 0 && f.dies
+}
