@@ -12,57 +12,12 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/internal/widget"
 )
-
-// fence stands between an operator and the API server: it lets a number of
-// writes pass, and of the last one the answer is lost.
-type fence struct {
-	mu      sync.Mutex
-	left    int
-	crash   bool // nothing gets through afterwards
-	reached chan struct{}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		parsed, counted := enginetest.ParseRequest(request)
-		if !counted || !parsed.Writes() {
-			if f.closed() {
-				return nil, fmt.Errorf("the operator is dead")
-			}
-			return next.RoundTrip(request)
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.left == 0 && f.crash {
-			return nil, fmt.Errorf("the operator is dead")
-		}
-		response, err := next.RoundTrip(request)
-		if f.left--; f.left != 0 || err != nil {
-			return response, err
-		}
-		close(f.reached)
-		_ = response.Body.Close()
-		return nil, fmt.Errorf("connection reset by peer")
-	})
-}
-
-func (f *fence) closed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.left == 0 && f.crash
-}
 
 // TestEveryWriteMayBeTheLast kills the operator after each of its writes, or
 // only loses the answer: the end is the same, no password changes, and every
@@ -80,8 +35,8 @@ func TestEveryWriteMayBeTheLast(t *testing.T) {
 			t.Run(fmt.Sprintf("crash=%t/%d", crash, n), func(t *testing.T) {
 				t.Parallel()
 				d := newDeployment(t)
-				f := &fence{left: n, crash: crash, reached: make(chan struct{})}
-				d.run(f)
+				d.crash = crash
+				d.run(enginetest.NewFence(n, crash))
 				d.judge(reference)
 			})
 		}
@@ -95,6 +50,7 @@ type deployment struct {
 	mu        sync.Mutex
 	passwords []string // that the outside has been told
 	jobs      int
+	crash     bool
 	end       []string
 }
 
@@ -118,14 +74,14 @@ func (d *deployment) register(_ context.Context, cr *widget.Widget, in engine.In
 }
 
 // run the operator until the widget is ready; it meets the fence on the way.
-func (d *deployment) run(f *fence) {
+func (d *deployment) run(f *enginetest.Fence) {
 	d.t.Helper()
 	if f != nil {
-		d.mutant.options = []enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Wrap(f.wrap) }}
+		d.mutant.options = []enginetest.Option{f.Option}
 	}
 	start(d.world, everything(d.register))
 	d.create(d.cr)
-	if f != nil && d.meets(f) && f.crash {
+	if f != nil && d.meets(f) && d.crash {
 		d.operator.Stop()
 		d.count()
 		d.mutant.options = nil
@@ -138,11 +94,11 @@ func (d *deployment) run(f *fence) {
 
 // meets says whether the operator came to the fence before it was ready: how
 // often the status is written depends on how fast others are.
-func (d *deployment) meets(f *fence) (met bool) {
+func (d *deployment) meets(f *enginetest.Fence) (met bool) {
 	d.t.Helper()
 	d.Eventually(func() bool {
 		select {
-		case <-f.reached:
+		case <-f.Reached():
 			met = true
 		default:
 		}

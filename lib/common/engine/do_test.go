@@ -135,12 +135,22 @@ func TestDoIsRepeated(t *testing.T) {
 func TestEventsTellChanges(t *testing.T) {
 	w := newTestWorld(t)
 	var server outside
-	start(w, server.service(0))
+	everyStage := server.service(0)
+	everyStage.Stages = append(everyStage.Stages, stage{Condition: "More", Needs: func(*widget.Widget) []engine.Need {
+		return []engine.Need{engine.ConfigMap("more", "key")}
+	}})
+	start(w, everyStage)
 	cr := w.widget("events", widget.Spec{Text: "first", SecretName: "needed"})
-	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(ContainSubstring("Registered is False (Waiting) Secret needed does not exist")))
+	waits := ContainSubstring("Registered is False (Waiting) Secret needed does not exist")
+	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(waits))
 	w.needed()
+	// Ready has the same reason, but something else has changed.
+	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(waits, ContainSubstring("More is False (Waiting) ConfigMap more does not exist")))
+	more := w.configMap("more")
+	more.Data = map[string]string{"key": "x"}
+	w.create(more)
 	w.awaitReady(cr)
-	w.Eventually(func() []string { return w.events(cr, "Ready") }).Should(ConsistOf(And(ContainSubstring("Registered is True"), ContainSubstring("Ready is True"))))
+	w.Eventually(func() []string { return w.events(cr, "Ready") }).Should(ConsistOf(And(ContainSubstring("More is True"), ContainSubstring("Ready is True"))))
 	w.pass(cr)
 	w.Expect(w.events(cr, "Ready")).To(HaveLen(1))
 }

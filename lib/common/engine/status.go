@@ -183,6 +183,9 @@ func (p *pass) announce() {
 	action := commonv1.ConditionReady // or the last that changed: events that differ in their note alone become one
 	kind, reason := corev1.EventTypeNormal, "Reconciled"
 	for _, now := range p.cr.Common().Conditions {
+		if now.Type == commonv1.ConditionReady {
+			reason = now.Reason
+		}
 		was := meta.FindStatusCondition(p.before.Conditions, now.Type)
 		if was != nil && was.Status == now.Status && was.Reason == now.Reason {
 			continue
@@ -190,9 +193,7 @@ func (p *pass) announce() {
 		if was == nil && now.Reason == ReasonNotReached {
 			continue
 		}
-		if now.Type == commonv1.ConditionReady {
-			reason = now.Reason
-		} else {
+		if now.Type != commonv1.ConditionReady {
 			action = now.Type
 		}
 		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%s is %s (%s) %s", now.Type, now.Status, now.Reason, now.Message)))
