@@ -61,6 +61,9 @@ func (p *pass) lookChildren(ctx context.Context) error {
 
 func (p *pass) indexOwned(ctx context.Context, keys map[objectKey]childLabels) error {
 	for _, kind := range p.owns {
+		if p.observer.serves(p.kind(kind)) != nil {
+			continue
+		}
 		found, err := p.observer.cached(ctx, p.kind(kind), "", map[string]string{labelOwnerUID: string(p.cr.GetUID())})
 		if err != nil {
 			return err

@@ -38,6 +38,7 @@ type Inputs struct {
 	masks     map[string]bool
 	children  map[objectKey]client.Object
 	holders   *[]string
+	isOurs    func(client.Object) bool
 }
 
 func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKind) Inputs {
@@ -80,6 +81,9 @@ func (in Inputs) Served(gvk schema.GroupVersionKind) bool { return in.served[gvk
 
 // Met says whether a need that was given a name by As is met.
 func (in Inputs) Met(name string) bool { return in.met[name] }
+
+// Ours says whether an object is a child, and not somebody else's of its name.
+func (in Inputs) Ours(obj client.Object) bool { return in.isOurs(obj) }
 
 // Cluster returns the UID that tells this cluster from any other, if it was needed.
 func (in Inputs) Cluster() string { return *in.cluster }

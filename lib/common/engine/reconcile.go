@@ -163,12 +163,14 @@ func adopt[T Object](p *pass, s Service[T], cr T) {
 func (e *engine) begin(request reconcile.Request, cr Object) *pass {
 	e.observer.own(cr.GetUID(), request)
 	found := cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	return &pass{
+	p := &pass{
 		engine: e, request: request, cr: cr, found: found, before: found.Common(),
 		in:   newInputs(cr.GetNamespace(), e.kind),
 		seen: map[objectKey]bool{}, listed: map[objectKey]bool{},
 		done: map[string]bool{}, ready: map[string]bool{}, reached: map[string]bool{},
 	}
+	p.in.isOurs = p.isOurs
+	return p
 }
 
 func (e *engine) kind(obj client.Object) schema.GroupVersionKind {
@@ -239,13 +241,12 @@ func (p *pass) stage(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	completed := completedStage(p.before, s.condition)
 	var failed error
 	if s.do != nil {
 		// The UID, because an object may be deleted and made again unseen.
 		inputs = hash([]any{inputs, p.specOf(), p.cr.GetUID()})
-		failed = p.outside(ctx, s, inputs, completed)
-		if failed != nil && (outcomeOf(failed).stalled || !doneFor(completed, inputs)) {
+		failed = p.outside(ctx, s, inputs)
+		if failed != nil && (outcomeOf(failed).stalled || !p.doneFor(s, inputs)) {
 			return failed
 		}
 	}
@@ -253,6 +254,12 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
+	return p.applyStage(ctx, s, inputs, children, failed)
+}
+
+// applyStage applies the children and judges the stage. failed is a Do that
+// does not work at present, for inputs for which it did.
+func (p *pass) applyStage(ctx context.Context, s step, inputs string, children []desired, failed error) error {
 	hashes := []string{inputs}
 	for _, d := range children {
 		hashes = append(hashes, d.mode.String(), d.key.Name, d.hash)
@@ -261,6 +268,7 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	if s.do != nil {
 		all = inputs + "-" + all
 	}
+	completed := completedStage(p.before, s.condition)
 	settled := completed != nil && completed.Inputs == all
 	incomplete := p.applyChildren(ctx, s, children, settled)
 	if failed != nil {
@@ -279,18 +287,19 @@ func (p *pass) stage(ctx context.Context, s step) error {
 }
 
 // doneFor says whether a stage with a Do was done for these inputs.
-func doneFor(completed *commonv1.CompletedStage, inputs string) bool {
+func (p *pass) doneFor(s step, inputs string) bool {
+	completed := completedStage(p.before, s.condition)
 	return completed != nil && strings.HasPrefix(completed.Inputs, inputs+"-")
 }
 
 // outside runs Do unless it has succeeded for the same inputs and Every has
 // not passed since. If it fails, what was observed for the same inputs stands.
-func (p *pass) outside(ctx context.Context, s step, inputs string, completed *commonv1.CompletedStage) error {
+func (p *pass) outside(ctx context.Context, s step, inputs string) error {
 	last, known := p.passes.get(p.request, s.condition)
 	if !known || last.inputs != inputs {
 		last, known = effect{inputs: inputs}, false
-		if doneFor(completed, inputs) { // by an earlier process
-			last.observed, known = completed.Observed, s.every == 0
+		if p.doneFor(s, inputs) { // by an earlier process
+			last.observed, known = completedStage(p.before, s.condition).Observed, s.every == 0
 		}
 	}
 	p.in.observed[s.condition] = last.observed
