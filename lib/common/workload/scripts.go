@@ -14,7 +14,7 @@ var startWSGI string
 
 // Serve is the command of a WSGI service: script is the file that older
 // releases install, module the one that newer ones have.
-func Serve(port string, script, module string) []string {
+func Serve(port, script, module string) []string {
 	return []string{path.Join(config.ScriptsDir, startWSGIName), port, script, module}
 }
 

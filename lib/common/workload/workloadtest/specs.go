@@ -5,9 +5,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -20,14 +21,26 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-// Specs are to be the body of a Describe.
-func (s Subject[T]) Specs() {
-	It("becomes Ready from Secrets alone, and leaves nothing behind", s.appearsAndGoes)
-	It("names the Secret and the key that are missing, and goes on by itself", s.waitsForSecrets)
-	It("refuses a bad snippet, leaves the pods alone, and rolls when it is right", s.refusesSnippets)
-	It("rolls its pods, and touches nothing else, when what they read has changed", s.rolls)
-	It("can be scaled, and its parent does not undo that", s.scales)
-	It("leaves alone what belongs to somebody else, and goes on when it is gone", s.avoidsForeigners)
+// Run makes every check of the kind: those that need no operator to run, the
+// specs below, and more, which is the body of a Describe.
+func (s Subject[T]) Run(t *testing.T, more func()) {
+	s.Test(t)
+	enginetest.Role(t, "../../config/rbac/role.yaml", s)
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.Describe(s.Kind, s.specs)
+	if more != nil {
+		ginkgo.Describe(s.Kind, more)
+	}
+	ginkgo.RunSpecs(t, s.Kind)
+}
+
+func (s Subject[T]) specs() {
+	ginkgo.It("becomes Ready from Secrets alone, and leaves nothing behind", s.appearsAndGoes)
+	ginkgo.It("names the Secret and the key that are missing, and goes on by itself", s.waitsForSecrets)
+	ginkgo.It("refuses a bad snippet, leaves the pods alone, and rolls when it is right", s.refusesSnippets)
+	ginkgo.It("rolls its pods, and touches nothing else, when what they read has changed", s.rolls)
+	ginkgo.It("can be scaled, and its parent does not undo that", s.scales)
+	ginkgo.It("leaves alone what belongs to somebody else, and goes on when it is gone", s.avoidsForeigners)
 }
 
 func (s Subject[T]) appearsAndGoes() {
@@ -37,14 +50,14 @@ func (s Subject[T]) appearsAndGoes() {
 	for _, condition := range object.Common().Conditions {
 		conditions = append(conditions, condition.Type)
 	}
-	Expect(conditions).To(Equal(append(slices.Clone(s.Conditions), commonv1.ConditionReady)))
-	Expect(w.Running(object)).NotTo(BeEmpty())
+	gomega.Expect(conditions).To(gomega.Equal(append(slices.Clone(s.Conditions), commonv1.ConditionReady)))
+	gomega.Expect(w.Running(object)).NotTo(gomega.BeEmpty())
 
 	w.Delete(object, metav1.DeletePropagationBackground)
-	enginetest.AwaitGone(GinkgoTB(), w.Client, object)
+	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, object)
 	w.AwaitNothing(object.GetUID(), s.Service.Owns...)
 	for _, input := range s.inputs() {
-		Expect(w.Read(input)).To(BeTrue(), input.GetName()+" is the user's")
+		gomega.Expect(w.Read(input)).To(gomega.BeTrue(), input.GetName()+" is the user's")
 	}
 }
 
@@ -62,12 +75,12 @@ func (s Subject[T]) waitsForSecrets() {
 	object := s.Object()
 	w.Create(object)
 	for _, condition := range []string{commonv1.ConditionInputsReady, commonv1.ConditionReady} {
-		enginetest.AwaitReason(GinkgoTB(), w.Client, object, condition, engine.ReasonWaiting, "Secret "+late.Name+" does not exist")
+		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, condition, engine.ReasonWaiting, "Secret "+late.Name+" does not exist")
 	}
 	w.Create(late)
-	enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "Secret "+late.Name+" lacks key "+key)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "Secret "+late.Name+" lacks key "+key)
 	w.Change(late, func() { late.StringData = map[string]string{key: value} })
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 }
 
 // requiredKey is one that every Secret of its sort must have.
@@ -77,7 +90,7 @@ func requiredKey(secret *corev1.Secret) string {
 			return key
 		}
 	}
-	Fail("Secret " + secret.Name + " of the sample has no key that is required")
+	ginkgo.Fail("Secret " + secret.Name + " of the sample has no key that is required")
 	return ""
 }
 
@@ -109,17 +122,17 @@ func (s Subject[T]) refusesSnippets() {
 		before, _, _ := w.Pods(object)
 		w.Operator.Requests.Reset()
 		w.Change(object, func() { s.Spec(object).CustomServiceConfig = snippet })
-		enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionConfigReady, engine.ReasonInvalid, parts...)
-		enginetest.Await(GinkgoTB(), w.Client, object, commonv1.ConditionStalled, metav1.ConditionTrue)
-		Expect(enginetest.Conditions(object)).NotTo(Or(ContainSubstring("rabbit://mine"), ContainSubstring("word@x")))
+		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionConfigReady, engine.ReasonInvalid, parts...)
+		enginetest.Await(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionStalled, metav1.ConditionTrue)
+		gomega.Expect(enginetest.Conditions(object)).NotTo(gomega.Or(gomega.ContainSubstring("rabbit://mine"), gomega.ContainSubstring("word@x")))
 		after, _, _ := w.Pods(object)
-		Expect(after.GetGeneration()).To(Equal(before.GetGeneration()))
-		Expect(w.Written()).To(HaveEach(HaveSuffix("/status " + object.GetName())))
+		gomega.Expect(after.GetGeneration()).To(gomega.Equal(before.GetGeneration()))
+		gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.HaveSuffix("/status " + object.GetName())))
 	}
 	crashing.on.Store(true)
 	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ncrash = true" })
-	enginetest.AwaitReason(GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonProgressing)
-	enginetest.Eventually(GinkgoTB(), "the revision crashes", func() error {
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonProgressing)
+	enginetest.Eventually(ginkgo.GinkgoTB(), "the revision crashes", func() error {
 		_, crashed := crashing.bad.Load(w.Hash(object))
 		return unless(crashed, "no pod of it has been seen")
 	})
@@ -127,9 +140,9 @@ func (s Subject[T]) refusesSnippets() {
 	crashed := w.Hash(object)
 	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
 	w.AwaitNewPods(object, crashed)
-	Expect(object.Common().Conditions).NotTo(ContainElement(HaveField("Type", commonv1.ConditionStalled)))
+	gomega.Expect(object.Common().Conditions).NotTo(gomega.ContainElement(gomega.HaveField("Type", commonv1.ConditionStalled)))
 	w.Delete(object, metav1.DeletePropagationForeground)
-	enginetest.AwaitGone(GinkgoTB(), w.Client, object)
+	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, object)
 	w.AwaitNothing(object.GetUID(), s.Service.Owns...)
 }
 
@@ -141,38 +154,38 @@ func (s Subject[T]) rolls() {
 		s.Spec(object).ExtraFiles = []commonv1.ExtraFile{{Name: "rules.json", ConfigMapKeyRef: &commonv1.KeyReference{Name: "rules", Key: "r"}}}
 	})
 	name, hash := object.GetName(), w.Hash(object)
-	pods, status := "apply "+s.resource()+" "+name, HaveSuffix("/status "+name)
+	pods, status := "apply "+s.resource()+" "+name, gomega.HaveSuffix("/status "+name)
 
 	w.Operator.Requests.Reset()
 	w.Change(object, func() { s.Spec(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
 	hash = w.AwaitNewPods(object, hash)
-	Expect(w.Written()).To(HaveEach(Or(Equal("apply configmaps "+name+"-config-data"), Equal(pods), status)))
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal("apply configmaps "+name+"-config-data"), gomega.Equal(pods), status)))
 
 	w.Operator.Requests.Reset()
 	w.Change(object, func() { s.Spec(object).RestartTriggers = map[string]string{"cell1": "again"} })
 	hash = w.AwaitNewPods(object, hash)
-	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal(pods), status)))
 
 	w.Operator.Requests.Reset()
 	w.Change(rules, func() { rules.Data["r"] = `{"new": true}` })
 	hash = w.AwaitNewPods(object, hash)
-	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal(pods), status)))
 
-	for _, input := range s.inputs() {
-		secret := input.(*corev1.Secret) //nolint:forcetypeassert // inputs are Secrets
-		key := requiredKey(secret)
-		w.Change(secret, func() { secret.StringData = map[string]string{key: "another-one"} })
-		hash = w.AwaitNewPods(object, hash)
-	}
+	secret := s.inputs()[0].(*corev1.Secret) //nolint:forcetypeassert // inputs are Secrets
+	w.Operator.Requests.Reset()
+	w.Change(secret, func() { secret.StringData = map[string]string{"password": "another-one"} })
+	hash = w.AwaitNewPods(object, hash)
+	connections := gomega.Equal("apply secrets " + name + "-connections")
+	gomega.Expect(w.Written()).To(gomega.ContainElements(connections, gomega.Equal(pods)))
 
 	w.Operator.Requests.Reset()
 	w.Change(object, func() {
 		s.Spec(object).Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
 		object.SetLabels(map[string]string{"somebody": "else"})
 	})
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
-	Expect(w.Hash(object)).To(Equal(hash), "the configuration is the same")
-	Expect(w.Written()).To(HaveEach(Or(Equal(pods), status)))
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	gomega.Expect(w.Hash(object)).To(gomega.Equal(hash), "the configuration is the same")
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal(pods), status)))
 }
 
 func (s Subject[T]) scales() {
@@ -181,34 +194,34 @@ func (s Subject[T]) scales() {
 	stated := object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
 	w.Apply(object, "parent")
 	object.SetNamespace(w.Namespace)
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}}
-	Expect(w.Read(budget)).To(BeFalse(), "a single pod may always go")
+	gomega.Expect(w.Read(budget)).To(gomega.BeFalse(), "a single pod may always go")
 
 	w.Scale(object, 3)
-	enginetest.Eventually(GinkgoTB(), "it has three pods", func() error {
+	enginetest.Eventually(ginkgo.GinkgoTB(), "it has three pods", func() error {
 		_, _, replicas := w.Pods(object)
 		return unless(replicas == 3, "the workload has another number")
 	})
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	status := object.ServiceStatus()
-	Expect([]int32{status.Replicas, status.ReadyReplicas}).To(Equal([]int32{3, 3}))
+	gomega.Expect([]int32{status.Replicas, status.ReadyReplicas}).To(gomega.Equal([]int32{3, 3}))
 	selector, err := labels.Parse(status.Selector)
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, pod := range w.Running(object) {
-		Expect(selector.Matches(labels.Set(pod.Labels))).To(BeTrue(), "the scale subresource finds pod "+pod.Name)
+		gomega.Expect(selector.Matches(labels.Set(pod.Labels))).To(gomega.BeTrue(), "the scale subresource finds pod "+pod.Name)
 	}
-	Expect(w.Read(budget)).To(BeTrue())
+	gomega.Expect(w.Read(budget)).To(gomega.BeTrue())
 
 	s.Spec(stated).ContainerImage = "quay.example/openstack/nova:next"
 	w.Apply(stated, "parent")
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	_, template, replicas := w.Pods(object)
-	Expect(template.Spec.Containers[0].Image).To(Equal("quay.example/openstack/nova:next"))
-	Expect(replicas).To(BeEquivalentTo(3))
+	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/nova:next"))
+	gomega.Expect(replicas).To(gomega.BeEquivalentTo(3))
 
 	w.Scale(object, 1)
-	enginetest.AwaitGone(GinkgoTB(), w.Client, budget)
+	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, budget)
 }
 
 // avoidsForeigners has three in the way, which go one after the other.
@@ -217,8 +230,8 @@ func (s Subject[T]) avoidsForeigners() {
 	w.Create(s.inputs()...)
 	object := s.Object()
 	in := map[string]client.Object{
-		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{"mine": "yes"}},
-		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{"mine": "yes"}},
+		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{mine: "yes"}},
+		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{mine: "yes"}},
 		s.workload(): s.foreignWorkload(object.GetName()),
 	}
 	w.Create(slices.Collect(maps.Values(in))...)
@@ -230,18 +243,18 @@ func (s Subject[T]) avoidsForeigners() {
 			condition = commonv1.ConditionWorkloadReady
 		}
 		foreign := in[kind]
-		enginetest.AwaitReason(GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
+		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
 			kind+" "+foreign.GetName(), "was not made by this operator")
 		uid, generation := foreign.GetUID(), foreign.GetGeneration()
-		Expect(w.Read(foreign)).To(BeTrue())
-		Expect(foreign.GetUID()).To(Equal(uid))
-		Expect(foreign.GetGeneration()).To(Equal(generation))
+		gomega.Expect(w.Read(foreign)).To(gomega.BeTrue())
+		gomega.Expect(foreign.GetUID()).To(gomega.Equal(uid))
+		gomega.Expect(foreign.GetGeneration()).To(gomega.Equal(generation))
 		for _, entry := range foreign.GetManagedFields() {
-			Expect(entry.Manager).NotTo(HavePrefix(s.Service.Name))
+			gomega.Expect(entry.Manager).NotTo(gomega.HavePrefix(s.Service.Name))
 		}
 		w.Delete(foreign, metav1.DeletePropagationBackground)
 	}
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 }
 
 func (s Subject[T]) workload() string {
@@ -251,12 +264,15 @@ func (s Subject[T]) workload() string {
 	return "Deployment"
 }
 
+// mine marks what is not the operator's.
+const mine = "mine"
+
 func (s Subject[T]) foreignWorkload(name string) client.Object {
-	mine := map[string]string{"mine": "yes"}
-	selector := &metav1.LabelSelector{MatchLabels: mine}
+	marked := map[string]string{mine: "yes"}
+	selector := &metav1.LabelSelector{MatchLabels: marked}
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: mine},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "mine", Image: "mine"}}},
+		ObjectMeta: metav1.ObjectMeta{Labels: marked},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: mine, Image: mine}}},
 	}
 	if s.Stateful {
 		return &appsv1.StatefulSet{ObjectMeta: named(name), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0)), Selector: selector, Template: template}}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,14 +54,14 @@ func (s Subject[T]) NewWorld(kubelet enginetest.Kubelet) *World[T] {
 }
 
 func (s Subject[T]) newWorld(kubelet enginetest.Kubelet) *World[T] {
-	enginetest.InstallCRDs(GinkgoTB(), append(s.CRDs, "../../config/crd")...)
-	return &World[T]{World: enginetest.NewWorld(GinkgoTB(), kubelet, s.AddToScheme...), Subject: s}
+	enginetest.InstallCRDs(ginkgo.GinkgoTB(), append(s.CRDs, "../../config/crd")...)
+	return &World[T]{World: enginetest.NewWorld(ginkgo.GinkgoTB(), kubelet, s.AddToScheme...), Subject: s}
 }
 
 // Object is the sample's, with what the changes make of it.
 func (s Subject[T]) Object(changes ...func(T)) T {
 	var object T
-	enginetest.DecodeSample(GinkgoTB(), s.Sample, s.Kind, &object)
+	enginetest.DecodeSample(ginkgo.GinkgoTB(), s.Sample, s.Kind, &object)
 	if s.Vary != nil {
 		s.Vary(object)
 	}
@@ -74,10 +74,10 @@ func (s Subject[T]) Object(changes ...func(T)) T {
 // inputs are the other objects of the sample.
 func (s Subject[T]) inputs() []client.Object {
 	var all []client.Object
-	for _, sample := range enginetest.ReadSamples(GinkgoTB(), s.Sample) {
+	for _, sample := range enginetest.ReadSamples(ginkgo.GinkgoTB(), s.Sample) {
 		if sample.GetKind() != s.Kind {
 			secret := &corev1.Secret{}
-			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, secret)).To(Succeed())
+			gomega.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, secret)).To(gomega.Succeed())
 			all = append(all, secret)
 		}
 	}
@@ -88,7 +88,7 @@ func (s Subject[T]) inputs() []client.Object {
 func (w *World[T]) Ready(changes ...func(T)) T {
 	object := w.Subject.Object(changes...)
 	w.Create(object)
-	enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	return object
 }
 
@@ -97,12 +97,12 @@ func (w *World[T]) Pods(object T) (owner client.Object, template corev1.PodTempl
 	if w.Subject.Stateful {
 		set := &appsv1.StatefulSet{}
 		set.Name = object.GetName()
-		Expect(w.Read(set)).To(BeTrue(), "the StatefulSet exists")
+		gomega.Expect(w.Read(set)).To(gomega.BeTrue(), "the StatefulSet exists")
 		return set, set.Spec.Template, *set.Spec.Replicas
 	}
 	deployment := &appsv1.Deployment{}
 	deployment.Name = object.GetName()
-	Expect(w.Read(deployment)).To(BeTrue(), "the Deployment exists")
+	gomega.Expect(w.Read(deployment)).To(gomega.BeTrue(), "the Deployment exists")
 	return deployment, deployment.Spec.Template, *deployment.Spec.Replicas
 }
 
@@ -125,7 +125,7 @@ func (s Subject[T]) resource() string {
 // Running are the pods of the service, but for those that are going away.
 func (w *World[T]) Running(object T) []corev1.Pod {
 	pods := &corev1.PodList{}
-	Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": object.GetName()})).To(Succeed())
+	gomega.Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": object.GetName()})).To(gomega.Succeed())
 	var running []corev1.Pod
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp == nil && pod.Labels[batchv1.JobNameLabel] == "" {
@@ -138,15 +138,15 @@ func (w *World[T]) Running(object T) []corev1.Pod {
 // AwaitNewPods waits until the object is Ready with another configuration than
 // before, and returns its hash. Then no pod may have an older one.
 func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
-	enginetest.Eventually(GinkgoTB(), "the pods have a new configuration", func() error {
+	enginetest.Eventually(ginkgo.GinkgoTB(), "the pods have a new configuration", func() error {
 		if hash = w.Hash(object); hash == before {
 			return fmt.Errorf("the workload still has %s", hash)
 		}
-		enginetest.AwaitReady(GinkgoTB(), w.Client, object)
+		enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 		return unless(object.ServiceStatus().ConfigHash == hash, "the status is of "+object.ServiceStatus().ConfigHash)
 	})
 	for _, pod := range w.Running(object) {
-		Expect(configHash(pod.Annotations)).To(Equal(hash), "pod "+pod.Name)
+		gomega.Expect(configHash(pod.Annotations)).To(gomega.Equal(hash), "pod "+pod.Name)
 	}
 	return hash
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -27,15 +26,8 @@ var subject = workloadtest.Subject[*novav1.NovaAPI]{
 }
 
 func TestNovaAPI(t *testing.T) {
-	subject.Test(t)
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaAPI")
+	subject.Run(t, func() {
+		It("has the host of its Route as the public address", publishesRoute)
+		It("makes and removes the Route when the exposure changes", changesExposure)
+	})
 }
-
-var _ = Describe("NovaAPI", func() {
-	subject.Specs()
-
-	It("has the host of its Route as the public address", publishesRoute)
-	It("makes and removes the Route when the exposure changes", changesExposure)
-})

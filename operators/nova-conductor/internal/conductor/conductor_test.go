@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -27,18 +26,11 @@ var subject = workloadtest.Subject[*novav1.NovaConductor]{
 }
 
 func TestNovaConductor(t *testing.T) {
-	subject.Test(t)
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaConductor")
+	subject.Run(t, func() {
+		It("syncs the schema again for another image or database, and for nothing else", syncsWhenNeeded)
+		It("says why a sync failed, with no secret in it, and tries again", retriesSync)
+		It("leaves the schema alone if somebody else looks after it", leavesSchema)
+		It("syncs the schema and leaves the pods while the rollout is held", holds)
+		It("runs the conductor of a cell on its own database alone", runsCell)
+	})
 }
-
-var _ = Describe("NovaConductor", func() {
-	subject.Specs()
-
-	It("syncs the schema again for another image or database, and for nothing else", syncsWhenNeeded)
-	It("says why a sync failed, with no secret in it, and tries again", retriesSync)
-	It("leaves the schema alone if somebody else looks after it", leavesSchema)
-	It("syncs the schema and leaves the pods while the rollout is held", holds)
-	It("runs the conductor of a cell on its own database alone", runsCell)
-})

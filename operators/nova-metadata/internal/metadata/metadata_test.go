@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -26,14 +25,7 @@ var subject = workloadtest.Subject[*novav1.NovaMetadata]{
 }
 
 func TestNovaMetadata(t *testing.T) {
-	subject.Test(t)
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaMetadata")
+	subject.Run(t, func() {
+		It("tells where Neutron's agents find it", tellsAddress)
+	})
 }
-
-var _ = Describe("NovaMetadata", func() {
-	subject.Specs()
-
-	It("tells where Neutron's agents find it", tellsAddress)
-})

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -26,11 +24,4 @@ var subject = workloadtest.Subject[*novav1.NovaScheduler]{
 	Spec:     func(cr *novav1.NovaScheduler) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
 }
 
-func TestNovaScheduler(t *testing.T) {
-	subject.Test(t)
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaScheduler")
-}
-
-var _ = Describe("NovaScheduler", subject.Specs)
+func TestNovaScheduler(t *testing.T) { subject.Run(t, nil) }

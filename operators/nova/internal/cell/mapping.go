@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
-
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 

@@ -71,7 +71,7 @@ func handshakeAddress(t *testing.T, certificate *tls.Certificate) string {
 }
 
 func greet(ctx context.Context, connection net.Conn, certificate *tls.Certificate) {
-	defer connection.Close() //nolint:errcheck // a test's connection
+	defer connection.Close()
 	_, _ = connection.Write(greeting(certificate != nil))
 	if certificate != nil {
 		const requestForTLS = 4 + 32

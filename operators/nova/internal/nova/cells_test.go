@@ -37,7 +37,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		c.hold("given-cell1-map", false)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
-		made := c.cell(cr, "cell1")
+		made := c.cell1(cr)
 		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": made.Status.Mapping.Revision}))
 		Expect(made.Status.UUID).To(Equal(uuids["cell1"]))
 		enginetest.Eventually(GinkgoTB(), "the table of cells is complete", func() error {
@@ -82,11 +82,11 @@ var _ = Describe("Nova of given Secrets", func() {
 		Expect(c.ended("given-cell1-map")).To(Equal(2))
 		Expect(c.ended("given-cell2-map")).To(Equal(1))
 		Expect(c.ended("given-cell0-map")).To(Equal(1))
-		Expect(c.cell(cr, "cell1").Status.UUID).To(Equal(uuids["cell1"]))
+		Expect(c.cell1(cr).Status.UUID).To(Equal(uuids["cell1"]))
 
 		enginetest.Eventually(GinkgoTB(), "the new host is discovered", func() error {
 			if c.ended("given-cell1-discover") == 0 {
-				return fmt.Errorf("hosts: %+v", c.cell(cr, "cell1").Status.Hosts)
+				return fmt.Errorf("hosts: %+v", c.cell1(cr).Status.Hosts)
 			}
 			return nil
 		})
@@ -143,7 +143,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		cr := c.given()
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		made := c.cell(cr, "cell1")
+		made := c.cell1(cr)
 		c.Operator.Requests.Reset()
 		c.Delete(cr, policy)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)

@@ -181,8 +181,8 @@ func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
 	return triggers
 }
 
-func (c *cloud) cell(cr *novav1.Nova, name string) *novav1.NovaCell {
-	made := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-" + name)}
+func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell {
+	made := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
 	Expect(c.Read(made)).To(BeTrue())
 	return made
 }

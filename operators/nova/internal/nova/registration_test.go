@@ -2,6 +2,7 @@ package nova
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -38,13 +39,13 @@ func (c *cloud) registering() *novav1.Nova {
 	return cr
 }
 
-// service without pods: its name is found on the loopback interface.
-func (c *cloud) service(name, address string) *corev1.Service {
+// mariaDBService has no pods: its name is found on the loopback interface.
+func (c *cloud) mariaDBService(address string) *corev1.Service {
 	_, text, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
 	port, err := strconv.ParseInt(text, 10, 32)
 	Expect(err).NotTo(HaveOccurred())
-	service := &corev1.Service{ObjectMeta: named(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: int32(port)}}}}
+	service := &corev1.Service{ObjectMeta: named("mariadb"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: int32(port)}}}}
 	c.Create(service)
 	return service
 }
@@ -65,7 +66,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c := newCloud()
 		cr := c.registering()
 		address := registrationtest.RefusedAddress(GinkgoTB())
-		c.service("mariadb", address)
+		c.mariaDBService(address)
 		c.Create(cr)
 		_, port, _ := net.SplitHostPort(address)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:"+port+": connection refused")
@@ -80,7 +81,7 @@ var _ = Describe("Nova that registers its databases", func() {
 
 	It("is not held up by a server that swallows packets", func() {
 		c := newCloud()
-		c.service("mariadb", registrationtest.FullAddress(GinkgoTB()))
+		c.mariaDBService(registrationtest.FullAddress(GinkgoTB()))
 		healthy := c.given()
 		silent := healthy.DeepCopy()
 		silent.Name = "silent"
@@ -94,7 +95,7 @@ var _ = Describe("Nova that registers its databases", func() {
 	It("says that a password is wrong, without it, and goes on when it is right", func() {
 		c := newCloud()
 		cr := c.registering()
-		c.service("mariadb", mariaDBAddress())
+		c.mariaDBService(mariaDBAddress())
 		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": wrong} })
 		c.Create(cr)
@@ -107,7 +108,7 @@ var _ = Describe("Nova that registers its databases", func() {
 	It("leaves alone a database that is somebody else's", func() {
 		c := newCloud()
 		cr := c.registering()
-		c.service("mariadb", mariaDBAddress())
+		c.mariaDBService(mariaDBAddress())
 		foreign := c.schema("cloud") + "_cell0"
 		mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+foreign, "CREATE TABLE "+foreign+".mine (a INT)")
 		c.Create(cr)
@@ -122,14 +123,14 @@ var _ = Describe("Nova that registers its databases", func() {
 		c := newCloud()
 		cr := c.registering()
 		cr.Spec.DeletionPolicy = deletion
-		c.service("mariadb", mariaDBAddress())
+		c.mariaDBService(mariaDBAddress())
 		prefix := c.schema("cloud")
 		c.Create(cr)
 		c.syncCell1(cr, prefix)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(databases(prefix)).To(Equal([]string{prefix + "_api", prefix + "_cell0", prefix + "_cell1"}))
 		Expect(accounts(prefix)).To(HaveLen(3))
-		made := c.cell(cr, "cell1")
+		made := c.cell1(cr)
 
 		c.Delete(cr, metav1.DeletePropagationForeground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
@@ -147,7 +148,7 @@ var _ = Describe("Nova that registers its databases", func() {
 	It("goes when its server is gone for good, and lists what is left there", func() {
 		c := newCloud()
 		cr := c.registering()
-		service := c.service("mariadb", mariaDBAddress())
+		service := c.mariaDBService(mariaDBAddress())
 		c.Create(cr)
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		c.Delete(service, metav1.DeletePropagationBackground)
@@ -159,7 +160,7 @@ var _ = Describe("Nova that registers its databases", func() {
 	It("waits for a server that is out of reach, until it is told to go", func() {
 		c := newCloud()
 		cr := c.registering()
-		service := c.service("mariadb", mariaDBAddress())
+		service := c.mariaDBService(mariaDBAddress())
 		c.Create(cr)
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		_, text, _ := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
@@ -167,7 +168,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Change(service, func() { service.Spec.Ports[0].Port = int32(port) })
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "CellsRemoved", "given-cell1")
-		made := c.cell(cr, "cell1")
+		made := c.cell1(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
 		for _, object := range []client.Object{made, cr} {
 			c.Change(object, func() { object.SetAnnotations(map[string]string{backend.AnnotationAbandon: "true"}) })
@@ -182,7 +183,7 @@ func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
 	enginetest.Eventually(GinkgoTB(), "the cell's database is there", func() error {
 		if len(databases(prefix+"_cell1")) == 0 {
 			c.Read(cr)
-			return errorOf(enginetest.Conditions(cr))
+			return errors.New(enginetest.Conditions(cr))
 		}
 		return nil
 	})
@@ -203,10 +204,6 @@ func (c *cloud) awaitLeftBehind(what string) {
 			}
 			notes = append(notes, event.Reason+": "+event.Note)
 		}
-		return errorOf(strings.Join(notes, "\n"))
+		return errors.New(strings.Join(notes, "\n"))
 	})
 }
-
-type errorOf string
-
-func (e errorOf) Error() string { return string(e) }

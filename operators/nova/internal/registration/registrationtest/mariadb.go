@@ -43,7 +43,7 @@ func StartMariaDB(t testing.TB) MariaDB {
 	if os.Getuid() == 0 {
 		common = append(common, "--user=root")
 	}
-	install := exec.Command(program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
+	install := exec.CommandContext(context.Background(), program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
 	}
@@ -81,7 +81,7 @@ func program(t testing.TB, name string) string {
 func (m MariaDB) run(t testing.TB, arguments []string) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	command := exec.Command(program(t, "mariadbd"), arguments...)
+	command := exec.CommandContext(context.Background(), program(t, "mariadbd"), arguments...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (m MariaDB) Column(t testing.TB, query string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err has the failure
 	var values []string
 	for rows.Next() {
 		var value string

@@ -92,12 +92,12 @@ func Forward(t testing.TB, from, to string) {
 }
 
 func carry(near net.Conn, to string) {
-	defer near.Close()
+	defer near.Close() //nolint:errcheck // it is only carried
 	far, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
 	if err != nil {
 		return
 	}
-	defer far.Close()
+	defer far.Close() //nolint:errcheck // it is only carried
 	go func() {
 		_, _ = io.Copy(far, near)
 		_ = far.Close()
