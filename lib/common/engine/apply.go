@@ -217,7 +217,7 @@ func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error 
 	current, err := p.observe(ctx, key)
 	if err != nil {
 		if p.observer.serves(key.gvk) != nil {
-			return nil // a kind that is not served has no objects
+			return nil //nolint:nilerr // a kind that is not served has no objects
 		}
 		return err
 	}

@@ -124,7 +124,7 @@ func containsFinalizers(fields string) bool { return strings.Contains(fields, "f
 func bodyOf(obj runtime.ApplyConfiguration) *unstructured.Unstructured {
 	content, ok := obj.(interface{ UnstructuredContent() map[string]any })
 	if !ok {
-		panic("the engine applies something else than unstructured objects")
+		panic("the engine applies something else than unstructured objects") //nolint:forbidigo // the test itself is wrong
 	}
 	return &unstructured.Unstructured{Object: content.UnstructuredContent()}
 }
@@ -133,7 +133,7 @@ var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install, widget.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err)
+			panic(err) //nolint:forbidigo // the test itself is wrong
 		}
 	}
 	return s
@@ -142,7 +142,7 @@ var scheme = func() *runtime.Scheme {
 func mustGVK(obj client.Object) schema.GroupVersionKind {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // the test itself is wrong
 	}
 	return gvk
 }
@@ -153,7 +153,7 @@ func secret(name string) *applycorev1.SecretApplyConfiguration { return applycor
 func names(list client.ObjectList) []string {
 	objects, err := meta.ExtractList(list)
 	if err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // the test itself is wrong
 	}
 	var all []string
 	for _, object := range objects {

@@ -204,7 +204,7 @@ func oneOfEach(namespace string) []map[string]any {
 		gvk := mustGVK(object)
 		body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
-			panic(err)
+			panic(err) //nolint:forbidigo // the test itself is wrong
 		}
 		delete(body, "status")
 		metadata := map[string]any{"name": namespace + "-x"}

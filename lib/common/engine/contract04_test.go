@@ -33,7 +33,7 @@ func contract04(w *world) {
 			case "stop":
 				return nil, engine.Stop("Refused", "text: it says %q", cr.Spec.Text)
 			case "panic":
-				panic("the builder is broken")
+				panic("the builder is broken") //nolint:forbidigo // as a bug would
 			}
 			return nil, nil
 		}, Report: func(cr *widget.Widget, _ engine.Inputs) { cr.Status.Reported = cr.Spec.Text }},

@@ -80,25 +80,25 @@ func (w *world) judgesChildren() {
 	cr := w.widget("parent", widget.Spec{Text: "first"})
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing: Rack parent"))
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(func() string { _ = w.get(rack); return rack.Spec.Text }).Should(Equal("second"))
 	w.pass(cr)
 	w.Expect(w.condition(cr, "RackReady")()).To(HavePrefix("False Progressing: Rack parent: its operator has not seen generation 2"), "a Ready of an older generation")
-	w.play(rack, "False", 0, "it has no shelf")
+	w.play(rack, "False", "it has no shelf")
 	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Waiting: Rack parent: it has no shelf"))
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 	w.operator.Stop()
 }
 
 // play the rack's own operator.
-func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, behind int64, message string) {
+func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, message string) {
 	w.t.Helper()
 	w.must(w.get(rack))
 	before := rack.DeepCopy()
-	rack.Status.ObservedGeneration = rack.Generation - behind
+	rack.Status.ObservedGeneration = rack.Generation
 	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{Type: "Ready", Status: ready, Reason: "Waiting", Message: message})
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
 }

@@ -49,7 +49,7 @@ func (w *world) blackHole() {
 			{Condition: "Registered", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
 				switch cr.Spec.Text {
 				case "panics":
-					panic("no server")
+					panic("no server") //nolint:forbidigo // as a bug would
 				case "fails":
 					return nil, fmt.Errorf("no route to host")
 				case "stops":

@@ -42,7 +42,7 @@ func ownedFields(object *unstructured.Unstructured) string {
 func driftsOf(object *unstructured.Unstructured) []drift {
 	var owned map[string]any
 	if err := json.Unmarshal([]byte(ownedFields(object)), &owned); err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // the test itself is wrong
 	}
 	var all []drift
 	collect(owned, nil, func(path []string) {

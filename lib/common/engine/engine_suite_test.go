@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	format.MaxLength = 2000
 	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // the test itself is wrong
 	}
 	os.Exit(m.Run())
 }

@@ -46,22 +46,24 @@ func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
 	if !ok {
 		return fmt.Errorf("%s is a %T", d.key, current)
 	}
-	if err := p.claimed(d.key, job); err != nil && job.DeletionTimestamp == nil {
+	if err := p.claimed(d.key, job); err != nil {
 		return err
 	}
 	finished, failed := jobEnd(job)
-	if finished == nil || job.DeletionTimestamp != nil {
+	if finished == nil {
 		return p.running(stage, d.key)
 	}
+	if failed {
+		return p.retry(ctx, stage, d.key, job)
+	}
+	return p.collect(ctx, d, job)
+}
+
+// collect the result of a complete Job.
+func (p *pass) collect(ctx context.Context, d desired, job *batchv1.Job) error {
 	message, known, err := p.result(ctx, d.key, job)
 	if err != nil {
 		return err
-	}
-	if failed {
-		if !known {
-			message += finished.Message
-		}
-		return p.retry(ctx, stage, d.key, job, message)
 	}
 	if !known {
 		if err := p.delete(ctx, d.key, job); err != nil {
@@ -117,8 +119,15 @@ func (p *pass) running(stage string, key objectKey) error {
 
 // retry waits as long as the stage has been failing before it runs the Job
 // again, which needs no counter and survives a restart of the operator.
-func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job, message string) error {
+func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job) error {
+	message, known, err := p.result(ctx, key, job)
+	if err != nil {
+		return err
+	}
 	end, _ := jobEnd(job)
+	if !known {
+		message += end.Message
+	}
 	failed := end.LastTransitionTime.Time
 	wait := p.jobRetryMin
 	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil && last.Status == metav1.ConditionFalse {

@@ -192,11 +192,11 @@ func (p *pass) lookCluster(ctx context.Context) (any, error) {
 func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
 	var failures []string
 	for _, need := range needs {
-		if seen, err := p.look(ctx, need); err == nil {
+		seen, err := p.look(ctx, need)
+		if err == nil {
 			return seen, nil
-		} else {
-			failures = append(failures, err.Error())
 		}
+		failures = append(failures, err.Error())
 	}
 	if len(failures) == 0 {
 		return nil, Wait("there is none")

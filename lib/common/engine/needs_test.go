@@ -55,7 +55,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	also := w.configMap("also")
 	also.Data = map[string]string{"key": "x"}
 	w.create(also)
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.Eventually(w.textOf(cr.Name)).Should(HavePrefix("text of the rack: oak, both"))
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: oak, both, for long"))
 	w.must(w.client.Delete(w.ctx, rack))

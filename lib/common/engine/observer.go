@@ -528,7 +528,7 @@ func newOf[O client.Object]() O {
 func kindOf(scheme *runtime.Scheme, obj client.Object) schema.GroupVersionKind {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
-		panic(fmt.Sprintf("%T is not in the scheme: %v", obj, err)) // a bug that the first pass shows
+		panic(fmt.Sprintf("%T is not in the scheme: %v", obj, err)) //nolint:forbidigo // a bug that the first pass shows
 	}
 	return gvk
 }

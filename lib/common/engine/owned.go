@@ -15,7 +15,7 @@ import (
 func hash(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // only for values that JSON cannot say, which is a bug
+		panic(err) //nolint:forbidigo // only for values that JSON cannot say, which is a bug
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])

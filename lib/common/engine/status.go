@@ -164,7 +164,11 @@ func onlyWords(before, after Object) bool {
 func wordless(obj Object) Object {
 	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	for i := range silent.Common().Conditions {
-		silent.Common().Conditions[i].Reason, silent.Common().Conditions[i].Message = "", ""
+		condition := &silent.Common().Conditions[i]
+		condition.Message = ""
+		if condition.Reason == ReasonProgressing || condition.Reason == ReasonWaiting {
+			condition.Reason = "" // any other is news, and a Job's failure is remembered by it
+		}
 	}
 	silent.Common().Completed = slices.DeleteFunc(silent.Common().Completed, func(c commonv1.CompletedStage) bool {
 		return c.Inputs != abandonedStage

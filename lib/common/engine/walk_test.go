@@ -14,23 +14,23 @@ import (
 )
 
 // rackStage applies a Rack, which a test plays: it is ready when the test says so.
-func rackStage(condition string) stage {
-	return build(condition, func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+func rackStage() stage {
+	return build("RackReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: widget.Spec{Text: cr.Spec.Text}}}
 	})
 }
 
 func TestDoneIsNotReady(t *testing.T) {
 	w := newTestWorld(t)
-	start(w, service{Name: owner, Stages: []stage{rackStage("RackReady"), configMaps("ConfigReady")}})
+	start(w, service{Name: owner, Stages: []stage{rackStage(), configMaps("ConfigReady")}})
 	cr := w.widget("done", widget.Spec{Text: "first"})
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
 	config := w.configMap(cr.Name)
 	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("Unknown NotReached"))
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 
-	w.play(rack, "False", 0, "a shelf fell down")
+	w.play(rack, "False", "a shelf fell down")
 	w.Eventually(w.condition(cr, "RackReady")).Should(Equal("False Waiting: Rack done: a shelf fell down"))
 	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "what lies behind is not blanked")
 	w.must(w.client.Delete(w.ctx, config))
@@ -41,7 +41,7 @@ func TestDoneIsNotReady(t *testing.T) {
 	w.pass(cr)
 	w.must(w.get(config))
 	w.Expect(config.Data).To(HaveKeyWithValue("text", "first"), "a new revision is not done")
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 	w.must(w.get(config))
 	w.Expect(config.Data).To(HaveKeyWithValue("text", "second"))
@@ -49,7 +49,7 @@ func TestDoneIsNotReady(t *testing.T) {
 
 func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	w := newTestWorld(t)
-	rack := rackStage("RackReady")
+	rack := rackStage()
 	rack.Continue = true
 	after := configMaps("AfterRack")
 	after.Needs = func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("RackReady")} }
@@ -62,7 +62,7 @@ func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"))
 	w.Expect(w.condition(cr, "Available")()).To(HavePrefix("True"))
 	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Progressing: Rack continue"), "the first that is not ready")
-	w.play(&widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, "True", 0, "")
+	w.play(&widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, "True", "")
 	w.awaitReady(cr)
 }
 
@@ -92,9 +92,9 @@ func TestNeedsOfOthers(t *testing.T) {
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
 	w.create(rack)
 	w.Eventually(met).Should(HavePrefix("False Waiting: Rack needs: its operator has not seen generation 1"))
-	w.play(rack, "False", 0, "no shelf")
+	w.play(rack, "False", "no shelf")
 	w.Eventually(met).Should(Equal("False Waiting: Rack needs: Ready is Waiting: no shelf"))
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.Eventually(met).Should(Equal("False Waiting: Service needs does not exist"))
 	w.create(&corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.Eventually(met).Should(Equal("False Waiting: ConfigMap one does not exist; ConfigMap other does not exist"))
@@ -151,12 +151,12 @@ func TestLingeringOutlivesItsReaders(t *testing.T) {
 		build("SecretReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 			return []engine.Child{engine.Lingering(secret(cr.Name + "-" + cr.Spec.Text).WithImmutable(true))}
 		}),
-		rackStage("RackReady"),
+		rackStage(),
 	}})
 	cr := w.widget("lingers", widget.Spec{Text: "first"})
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
 	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))
@@ -167,9 +167,9 @@ func TestLingeringOutlivesItsReaders(t *testing.T) {
 		build("SecretReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 			return []engine.Child{engine.Lingering(secret(cr.Name + "-" + cr.Spec.Text).WithImmutable(true))}
 		}),
-		rackStage("RackReady"),
+		rackStage(),
 	}})
-	w.play(rack, "True", 0, "")
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 	w.Eventually(func() bool { return w.gone(w.secret(cr.Name + "-first")) }).Should(BeTrue())
 	w.Expect(w.gone(w.secret(cr.Name + "-second"))).To(BeFalse())

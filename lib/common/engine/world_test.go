@@ -73,7 +73,7 @@ type failed string
 func (p *probe) Helper() {}
 
 func (p *probe) Fatalf(format string, args ...any) {
-	panic(failed(fmt.Sprintf(format, args...)))
+	panic(failed(fmt.Sprintf(format, args...))) //nolint:forbidigo // ends the check, as FailNow would
 }
 
 func failureOf(t *testing.T, run func(*probe)) (failure string) {
@@ -84,7 +84,7 @@ func failureOf(t *testing.T, run func(*probe)) (failure string) {
 		case failed:
 			failure = string(r)
 		default:
-			panic(r)
+			panic(r) //nolint:forbidigo // not a failure of the check
 		}
 	}()
 	run(&probe{t})
@@ -113,7 +113,8 @@ func (w *world) decides(actual any) AsyncAssertion {
 // patience with anything that is not what a mutant is to fail at.
 const patience = time.Minute
 
-func newWorld(t testing.TB, judge testing.TB, m mutant, decisive time.Duration) *world {
+func newWorld(t, judge testing.TB, m mutant, decisive time.Duration) *world {
+	t.Helper()
 	g := NewWithT(judge)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
@@ -131,6 +132,7 @@ func (w *world) clear() {
 	if err := w.client.List(w.ctx, &widgets, client.InNamespace(w.namespace)); err != nil {
 		w.t.Errorf("listing widgets: %v", err)
 	}
+	w.release()
 	for _, cr := range widgets.Items {
 		volume := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(&cr))}
 		if err := w.client.Delete(w.ctx, volume); client.IgnoreNotFound(err) != nil {
@@ -142,6 +144,20 @@ func (w *world) clear() {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		if err := w.client.Patch(w.ctx, &cr, patch); client.IgnoreNotFound(err) != nil {
 			w.t.Errorf("removing the finalizers of %s: %v", cr.Name, err)
+		}
+	}
+}
+
+// release pods that a test holds, and was stopped before it let them go.
+func (w *world) release() {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	var pods corev1.PodList
+	if err := w.client.List(w.ctx, &pods, client.InNamespace(w.namespace)); err != nil {
+		w.t.Errorf("listing pods: %v", err)
+	}
+	for _, pod := range pods.Items {
+		if err := w.client.Patch(w.ctx, &pod, patch); client.IgnoreNotFound(err) != nil {
+			w.t.Errorf("releasing pod %s: %v", pod.Name, err)
 		}
 	}
 }

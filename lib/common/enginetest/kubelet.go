@@ -31,6 +31,12 @@ func (k Kubelet) Start(t testing.TB, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Before the namespace has one, pods are refused, and their controllers take
+	// their time until they try again.
+	Eventually(t, "the namespace has a service account", func() error {
+		_, err := clients.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
+		return err
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
@@ -122,7 +128,7 @@ func (k Kubelet) end(pod *corev1.Pod) bool {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: container.Name, Image: container.Image,
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: code, Message: message, StartedAt: now, FinishedAt: now, ContainerID: "played://" + string(types.UID(pod.UID)),
+				ExitCode: code, Message: message, StartedAt: now, FinishedAt: now, ContainerID: "played://" + string(pod.UID),
 			}},
 		})
 	}

@@ -23,6 +23,7 @@ var quiet = sync.OnceFunc(func() {
 // operatorLog shows the end of an operator's log when the test has failed, and
 // only then.
 func operatorLog(t testing.TB) logr.Logger {
+	t.Helper()
 	quiet()
 	var mu sync.Mutex
 	var lines []string

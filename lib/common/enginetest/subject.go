@@ -66,6 +66,7 @@ func (s Subject[T]) testdata() string {
 }
 
 func (s Subject[T]) crds(t testing.TB) []string {
+	t.Helper()
 	own := filepath.Join(moduleRoot(t), "config", "crd")
 	if _, err := os.Stat(own); err != nil {
 		return s.CRDs
@@ -74,6 +75,7 @@ func (s Subject[T]) crds(t testing.TB) []string {
 }
 
 func (s Subject[T]) role(t testing.TB) string {
+	t.Helper()
 	if s.RoleFile == "" {
 		return filepath.Join(moduleRoot(t), "config", "rbac", "role.yaml")
 	}
@@ -224,6 +226,7 @@ func clusterIdentity() *unstructured.Unstructured {
 }
 
 func (s Subject[T]) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	return definitions(t, append(s.crds(t), routeDefinition(t)))
 }
 
