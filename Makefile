@@ -28,7 +28,7 @@ generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs 
 
 .PHONY: generate-common
 generate-common: generators
-	cd lib/common && controller-gen object paths=./api/...
+	cd lib/common && controller-gen object paths=./api/... && go generate ./internal/...
 
 .PHONY: $(generate-operators)
 $(generate-operators): generate-%: generators
