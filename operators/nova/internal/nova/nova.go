@@ -36,7 +36,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
 		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Every: backend.RegisterEvery, Build: databaseSecrets},
 		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Every: backend.RegisterEvery, Build: messageBusSecret},
-		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Every: backend.RegisterEvery, Build: identitySecret, Continue: true},
+		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Every: backend.RegisterEvery, Continue: true},
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Build: cells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},

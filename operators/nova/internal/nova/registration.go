@@ -146,8 +146,3 @@ func identityNeeds(cr *novav1.Nova) []engine.Need { return identity(cr).Needs() 
 func registerIdentity(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
 	return nil, identity(cr).Ensure(ctx, in)
 }
-
-func identitySecret(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	_, secret, err := identity(cr).Secret(in)
-	return secret, err
-}

@@ -50,6 +50,31 @@ func (c *cloud) mariaDBService(address string) *corev1.Service {
 	return service
 }
 
+// registersBus makes cr register at a RabbitMQ at which nobody listens.
+func registersBus(c *cloud, cr *novav1.Nova) string {
+	_, port, err := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
+	Expect(err).NotTo(HaveOccurred())
+	number, err := strconv.ParseInt(port, 10, 32)
+	Expect(err).NotTo(HaveOccurred())
+	c.Create(
+		&corev1.Service{ObjectMeta: named("rabbitmq"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "management", Port: int32(number)}}}},
+		&corev1.Secret{ObjectMeta: named("rabbitmq-admin"), StringData: map[string]string{"username": "guest", "password": wrong}},
+	)
+	cr.Spec.MessageBus.Connection = novav1.Connection{
+		ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
+	}
+	return "rabbitmq." + c.Namespace + ".svc:" + port
+}
+
+// registersUser makes cr register at a Keystone with that address.
+func (c *cloud) registersUser(cr *novav1.Nova, address string) string {
+	c.Create(&corev1.Secret{ObjectMeta: named("keystone-admin"), StringData: map[string]string{
+		"authURL": "http://" + address + "/v3", "username": "admin", "password": wrong,
+	}})
+	cr.Spec.Identity = novav1.Identity{AdminSecretRef: &commonv1.SecretReference{Name: "keystone-admin"}, Region: "RegionOne"}
+	return address
+}
+
 func mariaDBAddress() string { return net.JoinHostPort(mariaDB.Host, mariaDB.Port) }
 
 // databases of a prefix, with whose accounts may use them.
@@ -90,6 +115,35 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Create(silent, healthy)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, healthy)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, silent, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:", "timed out")
+	})
+
+	DescribeTable("names a message bus or Keystone that it cannot reach", func(prepare func(*cloud, *novav1.Nova) string, condition, reason, cause string) {
+		c := newCloud()
+		cr := c.given()
+		address := prepare(c, cr)
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, condition, reason, address, cause)
+		Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("wr0ng"))
+	},
+		Entry("a bus that refuses", registersBus, novav1.ConditionMessageBusReady, "MessageBusUnreachable", "connection refused"),
+		Entry("a Keystone that refuses", func(c *cloud, cr *novav1.Nova) string {
+			return c.registersUser(cr, registrationtest.RefusedAddress(GinkgoTB()))
+		}, novav1.ConditionIdentityReady, "IdentityUnreachable", "connection refused"),
+		Entry("a Keystone that swallows packets", func(c *cloud, cr *novav1.Nova) string {
+			return c.registersUser(cr, registrationtest.FullAddress(GinkgoTB()))
+		}, novav1.ConditionIdentityReady, "IdentityUnreachable", "timed out"),
+	)
+
+	It("goes on without Keystone, up to the API", func() {
+		c := newCloud()
+		cr := c.given()
+		c.registersUser(cr, registrationtest.RefusedAddress(GinkgoTB()))
+		c.Create(cr)
+		for _, done := range []string{novav1.ConditionConductorReady, novav1.ConditionCell0Mapped, novav1.ConditionCellsReady, novav1.ConditionSchedulerReady} {
+			enginetest.Await(GinkgoTB(), c.Client, cr, done, metav1.ConditionTrue)
+		}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, engine.ReasonWaiting, novav1.ConditionIdentityReady)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable")
 	})
 
 	It("says that a password is wrong, without it, and goes on when it is right", func() {

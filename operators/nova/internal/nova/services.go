@@ -106,7 +106,9 @@ func connections(cr *novav1.Nova, in engine.Inputs) (s secrets, err error) {
 }
 
 // superconductor brings the API database and cell0 to their schema at once. Its
-// pods are held the first time, until the cells are mapped.
+// pods are held the first time, until the cells are mapped. Here is also the
+// Secret with the account at Keystone, because what uses it need not wait until
+// Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	s, err := connections(cr, in)
 	if err != nil {
@@ -127,7 +129,8 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = conductorv1.RolloutHeld
 	}
-	return []engine.Child{conductor}, nil
+	_, account, err := identity(cr).Secret(in)
+	return append(account, conductor), err
 }
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
