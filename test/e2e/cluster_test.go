@@ -17,8 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -173,12 +173,6 @@ func read(ctx context.Context, kind, namespace, name string) *unstructured.Unstr
 	o := object(kind, namespace, name)
 	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 	return o
-}
-
-// change merges a patch, written as YAML or JSON, into an object of the family.
-func change(ctx context.Context, kind, namespace, name, patch string) {
-	GinkgoHelper()
-	kubectl(ctx, "patch", strings.ToLower(kind), name, "--namespace="+namespace, "--type=merge", "--patch="+patch, "--field-manager="+tester)
 }
 
 func listOf(ctx context.Context, kind, namespace string) ([]unstructured.Unstructured, error) {

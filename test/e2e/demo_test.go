@@ -107,7 +107,9 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
 		Expect(texts(writes(by(demoNamespace, auditSince(from))))).To(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(5*time.Minute))
+
+	snippetSpecs()
 })
 
 // statusOf is the HTTP status with which a URL answers.

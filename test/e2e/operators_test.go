@@ -25,7 +25,6 @@ const sharedOperators = "e2e-operators"
 const (
 	cloudNamespace = "e2e-cloud" // infrastructure of its own, and every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
-	goneNamespace  = "e2e-gone"  // deleted as a whole
 )
 
 // operatorLabel has the operators' Deployments and pods.
@@ -34,15 +33,20 @@ var operatorLabel = client.MatchingLabels{"app.kubernetes.io/part-of": "asterism
 func deploySharedOperators(ctx context.Context) {
 	GinkgoHelper()
 	makeNamespace(ctx, sharedOperators)
-	watched := strings.Join([]string{cloudNamespace, aloneNamespace, goneNamespace}, ",")
-	deployOperators(ctx, sharedOperators, "- {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: WATCH_NAMESPACE, value: '"+watched+"'}}")
+	watchNamespaces(ctx, sharedOperators, cloudNamespace, aloneNamespace)
+}
+
+// watchNamespaces deploys operators to a namespace that watch others.
+func watchNamespaces(ctx context.Context, namespace string, watched ...string) {
+	GinkgoHelper()
+	deployOperators(ctx, namespace, "- {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: WATCH_NAMESPACE, value: '"+strings.Join(watched, ",")+"'}}")
 	var roles rbacv1.RoleList
-	Expect(k8s.List(ctx, &roles, client.InNamespace(sharedOperators))).To(Succeed())
+	Expect(k8s.List(ctx, &roles, client.InNamespace(namespace))).To(Succeed())
 	Expect(roles.Items).NotTo(BeEmpty())
 	for _, role := range roles.Items {
 		everywhere(ctx, role)
 	}
-	awaitOperators(ctx, sharedOperators)
+	awaitOperators(ctx, namespace)
 }
 
 // everywhere gives the subjects of a Role its rights in every namespace.
@@ -105,15 +109,6 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 	status, wanted := deployment.Status, *deployment.Spec.Replicas
 	return status.ObservedGeneration == deployment.Generation &&
 		status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted
-}
-
-// scaleOperator starts or stops operators whose names match, and waits.
-func scaleOperators(ctx context.Context, namespace string, replicas int, names ...string) {
-	GinkgoHelper()
-	for _, name := range names {
-		kubectl(ctx, "scale", "deployment/asterism-"+name+"-operator", "--namespace="+namespace, fmt.Sprintf("--replicas=%d", replicas))
-	}
-	awaitOperators(ctx, namespace)
 }
 
 // account is how the audit log names an operator of a namespace.

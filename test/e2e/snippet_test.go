@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// snippetSpecs change what the demo's scheduler reads.
+func snippetSpecs() {
+	const pod = "Pod/demo-scheduler-0"
+
+	It("restarts the scheduler for the scheduler's snippet, and nothing else", func(ctx SpecContext) {
+		before := uidsOf(ctx, demoNamespace)
+		setSnippet(ctx, "[filter_scheduler]\nhost_subset_size = 2\n")
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+
+		after := uidsOf(ctx, demoNamespace)
+		Expect(after[pod]).NotTo(Equal(before[pod]), "the scheduler's pod was not restarted")
+		delete(before, pod)
+		delete(after, pod)
+		Expect(after).To(Equal(before), "something else was made again")
+		effective, err := execIn(ctx, demoNamespace, "demo-scheduler-0", "cat", "/etc/nova/nova.conf.effective")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(effective).To(MatchRegexp(`(?m)^host_subset_size = 2  # 90-custom\.conf`))
+	})
+
+	It("refuses what nobody could read, and options that are the operator's", func(ctx SpecContext) {
+		before := uidsOf(ctx, demoNamespace)
+		for snippet, message := range map[string]string{
+			"this is not INI":           "line 1",
+			"debug = true\n[DEFAULT]\n": "line 1",
+			"[filter_scheduler]\n\n[database]\nconnection = a://b/": "line 4",
+			"[DEFAULT]\nsql_connection = a://b/":                    "line 2",
+		} {
+			setSnippet(ctx, snippet)
+			awaitCondition(ctx, object("NovaScheduler", demoNamespace, "demo-scheduler"), "ConfigReady", "False", "Invalid", message)
+			awaitCondition(ctx, object("ControlPlane", demoNamespace, "demo"), "Ready", "False", "", "demo-scheduler")
+			Expect(conditionOf(read(ctx, "NovaScheduler", demoNamespace, "demo-scheduler"), "Stalled").status).To(Equal("True"))
+		}
+		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
+	})
+
+	It("recovers from a revision that crashed", func(ctx SpecContext) {
+		setSnippet(ctx, "[DEFAULT]\nservice_down_time = soon\n")
+		Eventually(func(g Gomega) {
+			var restarts int32
+			for _, pod := range podsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-scheduler"}) {
+				for _, status := range pod.Status.ContainerStatuses {
+					restarts += status.RestartCount
+				}
+			}
+			g.Expect(restarts).To(BeNumerically(">", 0))
+		}).WithContext(ctx).Should(Succeed(), func() string { return explain(demoNamespace) })
+		setSnippet(ctx, "")
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+	})
+}
+
+// setSnippet changes the scheduler's snippet of the demo's ControlPlane, and
+// waits until the scheduler's operator has seen that.
+func setSnippet(ctx context.Context, snippet string) {
+	GinkgoHelper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nova": map[string]any{"scheduler": map[string]any{"customServiceConfig": snippet}}}})
+	Expect(err).NotTo(HaveOccurred())
+	o := object("ControlPlane", demoNamespace, "demo")
+	Expect(k8s.Patch(ctx, o, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(tester))).To(Succeed())
+	awaitWithin(ctx, patience, "NovaScheduler", demoNamespace, "demo-scheduler", func(g Gomega, o *unstructured.Unstructured) {
+		seen, _, _ := unstructured.NestedString(o.Object, "spec", "customServiceConfig")
+		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		g.Expect(seen).To(Equal(snippet))
+		g.Expect(observed).To(Equal(o.GetGeneration()))
+	})
+}
