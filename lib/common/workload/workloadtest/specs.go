@@ -21,11 +21,15 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-// Run makes every check of the kind: those that need no operator to run, the
-// specs below, and more, which is the body of a Describe.
-func (s Subject[T]) Run(t *testing.T, more func()) {
-	s.Test(t)
+// Test makes every check that needs no operator to run.
+func (s Subject[T]) Test(t *testing.T) {
+	s.Subject.Test(t)
 	enginetest.Role(t, "../../config/rbac/role.yaml", s)
+}
+
+// Run runs the specs below, and more, which is the body of a Describe.
+func (s Subject[T]) Run(t *testing.T, more func()) {
+	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.Describe(s.Kind, s.specs)
 	if more != nil {

@@ -27,6 +27,9 @@ var subject = enginetest.Subject[*metav1alpha1.ControlPlane]{
 func TestControlPlane(t *testing.T) {
 	subject.Test(t)
 	enginetest.Role(t, "../../config/rbac/role.yaml", subject)
+}
+
+func TestSuite(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "ControlPlane")
 }

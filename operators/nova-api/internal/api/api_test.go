@@ -25,7 +25,9 @@ var subject = workloadtest.Subject[*novav1.NovaAPI]{
 	Vary:   func(cr *novav1.NovaAPI) { cr.Spec.Exposure = commonv1.ExposureNone },
 }
 
-func TestNovaAPI(t *testing.T) {
+func TestNovaAPI(t *testing.T) { subject.Test(t) }
+
+func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
 		It("has the host of its Route as the public address", publishesRoute)
 		It("makes and removes the Route when the exposure changes", changesExposure)

@@ -25,7 +25,9 @@ var subject = workloadtest.Subject[*novav1.NovaConductor]{
 	Stateful: true,
 }
 
-func TestNovaConductor(t *testing.T) {
+func TestNovaConductor(t *testing.T) { subject.Test(t) }
+
+func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
 		It("syncs the schema again for another image or database, and for nothing else", syncsWhenNeeded)
 		It("says why a sync failed, with no secret in it, and tries again", retriesSync)

@@ -24,7 +24,9 @@ var subject = workloadtest.Subject[*novav1.NovaMetadata]{
 	Spec:   func(cr *novav1.NovaMetadata) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
 }
 
-func TestNovaMetadata(t *testing.T) {
+func TestNovaMetadata(t *testing.T) { subject.Test(t) }
+
+func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
 		It("tells where Neutron's agents find it", tellsAddress)
 	})

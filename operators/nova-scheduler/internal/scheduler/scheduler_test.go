@@ -24,4 +24,6 @@ var subject = workloadtest.Subject[*novav1.NovaScheduler]{
 	Spec:     func(cr *novav1.NovaScheduler) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
 }
 
-func TestNovaScheduler(t *testing.T) { subject.Run(t, nil) }
+func TestNovaScheduler(t *testing.T) { subject.Test(t) }
+
+func TestSuite(t *testing.T) { subject.Run(t, nil) }

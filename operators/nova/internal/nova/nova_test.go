@@ -37,6 +37,9 @@ var (
 func TestNova(t *testing.T) {
 	subject.Test(t)
 	enginetest.Role(t, "../../config/rbac/role.yaml", subject, cellSubject)
+}
+
+func TestSuite(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Nova")
 }
