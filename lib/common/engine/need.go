@@ -191,17 +191,21 @@ func (p *pass) lookCluster(ctx context.Context) (any, error) {
 
 func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
 	var failures []string
+	var again time.Duration // until the first that only waits for time
 	for _, need := range needs {
 		seen, err := p.look(ctx, need)
 		if err == nil {
 			return seen, nil
 		}
 		failures = append(failures, err.Error())
+		if after := outcomeOf(err).after; after > 0 && (again == 0 || after < again) {
+			again = after
+		}
 	}
 	if len(failures) == 0 {
 		return nil, Wait("there is none")
 	}
-	return nil, Wait("%s", strings.Join(failures, "; "))
+	return nil, WaitFor(again, "%s", strings.Join(failures, "; "))
 }
 
 func (p *pass) lookLabelled(ctx context.Context, need Need) (any, error) {
