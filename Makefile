@@ -101,6 +101,12 @@ demo := cd tools/demo && CLUSTER='$(CLUSTER)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)'
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 	@echo 'Building tools/demo …'; $(demo) up
 
+# Registration of accounts is also tested against the demo's own servers.
+.PHONY: e2e
+e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
+	cd test/e2e && . $(CURDIR)/.cluster/env && \
+	  GOWORK=off go tool ginkgo --procs=4 --timeout=40m --poll-progress-after=120s --show-node-events=false .
+
 .PHONY: demo-down
 demo-down: ## Remove all that the demo made.
 	@$(demo) down
