@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -64,6 +65,8 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 		result := p.run(ctx, s)
 		if left, ok := asAbandoned(result); ok {
 			p.complete(s.condition, abandonedStage)
+			// A namespace that is being deleted takes no events, and then goes with them.
+			log.FromContext(ctx).Info("left behind", "stage", s.condition, "what", p.in.mask(left))
 			// The stage is the action: events that differ in their note alone become one.
 			p.recorder.Eventf(p.cr, nil, corev1.EventTypeWarning, "LeftBehind", s.condition, "%s", bounded(p.in.mask(left), maxEventNote))
 			p.done[s.condition] = true
