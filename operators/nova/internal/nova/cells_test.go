@@ -30,7 +30,9 @@ var _ = Describe("Nova of given Secrets", func() {
 		c.Create(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaCell given-cell1", "SchemaReady for 2m0s")
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutHeld))
-		Expect(c.Read(&schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))})).To(BeFalse())
+		for _, resource := range []string{"novaschedulers", "novaapis", "novametadata"} {
+			Expect(c.Operator.Requests.Of("apply", resource)).To(BeEmpty(), resource)
+		}
 		Expect(cr.Status.ReadyCells).To(Equal("0/1"))
 		Expect(meta.IsStatusConditionTrue(cr.Status.Conditions, commonv1.ConditionAvailable)).To(BeFalse())
 
@@ -52,6 +54,10 @@ var _ = Describe("Nova of given Secrets", func() {
 		Expect(cr.Status.Endpoints).To(ContainElement(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://given-api.example.org/v2.1"}))
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		Expect(c.runs).To(Equal(map[string]int{"given-cell0-map": 1, "given-cell1-map": 1}), "each Job ran once")
+
+		for _, resource := range []string{"novaschedulers", "novaapis", "novametadata", "novacells"} {
+			Expect(c.Operator.Requests.Of("apply", resource)).To(HaveLen(1), resource)
+		}
 
 		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
 		Expect(c.Read(compute)).To(BeTrue())
