@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -249,14 +251,14 @@ func (p *pass) delete(ctx context.Context, key objectKey, current client.Object)
 	return nil
 }
 
-// propagation is foreground, so that dependents go first; what never has any
-// need not wait for the garbage collector to find that out.
+// propagation is foreground for what has dependents, so that those go first.
+// Everything else need not wait for the garbage collector to find none.
 func propagation(obj client.Object) metav1.DeletionPropagation {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
-		return metav1.DeletePropagationBackground
+	case *appsv1.StatefulSet, *appsv1.Deployment, *appsv1.DaemonSet, *batchv1.Job, Object:
+		return metav1.DeletePropagationForeground
 	}
-	return metav1.DeletePropagationForeground
+	return metav1.DeletePropagationBackground
 }
 
 func heldBy(obj client.Object) string {

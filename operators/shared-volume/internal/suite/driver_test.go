@@ -32,6 +32,9 @@ import (
 
 var images = driver.Images{Driver: "driver:1", Registrar: "registrar:1", LivenessProbe: "probe:1"}
 
+// nodeOfSuite labels the nodes that a test has made.
+const nodeOfSuite = "suite.storage.asterism.dev/node"
+
 // newDriverScene has no driver, and no SharedVolumeDriver.
 func newDriverScene(t *testing.T) *scene {
 	t.Helper()
@@ -55,6 +58,13 @@ func (s *scene) removeDriver() {
 	s.t.Helper()
 	cluster := cluster()
 	s.release(cluster)
+	var users storagev1.SharedVolumeList // of tests that were killed
+	s.must(s.client.List(s.ctx, &users))
+	for _, user := range users.Items {
+		s.release(&user)
+		s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, &user)))
+	}
+	s.must(s.client.DeleteAllOf(s.ctx, &corev1.Node{}, client.MatchingLabels{nodeOfSuite: "true"}))
 	for _, object := range append(s.artefacts(), cluster) {
 		s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, object)))
 	}
@@ -293,10 +303,10 @@ func TestRolloutTouchesNoSharedVolume(t *testing.T) {
 	s.pass(user)
 	s.operator.Requests.Reset()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{
-		"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+		"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", nodeOfSuite: "true",
 	}}}
 	s.must(s.client.Create(s.ctx, node))
-	s.t.Cleanup(func() { s.must(s.client.Delete(s.ctx, node)) })
+	s.t.Cleanup(s.removeDriver)
 	s.Eventually(s.condition(cr, "RolledOut")).Should(HavePrefix("False Progressing: DaemonSet efs-csi-node"))
 	s.Expect(s.condition(cr, "Installed")()).To(HavePrefix("True"))
 	s.Expect(cr.Status.Nodes.Desired).To(BeEquivalentTo(1))

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	patience  = time.Minute
+	patience  = 30 * time.Second
 	finalizer = "storage.asterism.dev/shared-volume"
 )
 
