@@ -107,7 +107,7 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
 		Expect(texts(writes(by(demoNamespace, auditSince(from))))).To(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	snippetSpecs()
 })

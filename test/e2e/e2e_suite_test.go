@@ -22,7 +22,7 @@ func TestE2E(t *testing.T) {
 
 // patience is how long anything may take that is not waiting by design; several
 // deployments share two cores.
-const patience = 4 * time.Minute
+const patience = 10 * time.Minute
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
 	connect()

@@ -28,5 +28,5 @@ var _ = Describe("Registration", func() {
 			"ASTERISM_KEYSTONE_URL=http://"+address("keystone")+":5000/v3", "ASTERISM_KEYSTONE_USER="+keystone["user"], "ASTERISM_KEYSTONE_PASSWORD="+keystone["password"])
 		out, err := tests.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), "%s", out)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
