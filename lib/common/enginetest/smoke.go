@@ -15,9 +15,9 @@ import (
 func (s Subject[T]) Smoke(t *testing.T) {
 	InstallCRDs(t, s.crds(t)...)
 	c := Client(t, s.AddToScheme...)
+	namespace := Namespace(t)
 	for _, f := range s.fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
-			namespace := Namespace(t)
 			created := f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
 			created.SetNamespace(namespace)
 			created.SetUID("")
@@ -25,6 +25,11 @@ func (s Subject[T]) Smoke(t *testing.T) {
 			if err := c.Create(context.Background(), created); err != nil {
 				t.Fatalf("%s: %v", f.cr.GetName(), err)
 			}
+			t.Cleanup(func() {
+				if err := c.Delete(context.Background(), created); err != nil {
+					t.Error(err)
+				}
+			})
 			f := f.in(namespace, created)
 			for _, stage := range s.render(t, f, nil).stages {
 				for _, child := range stage.Children {

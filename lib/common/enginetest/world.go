@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,8 +31,29 @@ type World struct {
 func NewWorld(t testing.TB, kubelet Kubelet, addToScheme ...func(*runtime.Scheme) error) *World {
 	t.Helper()
 	w := &World{t: t, Namespace: Namespace(t), Client: Client(t, addToScheme...), scheme: Scheme(t, addToScheme...)}
+	t.Cleanup(w.release)
 	kubelet.Start(t, w.Namespace)
 	return w
+}
+
+// release takes the finalizers of the family's objects when the operator has
+// ended: the namespace would never go, and the API server try for ever.
+func (w *World) release() {
+	for gvk := range w.scheme.AllKnownTypes() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		if !strings.HasSuffix(gvk.Group, "asterism.dev") || !strings.HasSuffix(gvk.Kind, "List") ||
+			w.Client.List(context.Background(), list, client.InNamespace(w.Namespace)) != nil {
+			continue // not one of ours, or not served
+		}
+		for _, object := range list.Items {
+			object.SetGroupVersionKind(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+			if err := w.Client.Patch(context.Background(), &object, patch); client.IgnoreNotFound(err) != nil {
+				w.t.Errorf("releasing %s %s: %v", object.Kind, object.Name, err)
+			}
+		}
+	}
 }
 
 // Run starts the services as the operator of the namespace, in place of one

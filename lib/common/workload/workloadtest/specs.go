@@ -241,11 +241,7 @@ func (s Subject[T]) avoidsForeigners() {
 	w.Create(slices.Collect(maps.Values(in))...)
 	w.Run(s.Service)
 	w.Create(object)
-	for _, kind := range []string{"ConfigMap", "Secret", s.workload()} {
-		condition := commonv1.ConditionConfigReady
-		if kind == s.workload() {
-			condition = commonv1.ConditionWorkloadReady
-		}
+	untouched := func(kind, condition string) {
 		foreign := in[kind]
 		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
 			kind+" "+foreign.GetName(), "was not made by this operator")
@@ -258,6 +254,9 @@ func (s Subject[T]) avoidsForeigners() {
 		}
 		w.Delete(foreign, metav1.DeletePropagationBackground)
 	}
+	untouched("ConfigMap", commonv1.ConditionConfigReady)
+	untouched("Secret", commonv1.ConditionConfigReady)
+	untouched(s.workload(), commonv1.ConditionWorkloadReady)
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 }
 
