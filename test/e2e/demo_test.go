@@ -67,8 +67,11 @@ var _ = Describe("The demo", Ordered, func() {
 	It("answers those with a token, and no other", func(ctx SpecContext) {
 		since := time.Now()
 		Expect(nova.servers(ctx, "ACTIVE")).NotTo(BeEmpty())
-		log := logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
-		Expect(log).To(ContainSubstring("/v2.1/servers"))
+		var log string
+		Eventually(func() string {
+			log = logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
+			return log
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("/v2.1/servers"))
 		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not check a token")
 
 		Expect(statusOf(ctx, "http://demo-api.openstack.svc:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
@@ -92,8 +95,9 @@ var _ = Describe("The demo", Ordered, func() {
 		since := time.Now()
 		Expect(statusOf(ctx, path, question(shared))).NotTo(Equal(http.StatusForbidden))
 		// It finds the server in its cell, and then asks Neutron, which the demo lacks.
-		Expect(logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)).
-			To(ContainSubstring("endpoint for network service in RegionOne region not found"))
+		Eventually(func() string {
+			return logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("endpoint for network service in RegionOne region not found"))
 	})
 
 	It("runs a server in cell1", func(ctx SpecContext) {
