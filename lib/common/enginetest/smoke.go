@@ -22,6 +22,7 @@ func (s Subject[T]) Smoke(t *testing.T) {
 			created.SetNamespace(namespace)
 			created.SetUID("")
 			created.SetGeneration(0)
+			created.SetFinalizers(nil) // nobody is here to take them off
 			if err := c.Create(context.Background(), created); err != nil {
 				t.Fatalf("%s: %v", f.cr.GetName(), err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/enginetest"
@@ -111,6 +112,10 @@ func newBench(t *testing.T) *bench {
 	policy.Spec.FileSystems = []storagev1.FileSystemGrant{{FileSystemID: fileSystem, AccessPoints: storagev1.AccessPointsAny, Access: storagev1.AccessReadWrite}}
 	b.must(c.Create(b.ctx, policy))
 	t.Cleanup(func() { b.must(c.Delete(b.ctx, policy)) })
+	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
+	b.must(client.IgnoreAlreadyExists(c.Create(b.ctx, cluster)))
+	managed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"managementState":"Managed"}}`)) // whatever another suite has left
+	b.must(c.Patch(b.ctx, cluster, managed))
 	return b
 }
 

@@ -273,7 +273,8 @@ func TestRemovalWaitsForSharedVolumes(t *testing.T) {
 			s.bound(user)
 			if name == "Removed" {
 				late := s.shared("late")
-				s.Eventually(s.condition(late, "DriverReady")).Should(HavePrefix("False"), "no new one begins")
+				s.Eventually(s.condition(late, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is not installed"), "no new one begins")
+				s.Expect(enginetest.Conditions(late)).NotTo(ContainSubstring("images"), "what others have")
 				s.must(s.client.Delete(s.ctx, late))
 			}
 			s.must(s.client.Delete(s.ctx, user))

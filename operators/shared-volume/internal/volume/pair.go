@@ -96,19 +96,27 @@ func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error
 // removed the volume's reservation: given back without it, Kubernetes would take
 // the claim for lost. Once given it has to stay.
 func lostReservation(cr *storagev1.SharedVolume, in engine.Inputs) (uid types.UID) {
+	var phase corev1.PersistentVolumeClaimPhase
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
 		if claim.Name == cr.ClaimName() && wasBound(claim) {
-			uid = claim.UID
+			uid, phase = claim.UID, claim.Status.Phase
 		}
 	}
 	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
-		reserved := volume.Spec.ClaimRef
-		given := volume.Annotations[annotationClaimUID] == string(uid)
-		if volume.Name == Name(cr) && (reserved == nil || reserved.UID != uid || given) {
+		if volume.Name == Name(cr) && (volume.Annotations[annotationClaimUID] == string(uid) || lost(volume.Spec.ClaimRef, uid, phase)) {
 			return uid
 		}
 	}
 	return ""
+}
+
+// lost says whether a reservation is not that of a claim that was bound. One that
+// has no UID yet is seen while Kubernetes binds the two.
+func lost(reserved *corev1.ObjectReference, claim types.UID, phase corev1.PersistentVolumeClaimPhase) bool {
+	if reserved == nil || phase == corev1.ClaimLost {
+		return true
+	}
+	return reserved.UID != "" && reserved.UID != claim
 }
 
 func mountOptions(cr *storagev1.SharedVolume) []string {

@@ -27,7 +27,7 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 	Name: "shared-volume",
 	Stages: []engine.Stage[*storagev1.SharedVolume]{
 		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
-		{Condition: storagev1.ConditionDriverReady, Needs: driver},
+		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
 		{Condition: storagev1.ConditionCleared, Needs: room, Build: cleared},
 		{Condition: storagev1.ConditionVolumeReady, Build: volume},
 		{Condition: storagev1.ConditionBound, Build: claim},
@@ -45,7 +45,18 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 // touch every SharedVolume.
 func driver(*storagev1.SharedVolume) []engine.Need {
 	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
-	return []engine.Need{engine.Condition(cluster, storagev1.ConditionInstalled)}
+	return []engine.Need{engine.Condition(cluster, storagev1.ConditionInstalled).As(driverInstalled)}
+}
+
+const driverInstalled = "installed"
+
+// driverReady does not repeat what the driver says, which names SharedVolumes of
+// other namespaces.
+func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	if !in.Met(driverInstalled) {
+		return nil, engine.Wait("the CSI driver %s is not installed: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, storagev1.SharedVolumeDriverName)
+	}
+	return nil, nil
 }
 
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
