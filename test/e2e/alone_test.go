@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -122,8 +123,9 @@ var _ = Describe("A service alone", Ordered, func() {
 		Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "without a signature")
 		Expect(statusOf(ctx, api+"/v2.1/flavors", nil)).To(Equal(http.StatusUnauthorized))
 		Expect(statusOf(ctx, api+"/v2.1/flavors", http.Header{"X-Auth-Token": {identity.provider.Token()}})).To(Equal(http.StatusOK))
-		Expect(query(ctx, demoNamespace, "SELECT host FROM nova_cell0.services WHERE deleted = 0 AND report_count > 0")).
-			To(ContainElements("super-0", "scheduler-0"))
+		Eventually(func() []string { // services report every ten seconds
+			return query(ctx, demoNamespace, "SELECT host FROM nova_cell0.services WHERE deleted = 0 AND report_count > 0")
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainElements("super-0", "scheduler-0"))
 	})
 
 	It("scales by its own scale subresource", func(ctx SpecContext) {
