@@ -139,11 +139,7 @@ func (a Admission) Scale(object *unstructured.Unstructured, replicas int32) int6
 	stored := a.patched(object, "{}")
 	a.create(stored)
 	defer a.delete(stored)
-	scale := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "autoscaling/v1", "kind": "Scale",
-		"metadata": map[string]any{"name": stored.GetName(), "namespace": a.namespace},
-		"spec":     map[string]any{"replicas": int64(replicas)},
-	}}
+	scale := scaleTo(stored, int64(replicas))
 	if err := a.client.SubResource("scale").Update(context.Background(), stored, client.WithSubResourceBody(scale)); err != nil {
 		a.t.Fatalf("scaling %s %s: %v", stored.GetKind(), stored.GetName(), err)
 	}
@@ -155,6 +151,16 @@ func (a Admission) Scale(object *unstructured.Unstructured, replicas int32) int6
 		a.t.Fatal(err)
 	}
 	return scaled
+}
+
+// scaleTo is what `kubectl scale` sends.
+func scaleTo(object client.Object, replicas int64) *unstructured.Unstructured {
+	scale := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": replicas}}}
+	scale.SetAPIVersion("autoscaling/v1")
+	scale.SetKind("Scale")
+	scale.SetName(object.GetName())
+	scale.SetNamespace(object.GetNamespace())
+	return scale
 }
 
 func (a Admission) create(object *unstructured.Unstructured) {

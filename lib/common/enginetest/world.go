@@ -125,12 +125,7 @@ func (w *World) Delete(obj client.Object, policy metav1.DeletionPropagation) {
 // Scale the object as `kubectl scale` does.
 func (w *World) Scale(obj client.Object, replicas int64) {
 	w.t.Helper()
-	scale := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "autoscaling/v1", "kind": "Scale",
-		"metadata": map[string]any{"name": obj.GetName(), "namespace": w.Namespace},
-		"spec":     map[string]any{"replicas": replicas},
-	}}
-	if err := w.Client.SubResource("scale").Update(context.Background(), obj, client.WithSubResourceBody(scale)); err != nil {
+	if err := w.Client.SubResource("scale").Update(context.Background(), obj, client.WithSubResourceBody(scaleTo(obj, replicas))); err != nil {
 		w.t.Fatalf("scaling %T %s: %v", obj, obj.GetName(), err)
 	}
 }

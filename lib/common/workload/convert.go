@@ -24,7 +24,7 @@ func convert[To any](from any, to *To) *To {
 		err = json.Unmarshal(data, to)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("%T does not convert to %T: %v", from, to, err)) // the two shapes are generated from one type
+		panic(fmt.Sprintf("%T does not convert to %T: %v", from, to, err)) //nolint:forbidigo // cannot happen: the two shapes are generated from one type
 	}
 	return to
 }
