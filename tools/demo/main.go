@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	dir := flags.String("dir", "", "")
-	timeout := flags.Duration("timeout", 10*time.Minute, "")
+	timeout := flags.Duration("timeout", 20*time.Minute, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

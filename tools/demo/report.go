@@ -66,7 +66,7 @@ func (d *demo) commands() []shown {
 // patiently repeats a command for a while: the pod in which it runs may be
 // replaced just now, when an operator was.
 func (d *demo) patiently(ctx context.Context, c command) (output string, err error) {
-	_ = wait.PollUntilContextTimeout(ctx, 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, 2*time.Second, 4*time.Minute, true, func(ctx context.Context) (bool, error) {
 		output, err = d.output(ctx, c)
 		return err == nil, nil
 	})
