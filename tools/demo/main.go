@@ -20,7 +20,7 @@ const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down]
   down   remove the cluster and all that the demo made
 
   --dir DIR            state of the embedded cluster (default: .cluster in the repository's root)
-  --timeout DURATION   how long each part may take to be ready in the cluster (default: 10m)
+  --timeout DURATION   how long each part may take to be ready in the cluster (default: 20m)
 
 environment:
   CLUSTER=existing     use the cluster of KUBECONFIG instead of booting one
