@@ -90,6 +90,8 @@ func (s *scene) bindCluster(role *unstructured.Unstructured, user string) {
 		s.must(s.client.Delete(context.Background(), binding))
 		s.must(s.client.Delete(context.Background(), role))
 	})
+	bound := s.as(user)
+	s.Eventually(func() error { return bound.List(s.ctx, &storagev1.SharedVolumeDriverList{}) }).Should(Succeed(), "the binding is in effect")
 }
 
 // TestWhatPeopleMay: an editor of a namespace needs nothing but that.
@@ -128,8 +130,13 @@ func (s *scene) person(role string) client.Client {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}))
+	return s.as(name)
+}
+
+func (s *scene) as(user string) client.Client {
+	s.t.Helper()
 	config := enginetest.Config(s.t)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	person, err := client.New(config, client.Options{Scheme: enginetest.Scheme(s.t, storagev1.AddToScheme)})
 	s.must(err)
 	return person
