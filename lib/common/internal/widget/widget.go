@@ -76,7 +76,7 @@ func (w *Widget) Common() *commonv1.Status { return &w.Status.Status }
 // WidgetList is a list of Widgets.
 //
 // +kubebuilder:object:root=true
-type WidgetList struct {
+type WidgetList struct { //nolint:revive // lists are named so in Kubernetes
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Widget `json:"items"`
