@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// demoNamespace holds the ControlPlane that `make demo` made.
+	demoNamespace = "openstack"
+	openStack     = "asterism.dev/demo/openstack:bookworm"
+	// tester is the field manager of whatever the tests write.
+	tester = "e2e"
+	// madeHere labels every namespace that the tests make.
+	madeHere = "e2e.asterism.dev/namespace"
+)
+
+var (
+	k8s    client.WithWatch
+	typed  kubernetes.Interface
+	config *rest.Config
+)
+
+// connect takes the cluster of KUBECONFIG.
+func connect() {
+	GinkgoHelper()
+	if k8s != nil {
+		return
+	}
+	var err error
+	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	Expect(err).NotTo(HaveOccurred(), "run this with `make e2e`, which boots a cluster and names it in KUBECONFIG")
+	config.QPS, config.Burst = -1, 0
+	config.WarningHandler = rest.NoWarnings{}
+	config.UserAgent = tester
+	k8s, err = client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	typed, err = kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// stateFolder is where tools/cluster keeps kubeconfig and audit log.
+func stateFolder() string { return filepath.Dir(os.Getenv("KUBECONFIG")) }
+
+func repository(parts ...string) string {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	Expect(err).NotTo(HaveOccurred())
+	return filepath.Join(append([]string{root}, parts...)...)
+}
+
+// run runs a program and returns what it printed on standard output.
+func run(ctx context.Context, stdin, program string, args ...string) (string, error) {
+	var out, problem bytes.Buffer
+	command := exec.CommandContext(ctx, program, args...)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &out, &problem
+	command.WaitDelay = 10 * time.Second
+	if err := command.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", program, strings.Join(args, " "), err, out.String(), problem.String())
+	}
+	return out.String(), nil
+}
+
+// kubectl must succeed.
+func kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := run(ctx, "", "kubectl", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// apply applies manifests to a namespace, as a user would.
+func apply(ctx context.Context, namespace, manifests string) {
+	GinkgoHelper()
+	Expect(tryApply(ctx, namespace, manifests)).To(Succeed())
+}
+
+func tryApply(ctx context.Context, namespace, manifests string) error {
+	_, err := run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "--namespace="+namespace, "-f", "-")
+	return err
+}
+
+// execIn runs a command in the container that is the pod's default.
+func execIn(ctx context.Context, namespace, pod string, command ...string) (string, error) {
+	return run(ctx, "", "kubectl", append([]string{"exec", "--namespace=" + namespace, pod, "--"}, command...)...)
+}
+
+// makeNamespace makes an empty namespace in which pods must be restricted.
+func makeNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	apply(ctx, name, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: %s
+  labels: {%s: "true", pod-security.kubernetes.io/enforce: restricted}
+`, name, madeHere))
+}
+
+// removeLeftovers removes every namespace that an earlier run made, whatever it
+// holds: nobody may be left who could take a finalizer away.
+func removeLeftovers(ctx context.Context) {
+	GinkgoHelper()
+	var namespaces corev1.NamespaceList
+	Expect(k8s.List(ctx, &namespaces, client.HasLabels{madeHere})).To(Succeed())
+	for i := range namespaces.Items {
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, &namespaces.Items[i]))).To(Succeed())
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(k8s.List(ctx, &namespaces, client.HasLabels{madeHere})).To(Succeed())
+		for _, namespace := range namespaces.Items {
+			releaseFinalizers(ctx, namespace.Name)
+		}
+		g.Expect(namespaces.Items).To(BeEmpty())
+	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+}
+
+func releaseFinalizers(ctx context.Context, namespace string) {
+	for _, kind := range familyKinds {
+		list, err := listOf(ctx, kind, namespace)
+		if err != nil {
+			continue
+		}
+		for i := range list {
+			if len(list[i].GetFinalizers()) == 0 {
+				continue
+			}
+			_ = k8s.Patch(ctx, &list[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+	}
+}
+
+// familyKinds in the order in which they make each other.
+var familyKinds = []string{
+	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI",
+}
+
+// object is an empty object of the family.
+func object(kind, namespace, name string) *unstructured.Unstructured {
+	group := "nova.asterism.dev"
+	if kind == "ControlPlane" {
+		group = "asterism.dev"
+	}
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(group + "/v1alpha1")
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// read gets an object of the family, which must exist.
+func read(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	o := object(kind, namespace, name)
+	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o
+}
+
+// change merges a patch, written as YAML or JSON, into an object of the family.
+func change(ctx context.Context, kind, namespace, name, patch string) {
+	GinkgoHelper()
+	kubectl(ctx, "patch", strings.ToLower(kind), name, "--namespace="+namespace, "--type=merge", "--patch="+patch, "--field-manager="+tester)
+}
+
+func listOf(ctx context.Context, kind, namespace string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	gvk := object(kind, "", "").GroupVersionKind()
+	gvk.Kind += "List"
+	list.SetGroupVersionKind(gvk)
+	err := k8s.List(ctx, list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// secret returns the content of a Secret, which must exist.
+func secret(ctx context.Context, namespace, name string) map[string]string {
+	GinkgoHelper()
+	var found corev1.Secret
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &found)).To(Succeed())
+	values := map[string]string{}
+	for key, value := range found.Data {
+		values[key] = string(value)
+	}
+	return values
+}
+
+// setSecret makes a Secret, or changes one, so that it has exactly these keys.
+func setSecret(ctx context.Context, namespace, name string, values map[string]string) {
+	GinkgoHelper()
+	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: values}
+	err := k8s.Create(ctx, wanted)
+	if apierrors.IsAlreadyExists(err) {
+		var found corev1.Secret
+		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(wanted), &found)).To(Succeed())
+		found.Data = nil
+		found.StringData = values
+		err = k8s.Update(ctx, &found)
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// dial reaches services of the cluster by their names: the node is this machine.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if part := strings.Split(host, "."); len(part) == 3 && part[2] == "svc" {
+		var service corev1.Service
+		if err := k8s.Get(ctx, client.ObjectKey{Namespace: part[1], Name: part[0]}, &service); err != nil {
+			return nil, err
+		}
+		address = net.JoinHostPort(service.Spec.ClusterIP, port)
+	}
+	return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
+}

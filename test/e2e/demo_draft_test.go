@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// The demo's ControlPlane: what it is, that it stays so, and what changes it.
+var _ = Describe("The demo", Ordered, func() {
+	var nova cloud
+	apiPods := map[string]string{"app.kubernetes.io/instance": "demo-api"}
+
+	BeforeAll(func(ctx SpecContext) {
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		nova = signIn(ctx, demoNamespace, "RegionOne")
+	})
+
+	It("is Ready in every kind", func(ctx SpecContext) {
+		for _, kind := range familyKinds {
+			found, err := listOf(ctx, kind, demoNamespace)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).NotTo(BeEmpty(), kind)
+			for i := range found {
+				Expect(isReady(&found[i])).To(BeTrue(), "%s/%s: %v", kind, found[i].GetName(), conditions(&found[i]))
+			}
+		}
+	})
+
+	It("lists its services as up", func(ctx SpecContext) {
+		Eventually(func(g Gomega) {
+			g.Expect(nova.services(ctx)).To(ConsistOf(
+				computeService{"nova-scheduler", "demo-scheduler-0", "up", "enabled", "internal"},
+				computeService{"nova-conductor", "demo-superconductor-0", "up", "enabled", "internal"},
+				computeService{"nova-conductor", "demo-cell1-conductor-0", "up", "enabled", "internal"},
+				computeService{"nova-compute", "compute-0", "up", "enabled", "nova"},
+			))
+		}).WithContext(ctx).Should(Succeed())
+	})
+
+	It("is in the catalog", func(ctx SpecContext) {
+		const url = "http://demo-api.openstack.svc:8774/v2.1"
+		Expect(nova.endpoints(ctx, "compute")).To(ConsistOf(endpoint{"public", "RegionOne", url}, endpoint{"internal", "RegionOne", url}))
+	})
+
+	It("has mapped cell0 and cell1", func(ctx SpecContext) {
+		Expect(cellsOf(ctx, demoNamespace, "demo")).To(ConsistOf("cell0", "cell1"))
+	})
+
+	It("passes Nova's own check", func(ctx SpecContext) {
+		out, err := execIn(ctx, demoNamespace, "demo-superconductor-0", "nova-status", "upgrade", "check")
+		Expect(out).To(ContainSubstring("Check: Cells v2"))
+		Expect(out).NotTo(ContainSubstring("Result: Failure"))
+		if err != nil {
+			// The fake driver records no machine type of its server.
+			Expect(err.Error()).To(ContainSubstring("exit status 1"))
+			Expect(out).To(MatchRegexp(`(?s)hw_machine_type unset\s*\|\s*\|\s*Result: Warning`))
+		}
+	})
+
+	It("answers those with a token, and no other", func(ctx SpecContext) {
+		since := time.Now()
+		Expect(nova.servers(ctx, "ACTIVE")).NotTo(BeEmpty())
+		log := logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
+		Expect(log).To(ContainSubstring("/v2.1/servers"))
+		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not check a token")
+
+		Expect(statusOf(ctx, "http://demo-api.openstack.svc:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("serves metadata to those who know the shared secret", func(ctx SpecContext) {
+		const address = "http://demo-metadata.openstack.svc:8775"
+		Expect(statusOf(ctx, address+"/", nil)).To(Equal(http.StatusOK))
+		id := nova.servers(ctx, "ACTIVE")[0].ID
+		shared := secret(ctx, demoNamespace, "demo-metadata")["sharedSecret"]
+		question := func(key string) http.Header {
+			signature := hmac.New(sha256.New, []byte(key))
+			signature.Write([]byte(id))
+			return http.Header{
+				"X-Instance-Id": {id}, "X-Tenant-Id": {tenantOf(nova)},
+				"X-Instance-Id-Signature": {hex.EncodeToString(signature.Sum(nil))},
+			}
+		}
+		path := address + "/latest/meta-data/instance-id"
+		Expect(statusOf(ctx, path, question("wrong"))).To(Equal(http.StatusForbidden))
+		since := time.Now()
+		Expect(statusOf(ctx, path, question(shared))).NotTo(Equal(http.StatusForbidden))
+		// It finds the server in its cell, and then asks Neutron, which the demo lacks.
+		Expect(logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)).
+			To(ContainSubstring("endpoint for network service in RegionOne region not found"))
+	})
+
+	It("runs a server in cell1", func(ctx SpecContext) {
+		Expect(nova.servers(ctx, "ACTIVE")).To(ContainElement(HaveField("Name", "demo")))
+		Expect(query(ctx, demoNamespace, "SELECT vm_state FROM demo_cell1.instances WHERE hostname = 'demo' AND deleted = 0")).To(ContainElement("active"))
+	})
+
+	It("is left alone by a second `make demo`", func(ctx SpecContext) {
+		before, from := uidsOf(ctx, demoNamespace), auditNow()
+		_, err := run(ctx, "", "make", "--no-print-directory", "-C", repository(), "demo")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
+		Expect(texts(writes(by(demoNamespace, auditSince(from))))).To(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
+
+	snippetSpecs()
+})
+
+// statusOf is the HTTP status with which a URL answers.
+func statusOf(ctx context.Context, url string, header http.Header) int {
+	GinkgoHelper()
+	question, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+	if header != nil {
+		question.Header = header
+	}
+	answer, err := httpClient.Do(question)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(answer.Body.Close()).To(Succeed())
+	return answer.StatusCode
+}

@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// swallower is a server that never answers: the queues of its ports are full,
+// and then Linux drops what comes.
+const swallower = `
+apiVersion: v1
+kind: Pod
+metadata: {name: swallower, labels: {app.kubernetes.io/name: swallower}}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: swallower
+    image: asterism.dev/demo/openstack:bookworm
+    imagePullPolicy: IfNotPresent
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+    command:
+    - python3
+    - -c
+    - |
+      import signal, socket
+      kept = []
+      for port in 3306, 5672, 15672:
+          server = socket.socket()
+          server.bind(("0.0.0.0", port))
+          server.listen(0)
+          kept.append(server)
+          for _ in range(3):
+              client = socket.socket()
+              client.setblocking(False)
+              client.connect_ex(("127.0.0.1", port))
+              kept.append(client)
+      signal.pause()
+`
+
+// faultyService is a Service whose selector the test moves.
+const faultyService = `
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec:
+  selector: {app.kubernetes.io/name: nobody}
+  ports: [{name: mysql, port: 3306}]
+`
+
+const mainControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: main}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  database: {serviceRef: {name: faulty-mariadb}, adminSecretRef: {name: main-mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: main-rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: main-keystone-admin}}
+  nova: {cells: [{name: cell1}]}
+`
+
+// secondControlPlane has the region of main, and a second cell that is broken.
+const secondControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: second}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: keystone-admin}}
+  nova:
+    cells:
+    - name: cell1
+    - name: cell2
+      database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: mariadb-admin}}
+`
+
+// retryWithin is how long after the return of a server a success may take: the
+// longest back-off, and the work itself.
+const retryWithin = 40 * time.Second
+
+// A cloud whose administrators and servers do wrong what can be done wrong, one
+// after the other.
+var _ = Describe("A cloud with faults", Ordered, func() {
+	var (
+		nova   = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
+		admins map[string]map[string]string
+	)
+	// wrong is an administrator's Secret with a password that is not theirs.
+	setAdmin := func(ctx context.Context, name, password string) {
+		values := map[string]string{}
+		for key, value := range admins[name] {
+			values[key] = value
+		}
+		if password != "" {
+			values["password"] = password
+		}
+		setSecret(ctx, cloudNamespace, "main-"+name, values)
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		deployInfrastructure(ctx, cloudNamespace)
+		admins = map[string]map[string]string{}
+		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
+			admins[name] = secret(ctx, cloudNamespace, name)
+		}
+		apply(ctx, cloudNamespace, swallower+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, "faulty-cell2"))
+	})
+
+	It("asks for a Secret that is missing, and for its key", func(ctx SpecContext) {
+		apply(ctx, cloudNamespace, mainControlPlane)
+		awaitCondition(ctx, nova(), "InputsReady", "False", "Waiting", "Secret main-")
+		setAdmin(ctx, "rabbitmq-default-user", "wrong")
+		setAdmin(ctx, "keystone-admin", "wrong")
+		setSecret(ctx, cloudNamespace, "main-mariadb-admin", map[string]string{"user": "root"})
+		awaitCondition(ctx, nova(), "InputsReady", "False", "Waiting", "Secret main-mariadb-admin", "password")
+		awaitInfrastructure(ctx, cloudNamespace)
+	})
+
+	It("says which server refuses", func(ctx SpecContext) {
+		setAdmin(ctx, "mariadb-admin", "wrong")
+		awaitCondition(ctx, nova(), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "refused")
+	})
+
+	It("says which server swallows what is sent, while twenty others are served at once", func(ctx SpecContext) {
+		point(ctx, "faulty-mariadb", "swallower")
+		awaitCondition(ctx, nova(), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "timed out")
+		for i := range 20 {
+			other := object("Nova", cloudNamespace, fmt.Sprintf("other-%02d", i))
+			other.Object["spec"] = read(ctx, "Nova", cloudNamespace, "main").Object["spec"]
+			Expect(unstructured.SetNestedField(other.Object, "nowhere", "spec", "database", "adminSecretRef", "name")).To(Succeed())
+			Expect(k8s.Create(ctx, other, client.FieldOwner(tester))).To(Succeed())
+		}
+		for i := range 20 {
+			awaitWithin(ctx, 10*time.Second, "Nova", cloudNamespace, fmt.Sprintf("other-%02d", i), func(g Gomega, o *unstructured.Unstructured) {
+				g.Expect(conditionOf(o, "InputsReady").message).To(ContainSubstring("Secret nowhere"))
+			})
+		}
+		for i := range 20 {
+			Expect(k8s.Delete(ctx, object("Nova", cloudNamespace, fmt.Sprintf("other-%02d", i)))).To(Succeed())
+		}
+	})
+
+	It("goes on when the server is back, and says that the password is wrong", func(ctx SpecContext) {
+		execute(ctx, cloudNamespace, "CREATE DATABASE main_cell0 COMMENT 'somebody else'", "CREATE TABLE main_cell0.mine (id INT)")
+		point(ctx, "faulty-mariadb", "mariadb")
+		awaitWithin(ctx, retryWithin, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "DatabaseReady").reason).To(Equal("DatabaseDenied"))
+		})
+	})
+
+	It("leaves a foreign database, vhost and user as they are", func(ctx SpecContext) {
+		setAdmin(ctx, "mariadb-admin", "")
+		awaitCondition(ctx, nova(), "DatabaseReady", "False", "Conflict", "main_cell0")
+		Expect(query(ctx, cloudNamespace, "SELECT CONCAT(SCHEMA_COMMENT, ' ', TABLE_NAME) FROM information_schema.SCHEMATA JOIN information_schema.TABLES ON TABLE_SCHEMA = SCHEMA_NAME WHERE SCHEMA_NAME = 'main_cell0'")).
+			To(Equal([]string{"somebody else mine"}))
+		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "somebody else"}, nil)).To(Equal(http.StatusCreated))
+		execute(ctx, cloudNamespace, "DROP DATABASE main_cell0")
+
+		awaitCondition(ctx, nova(), "MessageBusReady", "False", "MessageBusDenied", "rabbitmq.e2e-cloud.svc:15672")
+		setAdmin(ctx, "rabbitmq-default-user", "")
+		awaitCondition(ctx, nova(), "MessageBusReady", "False", "Conflict", "main_api")
+		var vhost struct{ Description string }
+		Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "vhosts/main_api", nil, &vhost)).To(Equal(http.StatusOK))
+		Expect(vhost.Description).To(Equal("somebody else"))
+		Expect(rabbit(ctx, cloudNamespace, http.MethodDelete, "vhosts/main_api", nil, nil)).To(Equal(http.StatusNoContent))
+
+		awaitCondition(ctx, nova(), "IdentityReady", "False", "IdentityDenied", "keystone.e2e-cloud.svc:5000")
+		admin, user := signIn(ctx, cloudNamespace, "RegionOne"), accountOf(ctx, "main_nova", "main")
+		admin.makeUser(ctx, user, canaryIdentity, "somebody else")
+		setAdmin(ctx, "keystone-admin", "")
+		awaitCondition(ctx, nova(), "IdentityReady", "False", "Conflict", user)
+		admin.removeUser(ctx, user)
+	})
+
+	It("becomes Ready, and runs a server", func(ctx SpecContext) {
+		apply(ctx, cloudNamespace, secondControlPlane)
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		deployCompute(ctx, cloudNamespace, "main-cell1")
+		awaitWithin(ctx, patience, "NovaCell", cloudNamespace, "main-cell1", func(g Gomega, o *unstructured.Unstructured) {
+			mapped, _, _ := unstructured.NestedInt64(o.Object, "status", "hosts", "mapped")
+			g.Expect(mapped).To(Equal(int64(1)))
+		})
+		bootServer(ctx, cloudNamespace, "kept")
+	})
+
+	It("holds up no cell for a broken one, and repairs that one", func(ctx SpecContext) {
+		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
+		awaitCondition(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc:3306")
+		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
+		point(ctx, "faulty-cell2", "mariadb")
+		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "DatabaseReady").status).To(Equal("True"), "%s", conditionOf(o, "DatabaseReady"))
+		})
+		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell2")
+	})
+
+	It("keeps two Novas apart", func(ctx SpecContext) {
+		awaitCondition(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "False", "Conflict", "RegionOne")
+		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
+		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
+		for _, endpoint := range signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute") {
+			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc:8774/v2.1"))
+		}
+	})
+
+	It("notices a stopped RabbitMQ, restarts nothing, and is Ready again by itself", func(ctx SpecContext) {
+		before := pick(uidsOf(ctx, cloudNamespace), "Pod/main-")
+		_, err := execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "stop_app")
+		Expect(err).NotTo(HaveOccurred())
+		for _, conductor := range []string{"main-superconductor", "main-cell1-conductor"} {
+			awaitWithin(ctx, 30*time.Second, "NovaConductor", cloudNamespace, conductor, func(g Gomega, o *unstructured.Unstructured) {
+				g.Expect(conditionOf(o, "WorkloadReady").status).To(Equal("False"))
+			})
+		}
+		_, err = execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "start_app")
+		Expect(err).NotTo(HaveOccurred())
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		Expect(pick(uidsOf(ctx, cloudNamespace), "Pod/main-")).To(Equal(before))
+		for _, conductor := range []string{"main-superconductor-0", "main-cell1-conductor-0"} {
+			Expect(kubectl(ctx, "get", "pod", conductor, "--namespace="+cloudNamespace, "--output=jsonpath={.status.containerStatuses[*].restartCount}")).To(Equal("0"), conductor)
+		}
+	})
+
+	deletionSpecs()
+})
+
+// point moves a Service to the pods of a name.
+func point(ctx context.Context, service, name string) {
+	GinkgoHelper()
+	kubectl(ctx, "patch", "service", service, "--namespace="+cloudNamespace, "--type=merge", `--patch={"spec":{"selector":{"app.kubernetes.io/name":"`+name+`"}}}`)
+}
+
+// accountOf is the name of an account of a Nova: it ends in digits of a hash of
+// its UID, so that nobody else has it.
+func accountOf(ctx context.Context, account, nova string) string {
+	GinkgoHelper()
+	sum := sha256.Sum256([]byte(read(ctx, "Nova", cloudNamespace, nova).GetUID()))
+	return account + "_" + hex.EncodeToString(sum[:3])
+}
+
+// deployCompute deploys examples/demo-compute for a cell.
+func deployCompute(ctx context.Context, namespace, cell string) {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	example, err := filepath.Rel(folder, repository("examples", "demo-compute"))
+	Expect(err).NotTo(HaveOccurred())
+	kustomization := fmt.Sprintf(`
+namespace: %s
+resources: [%s]
+patches:
+- target: {kind: Deployment}
+  patch: |
+    - {op: replace, path: /spec/template/spec/volumes/1/secret/secretName, value: %s-compute-config}
+`, namespace, example, cell)
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
+	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+}

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Passwords with everything in them that a shell, a URL, SQL, JSON, an INI file
+// or oslo.config could take for something else. Each tells where it was found.
+const (
+	canaryMariaDB  = `c4n4ry-mariadb'"\$%@:#?& é`
+	canaryRabbitMQ = `'c4n4ry-rabbitmq $$ $my_ip "\%@:#?& é `
+	canaryKeystone = `"c4n4ry-keystone $my_ip $$ '\%@:#?& é`
+	canaryDatabase = `$c4n4ry-database'"\$$%@:#?& é` // of accounts made by hand
+	canaryBus      = `c4n4ry-bus'"\$my_ip%@:#?& é `
+	canaryIdentity = `"c4n4ry-identity'"\$$ ${my_ip} %@:/#?& é `
+	canaryShared   = `'c4n4ry-shared"\$$ $my_ip %@:/#?& `
+)
+
+// deployInfrastructure deploys examples/demo to another namespace, with
+// canaries as passwords, and waits for what is in it.
+func deployInfrastructure(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	makeNamespace(ctx, namespace)
+	secrets := exec.CommandContext(ctx, repository("examples", "demo", "secrets"), namespace)
+	secrets.Env = append(os.Environ(), "MARIADB_ADMIN_PASSWORD="+canaryMariaDB, "RABBITMQ_ADMIN_PASSWORD="+canaryRabbitMQ, "KEYSTONE_ADMIN_PASSWORD="+canaryKeystone)
+	out, err := secrets.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+
+	folder := GinkgoT().TempDir()
+	demo, err := filepath.Rel(folder, repository("examples", "demo"))
+	Expect(err).NotTo(HaveOccurred())
+	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
+	manifests := kubectl(ctx, "kustomize", folder)
+	// Under another name, because they state the namespace without our label.
+	_, err = run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=e2e-infrastructure", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// awaitInfrastructure waits until every server of a namespace is ready.
+func awaitInfrastructure(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		for _, name := range []string{"mariadb", "rabbitmq"} {
+			var set appsv1.StatefulSet
+			g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set)).To(Succeed())
+			g.Expect(set.Status.ReadyReplicas).To(Equal(*set.Spec.Replicas), name)
+		}
+		for _, name := range []string{"keystone", "placement", "openstackclient"} {
+			var deployment appsv1.Deployment
+			g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &deployment)).To(Succeed())
+			g.Expect(isRolledOut(&deployment)).To(BeTrue(), name)
+		}
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed(), func() string { return explain(namespace) })
+}
+
+// rabbit calls the management API of the RabbitMQ of a namespace.
+func rabbit(ctx context.Context, namespace, method, path string, body, into any) int {
+	GinkgoHelper()
+	admin := secret(ctx, namespace, "rabbitmq-default-user")
+	content, err := json.Marshal(body)
+	Expect(err).NotTo(HaveOccurred())
+	question, err := http.NewRequestWithContext(ctx, method, "http://rabbitmq."+namespace+".svc:15672/api/"+path, bytes.NewReader(content))
+	Expect(err).NotTo(HaveOccurred())
+	question.SetBasicAuth(admin["username"], admin["password"])
+	answer, err := httpClient.Do(question)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	if into != nil && answer.StatusCode < http.StatusMultipleChoices {
+		Expect(json.NewDecoder(answer.Body).Decode(into)).To(Succeed())
+	}
+	return answer.StatusCode
+}
+
+// rabbitNames lists the names of the vhosts or of the users.
+func rabbitNames(ctx context.Context, namespace, what string) []string {
+	GinkgoHelper()
+	var found []struct{ Name string }
+	Expect(rabbit(ctx, namespace, http.MethodGet, what, nil, &found)).To(Equal(http.StatusOK))
+	var names []string
+	for _, entry := range found {
+		names = append(names, entry.Name)
+	}
+	return names
+}
+
+// makeBusUser makes a user with a vhost of its own.
+func makeBusUser(ctx context.Context, namespace, vhost, user, password string) {
+	GinkgoHelper()
+	Expect(rabbit(ctx, namespace, http.MethodPut, "vhosts/"+url.PathEscape(vhost), struct{}{}, nil)).To(BeNumerically("<", 300))
+	Expect(rabbit(ctx, namespace, http.MethodPut, "users/"+user, map[string]string{"password": password, "tags": ""}, nil)).To(BeNumerically("<", 300))
+	Expect(rabbit(ctx, namespace, http.MethodPut, "permissions/"+url.PathEscape(vhost)+"/"+user, map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)).To(BeNumerically("<", 300))
+}
+
+// keystoneUsers lists the names of Keystone's users.
+func (c cloud) users(ctx context.Context) []string {
+	GinkgoHelper()
+	identity := c.identity()
+	var found struct{ Users []struct{ Name string } }
+	_, err := identity.Get(ctx, identity.ServiceURL("users"), &found, nil)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, user := range found.Users {
+		names = append(names, user.Name)
+	}
+	return names
+}
+
+// idOf finds the ID of what Keystone has under a name: a user, project or role.
+func (c cloud) idOf(ctx context.Context, collection, name string) string {
+	GinkgoHelper()
+	identity := c.identity()
+	var found map[string]any
+	_, err := identity.Get(ctx, identity.ServiceURL(collection)+"?name="+url.QueryEscape(name), &found, nil)
+	Expect(err).NotTo(HaveOccurred())
+	entries, _ := found[collection].([]any)
+	if len(entries) == 0 {
+		return ""
+	}
+	entry, _ := entries[0].(map[string]any)
+	id, _ := entry["id"].(string)
+	return id
+}
+
+// makeUser makes a Keystone user of the service project with the roles that
+// Nova needs, and removes it after the container.
+func (c cloud) makeUser(ctx context.Context, name, password, description string) {
+	GinkgoHelper()
+	identity := c.identity()
+	c.removeUser(ctx, name)
+	var made struct{ User struct{ ID string } }
+	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": map[string]any{
+		"name": name, "password": password, "description": description, "domain_id": "default",
+	}}, &made, nil)
+	Expect(err).NotTo(HaveOccurred())
+	project := c.idOf(ctx, "projects", "service")
+	for _, role := range []string{"admin", "service"} {
+		_, err := identity.Put(ctx, identity.ServiceURL("projects", project, "users", made.User.ID, "roles", c.idOf(ctx, "roles", role)), nil, nil,
+			&gophercloud.RequestOpts{OkCodes: []int{http.StatusNoContent}})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func (c cloud) removeUser(ctx context.Context, name string) {
+	GinkgoHelper()
+	if id := c.idOf(ctx, "users", name); id != "" {
+		identity := c.identity()
+		_, err := identity.Delete(ctx, identity.ServiceURL("users", id), nil)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}

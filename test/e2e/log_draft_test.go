@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// logFolder is where the logs of every container are kept that ran during the
+// suite: the kubelet removes them with their pod.
+func logFolder() string { return filepath.Join(stateFolder(), "e2e-logs") }
+
+// collectLogs follows the log of every container of the demo's and the tests'
+// namespaces, and remembers every Secret, until the suite ends.
+func collectLogs() {
+	GinkgoHelper()
+	Expect(os.RemoveAll(logFolder())).To(Succeed())
+	Expect(os.MkdirAll(logFolder(), 0o700)).To(Succeed())
+	ctx, stop := context.WithCancel(context.Background())
+	c := &collector{seen: map[string]bool{}}
+	c.following.Go(func() { c.watch(ctx) })
+	c.following.Go(func() { collected.follow(ctx) })
+	DeferCleanup(func() {
+		stop()
+		c.following.Wait()
+	})
+}
+
+type collector struct {
+	mu        sync.Mutex
+	seen      map[string]bool
+	following sync.WaitGroup
+}
+
+func (c *collector) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		pods, err := k8s.Watch(ctx, &corev1.PodList{})
+		if err != nil {
+			continue
+		}
+		for event := range pods.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted && watched(pod.Namespace) {
+				c.look(ctx, pod)
+			}
+		}
+	}
+}
+
+// look follows each run of a container from when it is known to have begun.
+func (c *collector) look(ctx context.Context, pod *corev1.Pod) {
+	for _, status := range append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {
+		if last := status.LastTerminationState.Terminated; last != nil {
+			c.follow(ctx, pod, status.Name, last.ContainerID, true)
+		}
+		if status.State.Running != nil || status.State.Terminated != nil {
+			c.follow(ctx, pod, status.Name, status.ContainerID, false)
+		}
+	}
+}
+
+func (c *collector) follow(ctx context.Context, pod *corev1.Pod, container, run string, previous bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[run] || run == "" {
+		return
+	}
+	c.seen[run] = true
+	c.following.Go(func() {
+		stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, Follow: !previous}).Stream(ctx)
+		if err != nil {
+			return
+		}
+		defer func() { _ = stream.Close() }()
+		name := pod.Namespace + "_" + pod.Name + "_" + container + "_" + filepath.Base(run)[:8] + ".log"
+		file, err := os.OpenFile(filepath.Join(logFolder(), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return
+		}
+		defer func() { _ = file.Close() }()
+		_, _ = io.Copy(file, stream)
+	})
+}
+
+// podsOf lists the pods of a namespace with labels.
+func podsOf(ctx context.Context, namespace string, labels map[string]string) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(k8s.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels))).To(Succeed())
+	return pods.Items
+}
+
+// logsOf returns what the containers of pods with labels have said so far.
+func logsOf(ctx context.Context, namespace string, labels map[string]string, container string, since time.Time) string {
+	GinkgoHelper()
+	var all string
+	for _, pod := range podsOf(ctx, namespace, labels) {
+		seconds := int64(time.Since(since).Seconds()) + 1
+		out, err := typed.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, SinceSeconds: &seconds}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		all += string(out)
+	}
+	return all
+}
