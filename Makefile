@@ -113,7 +113,8 @@ demo-down: ## Remove all that the demo made.
 
 ##### Style
 
-lint-modules := $(addprefix lint-,$(modules) $(tools))
+# tools/lint has no code of its own.
+lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint,$(tools)))
 
 .PHONY: lint
 lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.
