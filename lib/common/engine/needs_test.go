@@ -63,6 +63,30 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestAnyOfWakesByItself: what only waits for time is not brought up by an event.
+func TestAnyOfWakesByItself(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{{
+		Condition: "ConfigReady",
+		Needs: func(cr *widget.Widget) []engine.Need {
+			rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+			return []engine.Need{engine.AnyOf(
+				engine.AllOf(engine.Condition(rack, "Ready"), engine.ConfigMap("never", "key")),
+				engine.TrueFor(rack, "Ready", 2*time.Second),
+			)}
+		},
+		Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+			return []engine.Child{configMap(cr.Name, "late")}, nil
+		},
+	}}})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "any")}
+	w.create(rack)
+	w.play(rack, "True", "")
+	cr := w.widget("any", widget.Spec{})
+	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Waiting: "))
+	w.awaitReady(cr)
+}
+
 func TestOutcomesOfABuilder(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{Condition: "Built", Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
