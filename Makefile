@@ -62,12 +62,25 @@ tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wil
 test-modules := $(addprefix test-,$(modules))
 
 .PHONY: test
-test: $(build-modules) test-server ## Run every test that needs no root.
+test: test-requirements $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	failed=; for target in $(test-modules) $(tool-tests); do \
 	  $(MAKE) --no-print-directory $$target || failed+=" $$target"; \
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
+
+# The tests compare with the real oslo.config and register at a real MariaDB.
+test-packages := python3-oslo.config mariadb-server-core
+
+.PHONY: test-requirements
+test-requirements: ## Install the Debian packages that the tests need (as root).
+	@command -v dpkg-query >/dev/null || exit 0; missing=(); for package in $(test-packages); do \
+	  dpkg-query --show --showformat='$${db:Status-Status}' "$$package" 2>/dev/null | grep -qx installed || missing+=("$$package"); \
+	done; \
+	(($${#missing[@]})) || exit 0; \
+	install="apt-get install -y --no-install-recommends $${missing[*]}"; \
+	[[ $$EUID == 0 ]] || { echo "Packages are missing that the tests need. As root, type: apt-get update && $$install" >&2; exit 1; }; \
+	echo "Installing $${missing[*]} …"; apt-get -qq update; DEBIAN_FRONTEND=noninteractive $${install/install/-qq install}
 
 .PHONY: $(test-modules)
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
