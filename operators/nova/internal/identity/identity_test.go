@@ -2,15 +2,12 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
@@ -22,28 +19,14 @@ const (
 )
 
 func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
-	tlsServer := httptest.NewUnstartedServer(nil)
-	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
-	tlsServer.StartTLS()
-	t.Cleanup(tlsServer.Close)
-	for cause, address := range map[string]string{
-		"connection refused":       registrationtest.RefusedAddress(t),
-		"no answer: timed out":     registrationtest.SilentAddress(t),
-		"no connection: timed out": registrationtest.FullAddress(t),
-		"certificate refused":      tlsServer.Listener.Addr().String(),
-		"host name":                "nobody.invalid:5000",
-	} {
-		t.Run(cause, func(t *testing.T) {
-			t.Parallel()
-			scheme := "http://"
-			if cause == "certificate refused" {
-				scheme = "https://"
-			}
-			start := time.Now()
-			_, err := Connect(context.Background(), Server{AuthURL: scheme + address + "/v3", User: "admin", Password: password})
-			registrationtest.MustBeUnreachable(t, err, address, cause, password, start)
-		})
-	}
+	registrationtest.MustReportUnreachable(t, "5000", password, func(address string, withTLS bool) error {
+		scheme := "http://"
+		if withTLS {
+			scheme = "https://"
+		}
+		_, err := Connect(context.Background(), Server{AuthURL: scheme + address + "/v3", User: "admin", Password: password})
+		return err
+	})
 }
 
 func TestAuthURLMayEndWithTheVersionOrNot(t *testing.T) {
@@ -106,51 +89,15 @@ func every(ctx context.Context, client *Client, name string) map[string]error {
 }
 
 func TestBrokenAnswerIsAnErrorOfEveryOperation(t *testing.T) {
-	for name, test := range map[string]struct {
-		status int
-		body   string
-		check  func(error) bool
-	}{
-		"500":              {500, `{"error":{"code":500,"message":"An unexpected error prevented the server"}}`, untyped},
-		"503 of a proxy":   {503, "<html>no backend</html>", unreachable},
-		"200 of a website": {200, "<html>hello</html>", untyped},
-		"401":              {401, `{"error":{"code":401,"message":"token expired"}}`, denied},
-		"403":              {403, `{"error":{"code":403,"message":"policy"}}`, denied},
-		"redirect":         {302, "", unreachable},
-		"nothing":          {0, "", unreachable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := broken(t, func(w http.ResponseWriter, _ *http.Request) {
-				if test.status == 0 {
-					registrationtest.HangUp(t, w)
-					return
-				}
-				w.Header().Set("Location", "http://elsewhere.example/")
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(test.status)
-				_, _ = io.WriteString(w, test.body)
-			})
-			for operation, err := range every(t.Context(), client, "demo") {
-				if err == nil || !test.check(err) || !strings.Contains(err.Error(), client.address) {
-					t.Errorf("%s: got %T %v", operation, err, err)
-				}
-				registrationtest.MustNotTell(t, err, password)
-			}
-		})
-	}
+	registrationtest.MustReportAnswers(t, map[string]registrationtest.Answer{
+		"500": {Status: 500, Body: `{"error":{"code":500,"message":"An unexpected error prevented the server"}}`, Check: registrationtest.IsUntyped},
+		"401": {Status: 401, Body: `{"error":{"code":401,"message":"token expired"}}`, Check: registrationtest.IsDenied("admin", "token expired")},
+		"403": {Status: 403, Body: `{"error":{"code":403,"message":"policy"}}`, Check: registrationtest.IsDenied("admin", "policy")},
+	}, password, func(t *testing.T, handler http.HandlerFunc) (map[string]error, string) {
+		client := broken(t, handler)
+		return every(t.Context(), client, "demo"), client.address
+	})
 }
-
-func unreachable(err error) bool {
-	_, ok := errors.AsType[*registration.Unreachable](err)
-	return ok
-}
-
-func denied(err error) bool {
-	found, ok := errors.AsType[*registration.Denied](err)
-	return ok && found.Account == "admin"
-}
-
-func untyped(err error) bool { return !unreachable(err) && !denied(err) }
 
 func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {
 	client := broken(t, func(w http.ResponseWriter, r *http.Request) {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
@@ -22,26 +20,10 @@ const (
 )
 
 func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
-	tlsServer := httptest.NewUnstartedServer(nil)
-	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
-	tlsServer.StartTLS()
-	t.Cleanup(tlsServer.Close)
-	for cause, address := range map[string]string{
-		"connection refused":       registrationtest.RefusedAddress(t),
-		"no answer: timed out":     registrationtest.SilentAddress(t),
-		"no connection: timed out": registrationtest.FullAddress(t),
-		"certificate refused":      tlsServer.Listener.Addr().String(),
-		"host name":                "nobody.invalid:15672",
-	} {
-		t.Run(cause, func(t *testing.T) {
-			t.Parallel()
-			start := time.Now()
-			// a silent server would end a TLS handshake sooner than a request
-			server := Server{Address: address, User: "admin", Password: password, TLS: cause == "certificate refused"}
-			_, err := Connect(context.Background(), server)
-			registrationtest.MustBeUnreachable(t, err, address, cause, password, start)
-		})
-	}
+	registrationtest.MustReportUnreachable(t, "15672", password, func(address string, withTLS bool) error {
+		_, err := Connect(context.Background(), Server{Address: address, User: "admin", Password: password, TLS: withTLS})
+		return err
+	})
 }
 
 // broken connects to a management API that answers who is logged in, and
@@ -79,49 +61,15 @@ func every(ctx context.Context, client *Client, name string) map[string]error {
 }
 
 func TestBrokenAnswerIsAnErrorOfEveryOperation(t *testing.T) {
-	for name, test := range map[string]struct {
-		status int
-		body   string
-		check  func(error) bool
-	}{
-		"500":              {500, `{"error":"Internal Server Error","reason":"badmatch"}`, untyped},
-		"503 of a proxy":   {503, "<html>no backend</html>", unreachable},
-		"200 of a website": {200, "<html>hello</html>", untyped},
-		"401":              {401, `{"error":"not_authorised","reason":"Not administrator user"}`, denied},
-		"redirect":         {302, "", unreachable},
-		"nothing":          {0, "", unreachable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := broken(t, func(w http.ResponseWriter, _ *http.Request) {
-				if test.status == 0 {
-					registrationtest.HangUp(t, w)
-					return
-				}
-				w.Header().Set("Location", "http://elsewhere.example/")
-				w.WriteHeader(test.status)
-				_, _ = io.WriteString(w, test.body)
-			})
-			for operation, err := range every(t.Context(), client, "demo") {
-				if err == nil || !test.check(err) || !strings.Contains(err.Error(), client.server.Address) {
-					t.Errorf("%s: got %T %v", operation, err, err)
-				}
-				registrationtest.MustNotTell(t, err, password)
-			}
-		})
-	}
+	denied := registrationtest.IsDenied("admin", "Not administrator user")
+	registrationtest.MustReportAnswers(t, map[string]registrationtest.Answer{
+		"500": {Status: 500, Body: `{"error":"Internal Server Error","reason":"badmatch"}`, Check: registrationtest.IsUntyped},
+		"401": {Status: 401, Body: `{"error":"not_authorised","reason":"Not administrator user"}`, Check: denied},
+	}, password, func(t *testing.T, handler http.HandlerFunc) (map[string]error, string) {
+		client := broken(t, handler)
+		return every(t.Context(), client, "demo"), client.server.Address
+	})
 }
-
-func unreachable(err error) bool {
-	_, ok := errors.AsType[*registration.Unreachable](err)
-	return ok
-}
-
-func denied(err error) bool {
-	found, ok := errors.AsType[*registration.Denied](err)
-	return ok && found.Account == "admin" && found.Reason == "Not administrator user"
-}
-
-func untyped(err error) bool { return !unreachable(err) && !denied(err) }
 
 func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {
 	client := broken(t, func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,102 @@
+package registrationtest
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"asterism.dev/operators/nova/internal/registration"
+)
+
+// Answer is what a broken server says to every question.
+type Answer struct {
+	Status int // 0: it hangs up
+	Body   string
+	Check  func(error) bool
+}
+
+// handler gives the answer.
+func (a Answer) handler(t testing.TB) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if a.Status == 0 {
+			HangUp(t, w)
+			return
+		}
+		w.Header().Set("Location", "http://elsewhere.example/")
+		if strings.HasPrefix(a.Body, "{") {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		w.WriteHeader(a.Status)
+		_, _ = io.WriteString(w, a.Body)
+	}
+}
+
+// MustReportAnswers checks what every operation of a client says of an answer:
+// connect returns the operations at a server that gives it, and its address.
+// What every server that speaks HTTP may answer is added.
+func MustReportAnswers(t *testing.T, answers map[string]Answer, password registration.Password, connect func(*testing.T, http.HandlerFunc) (operations map[string]error, address string)) {
+	answers["503 of a proxy"] = Answer{503, "<html>no backend</html>", IsUnreachable}
+	answers["200 of a website"] = Answer{200, "<html>hello</html>", IsUntyped}
+	answers["redirect"] = Answer{302, "", IsUnreachable}
+	answers["nothing"] = Answer{0, "", IsUnreachable}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			operations, address := connect(t, answer.handler(t))
+			for operation, err := range operations {
+				if err == nil || !answer.Check(err) || !strings.Contains(err.Error(), address) {
+					t.Errorf("%s: got %T %v", operation, err, err)
+				}
+				MustNotTell(t, err, password)
+			}
+		})
+	}
+}
+
+// IsUnreachable tells an error of a client from the others.
+func IsUnreachable(err error) bool {
+	_, ok := errors.AsType[*registration.Unreachable](err)
+	return ok
+}
+
+// IsDenied wants the account, and the reason that the server gave among the words.
+func IsDenied(account, reason string) func(error) bool {
+	return func(err error) bool {
+		found, ok := errors.AsType[*registration.Denied](err)
+		return ok && found.Account == account && strings.Contains(found.Reason, reason)
+	}
+}
+
+// IsUntyped is any other error.
+func IsUntyped(err error) bool {
+	_, denied := errors.AsType[*registration.Denied](err)
+	return !denied && !IsUnreachable(err)
+}
+
+// MustReportUnreachable checks what connect says of servers that cannot be
+// reached, each in its way; withTLS asks for a connection by TLS.
+func MustReportUnreachable(t *testing.T, port string, password registration.Password, connect func(address string, withTLS bool) error) {
+	tlsServer := httptest.NewUnstartedServer(nil)
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tlsServer.StartTLS()
+	t.Cleanup(tlsServer.Close)
+	const certificate = "certificate refused"
+	for cause, address := range map[string]string{
+		"connection refused":       RefusedAddress(t),
+		"no answer: timed out":     SilentAddress(t),
+		"no connection: timed out": FullAddress(t),
+		certificate:                tlsServer.Listener.Addr().String(),
+		"host name":                "nobody.invalid:" + port,
+	} {
+		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			// a silent server would end a TLS handshake sooner than a request
+			MustBeUnreachable(t, connect(address, cause == certificate), address, cause, password, start)
+		})
+	}
+}
