@@ -16,12 +16,12 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=asterism.dev,namespace=system,resources=controlplanes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=asterism.dev,namespace=system,resources=controlplanes/status,verbs=patch
-// +kubebuilder:rbac:groups=asterism.dev,namespace=system,resources=controlplanes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes/status,verbs=patch
+// +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Service is the table of contents of a ControlPlane. All knowledge of compute
 // is behind the Nova; what is made here crosses a product's border.

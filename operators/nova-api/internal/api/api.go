@@ -15,14 +15,14 @@ import (
 	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis/status,verbs=patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaapis/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=route.openshift.io,namespace=system,resources=routes,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaapis,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaapis/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaapis/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaAPI](describe)
 

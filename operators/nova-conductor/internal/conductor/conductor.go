@@ -14,15 +14,15 @@ import (
 	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors/status,verbs=patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaconductors/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=system,resources=pods,verbs=list
-// +kubebuilder:rbac:groups=apps,namespace=system,resources=statefulsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=batch,namespace=system,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaconductors,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaconductors/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaconductors/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaConductor](describe)
 

@@ -15,13 +15,13 @@ import (
 	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata/status,verbs=patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novametadata/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novametadata,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novametadata/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novametadata/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaMetadata](describe)
 

@@ -14,13 +14,13 @@ import (
 	novav1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers/status,verbs=patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novaschedulers/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,namespace=system,resources=statefulsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaschedulers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaschedulers/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaschedulers/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaScheduler](describe)
 

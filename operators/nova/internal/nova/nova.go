@@ -17,16 +17,16 @@ import (
 	"asterism.dev/operators/nova/internal/backend"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas;novacells,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas/status;novacells/status,verbs=patch
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novas/finalizers;novacells/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.asterism.dev,namespace=system,resources=novacells;novaconductors;novaschedulers;novametadata;novaapis,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=system,resources=services,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=system,resources=pods,verbs=list
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
-// +kubebuilder:rbac:groups=batch,namespace=system,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas;novacells,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas/status;novacells/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas/finalizers;novacells/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacells;novaconductors;novaschedulers;novametadata;novaapis,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get,roleName=cluster
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Service is the table of contents of a Nova.
 var Service = engine.Service[*novav1.Nova]{
