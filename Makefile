@@ -124,6 +124,12 @@ e2e: demo ## Run every test that needs a node, on the cluster of the demo (as ro
 demo-down: ## Remove all that the demo made.
 	@$(demo) down
 
+##### Installation
+
+.PHONY: push
+push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and say how to install them.
+	@$(demo) push
+
 ##### Style
 
 # tools/lint has no code of its own.

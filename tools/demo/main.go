@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down]
+const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down | push]
 
   up     build, boot, deploy and show the demo (default); repeating it changes nothing
   down   remove the cluster and all that the demo made
+  push   build the operators' images, push them to IMAGE_REGISTRY, and say how to install them
 
   --dir DIR            state of the embedded cluster (default: .cluster in the repository's root)
   --timeout DURATION   how long each part may take to be ready in the cluster (default: 20m)
@@ -63,6 +64,8 @@ func run(ctx context.Context, args []string) error {
 		return d.up(ctx)
 	case "down":
 		return d.down(ctx)
+	case "push":
+		return d.publish(ctx, os.Getenv("IMAGE_REGISTRY"))
 	default:
 		return fmt.Errorf("no command %q\n\n%s", command, usage)
 	}

@@ -54,7 +54,7 @@ func (d *demo) buildOperators(ctx context.Context, line *line) error {
 			return err
 		}
 	}
-	return d.writeOverlay()
+	return d.writeOverlays()
 }
 
 func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag string, err error) {
@@ -132,14 +132,26 @@ type imageOverride struct {
 	NewTag  string `json:"newTag,omitempty"`
 }
 
-// writeOverlay says with which images examples/demo/operators is deployed.
-func (d *demo) writeOverlay() error {
+// installations are the ways to deploy the operators, each an overlay in the
+// work folder with the images that were built.
+var installations = []struct{ overlay, folder, what string }{
+	{"operators", "examples/demo/operators", "in the demo's namespace, which is all that they watch"},
+	{"default", "config/default", "in asterism-system, which is all that they watch"},
+	{"all-namespaces", "config/all-namespaces", "in asterism-system, for every namespace"},
+}
+
+func (d *demo) writeOverlays() error {
 	var images []imageOverride
 	for name, tag := range d.tags {
 		images = append(images, imageOverride{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
 	}
 	slices.SortFunc(images, func(a, b imageOverride) int { return strings.Compare(a.Name, b.Name) })
-	return d.writeKustomization("operators", filepath.Join("examples", "demo", "operators"), images)
+	for _, install := range installations {
+		if err := d.writeKustomization(install.overlay, install.folder, images); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeKustomization takes a folder of the repository with other images.

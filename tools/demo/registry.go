@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -13,9 +14,45 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// publish pushes the operators' images, for an installation without the demo.
+func (d *demo) publish(ctx context.Context, registry string) error {
+	if registry == "" {
+		return errors.New("push needs IMAGE_REGISTRY=HOST/PATH: a registry that the cluster's nodes pull from, and that you may push to")
+	}
+	d.registry = registry
+	if err := d.makeWorkFolder(); err != nil {
+		return err
+	}
+	err := newProgress(os.Stdout).run(ctx, []step{
+		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTool(ctx, line, "images") }},
+		{stepOperators, []string{stepTools}, d.buildOperators},
+		{stepPush, []string{stepOperators}, d.pushOperators},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println("\nNext:")
+	for _, install := range installations {
+		fmt.Printf("  kubectl apply --server-side -k %-32s # %s\n", d.short(d.work(install.overlay)), install.what)
+	}
+	return nil
+}
+
 // push copies the images to the registry that the cluster pulls from, but for
-// what it has: an operator's tag names its content.
+// what it has.
 func (d *demo) push(ctx context.Context, line *line) error {
+	if err := d.pushOperators(ctx, line); err != nil {
+		return err
+	}
+	line.note(d.openStack())
+	if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
+		return err
+	}
+	return pushArchive(ctx, d.work("images", openStackArchive), d.openStack())
+}
+
+// pushOperators relies on tags that name an image's content.
+func (d *demo) pushOperators(ctx context.Context, line *line) error {
 	for operator, tag := range d.tags {
 		image := d.image(operatorImage(operator)) + ":" + tag
 		line.note(image)
@@ -27,11 +64,7 @@ func (d *demo) push(ctx context.Context, line *line) error {
 			return err
 		}
 	}
-	line.note(d.openStack())
-	if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
-		return err
-	}
-	return pushArchive(ctx, d.work("images", openStackArchive), d.openStack())
+	return nil
 }
 
 // inRegistry says whether the registry has an image of that name and tag.
