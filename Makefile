@@ -10,6 +10,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
+suites := test/e2e # outside of the workspace, as the tools are
 tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
@@ -21,7 +22,7 @@ help: ## List the targets.
 ##### Generated files
 
 generate-operators := $(addprefix generate-,$(operators))
-tidy-modules := $(addprefix tidy-,$(modules) $(tools))
+tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
 
 .PHONY: generate
 generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
@@ -43,9 +44,14 @@ generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(tidy-modules) ## Regenerate everything; fail if the tree is not clean then.
+verify: generate $(tidy-modules) verify-default ## Regenerate everything; fail if the tree is not clean then.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
 	  printf 'The tree is not clean after "make generate"; commit what it made:\n%s\n' "$$changed" >&2; exit 1; }
+
+.PHONY: verify-default
+verify-default:
+	@for operator in $(operators); do grep -qx -- "- ../../operators/$$operator/config" config/default/kustomization.yaml || { \
+	  echo "config/default/kustomization.yaml lacks operators/$$operator/config" >&2; exit 1; }; done
 
 .PHONY: $(tidy-modules)
 $(tidy-modules): tidy-%:
@@ -53,7 +59,7 @@ $(tidy-modules): tidy-%:
 
 .PHONY: tidy
 tidy: ## Tidy every module after a change of any go.mod.
-	@for module in $(modules) $(tools); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy); done
+	@for module in $(modules) $(tools) $(suites); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy); done
 
 ##### Tests
 
@@ -118,7 +124,7 @@ demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=120s --show-node-events=false .
+	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=300s --show-node-events=false .
 
 .PHONY: demo-down
 demo-down: ## Remove all that the demo made.
@@ -133,7 +139,7 @@ push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and say how to 
 ##### Style
 
 # tools/lint has no code of its own.
-lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint,$(tools)))
+lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint,$(tools)) $(suites))
 
 .PHONY: lint
 lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.
@@ -152,7 +158,7 @@ lint-requirements:
 
 .PHONY: fmt
 fmt: linter ## Format every Go file.
-	golangci-lint fmt --config .golangci.yml lib operators tools
+	golangci-lint fmt --config .golangci.yml lib operators tools test
 
 .PHONY: linter
 linter:
