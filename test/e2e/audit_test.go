@@ -47,6 +47,9 @@ func (r request) isWork() bool {
 	return true
 }
 
+// creates says whether the request made an object: an apply may, too.
+func (r request) creates() bool { return r.Response.Code == 201 }
+
 func auditPath() string { return filepath.Join(stateFolder(), "audit.log") }
 
 // auditNow is the place in the audit log at which what comes is written.

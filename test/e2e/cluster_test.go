@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -46,6 +47,7 @@ func connect() {
 	if k8s != nil {
 		return
 	}
+	logf.SetLogger(GinkgoLogr)
 	var err error
 	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	Expect(err).NotTo(HaveOccurred(), "run this with `make e2e`, which boots a cluster and names it in KUBECONFIG")

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -79,6 +80,17 @@ func awaitWithin(ctx context.Context, limit time.Duration, kind, namespace, name
 		g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 		check(g, o)
 	}).WithContext(ctx).WithTimeout(limit).WithPolling(250*time.Millisecond).Should(Succeed(), func() string { return explain(namespace) })
+}
+
+// awaitGone waits until an object of the family does not exist.
+func awaitGone(ctx context.Context, kind, namespace, name string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		o := object(kind, namespace, name)
+		err := k8s.Get(ctx, client.ObjectKeyFromObject(o), o)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		g.Expect(err).To(HaveOccurred(), "%s/%s: %s", kind, name, conditionOf(o, "Ready"))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
 }
 
 // explain says what is stuck in a namespace: each object of the family with its
@@ -161,4 +173,18 @@ func lastLines(ctx context.Context, pod *corev1.Pod, container string, previous 
 		return "  no log: " + err.Error()
 	}
 	return "  " + strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  ")
+}
+
+// events returns the notes of the events about an object.
+func events(ctx context.Context, namespace, kind, name string) []string {
+	GinkgoHelper()
+	found, err := typed.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	var notes []string
+	for _, event := range found.Items {
+		if event.Regarding.Kind == kind && event.Regarding.Name == name {
+			notes = append(notes, event.Reason+": "+event.Note)
+		}
+	}
+	return notes
 }

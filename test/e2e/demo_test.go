@@ -114,6 +114,8 @@ var _ = Describe("The demo", Ordered, func() {
 	}, SpecTimeout(12*time.Minute))
 
 	snippetSpecs()
+	restSpecs()
+	driftSpecs()
 })
 
 // statusOf is the HTTP status with which a URL answers.

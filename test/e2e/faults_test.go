@@ -72,6 +72,23 @@ spec:
   nova: {cells: [{name: cell1}]}
 `
 
+// secondControlPlane has the region of main, and a second cell that is broken.
+const secondControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: second}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: keystone-admin}}
+  nova:
+    cells:
+    - name: cell1
+    - name: cell2
+      database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: mariadb-admin}}
+`
+
 // retryWithin is how long after the return of a server a success may take: the
 // longest back-off, and the work itself.
 const retryWithin = 40 * time.Second
@@ -101,7 +118,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
 			admins[name] = secret(ctx, cloudNamespace, name)
 		}
-		apply(ctx, cloudNamespace, swallower+"---"+fmt.Sprintf(faultyService, "faulty-mariadb"))
+		apply(ctx, cloudNamespace, swallower+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, "faulty-cell2"))
 	})
 
 	It("asks for a Secret that is missing, and for its key", func(ctx SpecContext) {
@@ -171,6 +188,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	})
 
 	It("becomes Ready, and runs a server", func(ctx SpecContext) {
+		apply(ctx, cloudNamespace, secondControlPlane)
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		deployCompute(ctx, cloudNamespace, "main-cell1")
 		awaitWithin(ctx, patience, "NovaCell", cloudNamespace, "main-cell1", func(g Gomega, o *unstructured.Unstructured) {
@@ -179,6 +197,46 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		})
 		bootServer(ctx, cloudNamespace, "kept")
 	})
+
+	It("holds up no cell for a broken one, and repairs that one", func(ctx SpecContext) {
+		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
+		awaitCondition(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc:3306")
+		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
+		point(ctx, "faulty-cell2", "mariadb")
+		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "DatabaseReady").status).To(Equal("True"), "%s", conditionOf(o, "DatabaseReady"))
+		})
+		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell2")
+	})
+
+	It("keeps two Novas apart", func(ctx SpecContext) {
+		awaitCondition(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "False", "Conflict", "RegionOne")
+		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
+		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
+		for _, endpoint := range signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute") {
+			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc:8774/v2.1"))
+		}
+	})
+
+	It("notices a stopped RabbitMQ, restarts nothing, and is Ready again by itself", func(ctx SpecContext) {
+		before := servicePods(ctx, cloudNamespace, "main")
+		_, err := execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "stop_app")
+		Expect(err).NotTo(HaveOccurred())
+		for _, conductor := range []string{"main-superconductor", "main-cell1-conductor"} {
+			awaitWithin(ctx, 30*time.Second, "NovaConductor", cloudNamespace, conductor, func(g Gomega, o *unstructured.Unstructured) {
+				g.Expect(conditionOf(o, "WorkloadReady").status).To(Equal("False"))
+			})
+		}
+		_, err = execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "start_app")
+		Expect(err).NotTo(HaveOccurred())
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		Expect(servicePods(ctx, cloudNamespace, "main")).To(Equal(before))
+		for _, conductor := range []string{"main-superconductor-0", "main-cell1-conductor-0"} {
+			Expect(kubectl(ctx, "get", "pod", conductor, "--namespace="+cloudNamespace, "--output=jsonpath={.status.containerStatuses[*].restartCount}")).To(Equal("0"), conductor)
+		}
+	})
+
+	deletionSpecs()
 })
 
 // point moves a Service to the pods of a name.

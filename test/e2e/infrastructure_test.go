@@ -87,12 +87,38 @@ func rabbit(ctx context.Context, namespace, method, path string, body, into any)
 	return answer.StatusCode
 }
 
+// rabbitNames lists the names of the vhosts or of the users.
+func rabbitNames(ctx context.Context, namespace, what string) []string {
+	GinkgoHelper()
+	var found []struct{ Name string }
+	Expect(rabbit(ctx, namespace, http.MethodGet, what, nil, &found)).To(Equal(http.StatusOK))
+	var names []string
+	for _, entry := range found {
+		names = append(names, entry.Name)
+	}
+	return names
+}
+
 // makeBusUser makes a user with a vhost of its own.
 func makeBusUser(ctx context.Context, namespace, vhost, user, password string) {
 	GinkgoHelper()
 	Expect(rabbit(ctx, namespace, http.MethodPut, "vhosts/"+url.PathEscape(vhost), struct{}{}, nil)).To(BeNumerically("<", 300))
 	Expect(rabbit(ctx, namespace, http.MethodPut, "users/"+user, map[string]string{"password": password, "tags": ""}, nil)).To(BeNumerically("<", 300))
 	Expect(rabbit(ctx, namespace, http.MethodPut, "permissions/"+url.PathEscape(vhost)+"/"+user, map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)).To(BeNumerically("<", 300))
+}
+
+// keystoneUsers lists the names of Keystone's users.
+func (c cloud) users(ctx context.Context) []string {
+	GinkgoHelper()
+	identity := c.identity()
+	var found struct{ Users []struct{ Name string } }
+	_, err := identity.Get(ctx, identity.ServiceURL("users"), &found, nil)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, user := range found.Users {
+		names = append(names, user.Name)
+	}
+	return names
 }
 
 // idOf finds the ID of what Keystone has under a name: a user, project or role.

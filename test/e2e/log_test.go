@@ -2,15 +2,18 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,24 +23,40 @@ import (
 func logFolder() string { return filepath.Join(stateFolder(), "e2e-logs") }
 
 // collectLogs follows the log of every container of the demo's and the tests'
-// namespaces until the suite ends.
+// namespaces, and remembers every Secret, until the suite ends.
 func collectLogs() {
 	GinkgoHelper()
 	Expect(os.RemoveAll(logFolder())).To(Succeed())
 	Expect(os.MkdirAll(logFolder(), 0o700)).To(Succeed())
 	ctx, stop := context.WithCancel(context.Background())
-	c := &collector{seen: map[string]bool{}}
-	go c.watch(ctx)
+	logs.following.Go(func() { logs.watch(ctx) })
+	logs.following.Go(func() { collected.follow(ctx) })
 	DeferCleanup(func() {
 		stop()
-		c.following.Wait()
+		logs.following.Wait()
 	})
 }
 
 type collector struct {
 	mu        sync.Mutex
 	seen      map[string]bool
+	failed    []string // logs that could not be had, but for pods that were gone
 	following sync.WaitGroup
+}
+
+// logs collects for the whole suite.
+var logs = &collector{seen: map[string]bool{}}
+
+func (c *collector) fail(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = append(c.failed, fmt.Sprintf("%s: %v", what, err))
+}
+
+func (c *collector) failures() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.failed)
 }
 
 func (c *collector) watch(ctx context.Context) {
@@ -47,7 +66,7 @@ func (c *collector) watch(ctx context.Context) {
 			continue
 		}
 		for event := range pods.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted && watched(pod.Namespace) {
 				c.look(ctx, pod)
 			}
 		}
@@ -74,14 +93,19 @@ func (c *collector) follow(ctx context.Context, pod *corev1.Pod, container, run 
 	}
 	c.seen[run] = true
 	c.following.Go(func() {
+		what := pod.Namespace + "_" + pod.Name + "_" + container
 		stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, Follow: !previous}).Stream(ctx)
+		if apierrors.IsNotFound(err) || ctx.Err() != nil {
+			return
+		}
 		if err != nil {
+			c.fail(what, err)
 			return
 		}
 		defer func() { _ = stream.Close() }()
-		name := pod.Namespace + "_" + pod.Name + "_" + container + "_" + filepath.Base(run)[:8] + ".log"
-		file, err := os.OpenFile(filepath.Join(logFolder(), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(filepath.Join(logFolder(), what+"_"+filepath.Base(run)[:8]+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
+			c.fail(what, err)
 			return
 		}
 		defer func() { _ = file.Close() }()

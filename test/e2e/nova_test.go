@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	. "github.com/onsi/ginkgo/v2"
@@ -12,11 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cellsOf lists the names of the cells that a Nova's superconductor knows.
+// cellsOf lists the names of the cells that a Nova's superconductor knows. Its
+// pod may just be replaced, because a new cell restarts it.
 func cellsOf(ctx context.Context, namespace, nova string) []string {
 	GinkgoHelper()
-	out, err := execIn(ctx, namespace, nova+"-superconductor-0", "nova-manage", "cell_v2", "list_cells")
-	Expect(err).NotTo(HaveOccurred())
+	var out string
+	Eventually(func() (err error) {
+		out, err = execIn(ctx, namespace, nova+"-superconductor-0", "nova-manage", "cell_v2", "list_cells")
+		return err
+	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 	var names []string
 	for line := range strings.Lines(out) {
 		if columns := strings.Split(line, "|"); len(columns) > 2 && strings.TrimSpace(columns[1]) != "Name" {

@@ -10,15 +10,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // sharedOperators is the namespace of the operators that watch the namespaces
-// of most tests. They have their rights in the whole cluster, because a
-// namespace that is deleted takes the Roles in it along, and may do so before
-// the operators are done.
+// of most tests. What they may do is bound in the whole cluster, because a
+// namespace that is deleted takes the RoleBindings in it along, and may do so
+// before the operators are done.
 const sharedOperators = "e2e-operators"
 
 // Namespaces of the tests that the shared operators watch.
@@ -36,55 +34,33 @@ func deploySharedOperators(ctx context.Context) {
 	watchNamespaces(ctx, sharedOperators, cloudNamespace, aloneNamespace)
 }
 
-// watchNamespaces deploys operators to a namespace that watch others.
+// watchNamespaces deploys, to a namespace, the operators that the demo runs, as
+// config/all-namespaces does, but for some namespaces. Names get the namespace as
+// a suffix, because some of them are the cluster's.
 func watchNamespaces(ctx context.Context, namespace string, watched ...string) {
 	GinkgoHelper()
-	deployOperators(ctx, namespace, "- {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: WATCH_NAMESPACE, value: '"+strings.Join(watched, ",")+"'}}")
-	var roles rbacv1.RoleList
-	Expect(k8s.List(ctx, &roles, client.InNamespace(namespace))).To(Succeed())
-	Expect(roles.Items).NotTo(BeEmpty())
-	for _, role := range roles.Items {
-		everywhere(ctx, role)
-	}
-	awaitOperators(ctx, namespace)
-}
-
-// everywhere gives the subjects of a Role its rights in every namespace.
-func everywhere(ctx context.Context, role rbacv1.Role) {
-	GinkgoHelper()
-	var bindings rbacv1.RoleBindingList
-	Expect(k8s.List(ctx, &bindings, client.InNamespace(role.Namespace))).To(Succeed())
-	meta := metav1.ObjectMeta{Name: role.Name + "-everywhere", Labels: map[string]string{madeHere: "true"}}
-	for _, binding := range bindings.Items {
-		if binding.RoleRef.Name != role.Name {
-			continue
-		}
-		cluster := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, cluster.DeepCopy()))).To(Succeed())
-		Expect(k8s.Create(ctx, cluster)).To(Succeed())
-		bound := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta, Subjects: binding.Subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		}
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, bound.DeepCopy()))).To(Succeed())
-		Expect(k8s.Create(ctx, bound)).To(Succeed())
-	}
-}
-
-// deployOperators deploys, to a namespace, the operators that the demo runs,
-// changed by JSON patches of their Deployments. Names get the namespace as a
-// suffix, because some of them are the cluster's.
-func deployOperators(ctx context.Context, namespace string, patches ...string) {
-	GinkgoHelper()
 	folder := GinkgoT().TempDir()
-	demo, err := filepath.Rel(folder, repository(".demo", "operators"))
-	Expect(err).NotTo(HaveOccurred())
-	kustomization := fmt.Sprintf("resources: [%s]\nnamespace: %s\nnameSuffix: -%s\n", demo, namespace, namespace)
-	if len(patches) > 0 {
-		kustomization += "patches:\n- target: {kind: Deployment}\n  patch: |\n    " + strings.Join(patches, "\n    ") + "\n"
+	relative := func(parts ...string) string {
+		path, err := filepath.Rel(folder, repository(parts...))
+		Expect(err).NotTo(HaveOccurred())
+		return path
 	}
+	kustomization := fmt.Sprintf(`
+resources: [%s]
+components: [%s]
+namespace: %s
+nameSuffix: -%[3]s
+patches:
+- target: {kind: Deployment}
+  patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: operator}
+    spec: {template: {spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE, value: '%s'}]}]}}}
+`, relative(".demo", "operators"), relative("config", "components", "all-namespaces"), namespace, strings.Join(watched, ","))
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
 	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+	awaitOperators(ctx, namespace)
 }
 
 // awaitOperators waits until every operator of a namespace runs its newest revision.
@@ -109,6 +85,15 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 	status, wanted := deployment.Status, *deployment.Spec.Replicas
 	return status.ObservedGeneration == deployment.Generation &&
 		status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted
+}
+
+// scaleOperators starts or stops operators, and waits.
+func scaleOperators(ctx context.Context, namespace string, replicas int, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		kubectl(ctx, "scale", "deployment", "--selector=app.kubernetes.io/name="+name+"-operator", "--namespace="+namespace, fmt.Sprintf("--replicas=%d", replicas))
+	}
+	awaitOperators(ctx, namespace)
 }
 
 // account is how the audit log names an operator of a namespace.

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	crashNamespace = "e2e-crash"
+	crashOperators = "e2e-crash-operators"
+	// crashes of operators, each after one of the first writes of a deployment
+	// that makes more than that.
+	crashes     = 12
+	crashWithin = 80
+)
+
+// crashControlPlane has the names of the demo's, with which it is compared.
+const crashControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: demo}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm
+  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: keystone-admin}}
+  nova: {cells: [{name: cell1}]}
+`
+
+// Operators that are killed while they deploy; then the namespace goes.
+var _ = Describe("A deployment", Ordered, func() {
+	var began int64
+
+	BeforeAll(func(ctx SpecContext) {
+		deployInfrastructure(ctx, crashNamespace)
+		makeNamespace(ctx, crashOperators)
+		watchNamespaces(ctx, crashOperators, crashNamespace)
+		awaitInfrastructure(ctx, crashNamespace)
+	})
+
+	It("ends well although its operators are killed on the way", func(ctx SpecContext) {
+		points := rand.New(rand.NewSource(GinkgoRandomSeed())).Perm(crashWithin)[:crashes] //nolint:gosec // repeatable, by Ginkgo's seed
+		slices.Sort(points)
+		began = auditNow()
+		apply(ctx, crashNamespace, crashControlPlane)
+		killed := killAfter(ctx, began, points)
+		AddReportEntry("killed", killed)
+		awaitReady(ctx, "ControlPlane", crashNamespace, "demo")
+		Expect(killed).To(HaveLen(crashes))
+	}, SpecTimeout(12*time.Minute))
+
+	It("has made the same as one that was left in peace", func(ctx SpecContext) {
+		Expect(namesOf(ctx, crashNamespace)).To(Equal(namesOf(ctx, demoNamespace)))
+		Expect(query(ctx, crashNamespace, `SELECT User FROM mysql.user WHERE User LIKE 'demo\_%'`)).To(HaveLen(3))
+		Expect(rabbitNames(ctx, crashNamespace, "users")).To(HaveLen(3), "the administrator, and one for each vhost")
+	})
+
+	It("has run each Job once, and changed no password", func(ctx SpecContext) {
+		made := map[string]int{}
+		for _, r := range auditSince(began) {
+			if r.ObjectRef.Namespace != crashNamespace || !r.isWrite() || r.ObjectRef.Subresource != "" {
+				continue
+			}
+			switch {
+			case r.ObjectRef.Resource == "jobs" && r.creates():
+				made["Job "+suffix.ReplaceAllString(r.ObjectRef.Name, "")]++
+			case r.ObjectRef.Resource == "secrets" && strings.HasSuffix(r.ObjectRef.Name, "-credentials") && r.Response.Code < 300:
+				made["Secret "+r.ObjectRef.Name]++
+			}
+		}
+		Expect(made).To(Equal(map[string]int{
+			"Job demo-superconductor-db": 1, "Job demo-cell1-conductor-db": 1, "Job demo-cell0-map": 1, "Job demo-cell1-map": 1,
+			"Secret demo-credentials": 1, "Secret demo-cell1-credentials": 1,
+		}))
+	})
+
+	It("goes with its namespace and its MariaDB", func(ctx SpecContext) {
+		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}})).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKey{Name: crashNamespace}, &corev1.Namespace{}))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(BeTrue(), func() string { return explain(crashNamespace) })
+	}, SpecTimeout(patience+time.Minute))
+})
+
+// killAfter kills the operator that makes one of these writes, counted from a
+// place in the audit log, and returns whom it killed.
+func killAfter(ctx context.Context, position int64, points []int) (killed []string) {
+	GinkgoHelper()
+	count := 0
+	Eventually(func(g Gomega) {
+		var news []request
+		news, position = auditFrom(position)
+		for _, r := range writes(by(crashOperators, news)) {
+			if r.ObjectRef.Namespace != crashNamespace {
+				continue
+			}
+			if len(points) > 0 && count == points[0] {
+				points = points[1:]
+				kill(ctx, strings.TrimPrefix(r.User.Username, account(crashOperators)))
+				killed = append(killed, fmt.Sprintf("%d: %s", count, r))
+			}
+			count++
+		}
+		g.Expect(points).To(BeEmpty(), "after %d writes", count)
+	}).WithContext(ctx).WithTimeout(10*time.Minute).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return explain(crashNamespace) })
+	return killed
+}
+
+// kill ends an operator's process without a warning, and then its pod, so that
+// the kubelet does not wait before it starts the next.
+func kill(ctx context.Context, serviceAccount string) {
+	GinkgoHelper()
+	for _, pod := range podsOf(ctx, crashOperators, operatorLabel) {
+		if pod.Spec.ServiceAccountName != serviceAccount {
+			continue
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if id, ok := strings.CutPrefix(status.ContainerID, "containerd://"); ok && status.State.Running != nil {
+				_, err := run(ctx, "", "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
+				if err != nil { // it may be gone by now: two of its writes are close together
+					Expect(err.Error()).To(Or(ContainSubstring("not found"), ContainSubstring("process already finished")))
+				}
+			}
+		}
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, &pod, client.GracePeriodSeconds(0)))).To(Succeed())
+	}
+}
+
+// suffix is the hash at the end of a name.
+var suffix = regexp.MustCompile(`-[0-9a-f]{8}$`)
+
+// namesOf lists what operators made in a namespace, but for what follows from a
+// compute node.
+func namesOf(ctx context.Context, namespace string) []string {
+	GinkgoHelper()
+	var names []string
+	for _, o := range everything(ctx, namespace) {
+		name := o.GetKind() + "/" + suffix.ReplaceAllString(o.GetName(), "")
+		if o.GetLabels()["app.kubernetes.io/managed-by"] == "asterism" && o.GetKind() != "Pod" && !strings.Contains(name, "-discover") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

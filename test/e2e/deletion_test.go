@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deletionSpecs delete the two ControlPlanes of the cloud with faults.
+func deletionSpecs() {
+	It("goes in the foreground, and leaves the databases and its neighbour", func(ctx SpecContext) {
+		remove(ctx, "second", metav1.DeletePropagationForeground)
+		expectRemoved(ctx, "second")
+		Expect(databasesOf(ctx, "second")).To(ConsistOf("second_api", "second_cell0", "second_cell1", "second_cell2"))
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		Expect(signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute")).To(HaveLen(2))
+	})
+
+	It("goes in the background, and comes back with the server that it had", func(ctx SpecContext) {
+		// Without an account, it would try again without a pause, and log each time.
+		kubectl(ctx, "delete", "deployment", "nova-compute", "--namespace="+cloudNamespace)
+		remove(ctx, "main", metav1.DeletePropagationBackground)
+		expectRemoved(ctx, "main")
+		Expect(databasesOf(ctx, "main")).To(ConsistOf("main_api", "main_cell0", "main_cell1"))
+		Expect(signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute")).To(BeEmpty())
+
+		apply(ctx, cloudNamespace, mainControlPlane)
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		Expect(signIn(ctx, cloudNamespace, "RegionOne").servers(ctx, "ACTIVE")).To(ContainElement(HaveField("Name", "kept")))
+		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
+	})
+
+	It("goes without its database server, and lists what it leaves there", func(ctx SpecContext) {
+		account := accountOf(ctx, "main_api", "main")
+		kubectl(ctx, "delete", "service", "faulty-mariadb", "--namespace="+cloudNamespace)
+		remove(ctx, "main", metav1.DeletePropagationForeground)
+		Expect(events(ctx, cloudNamespace, "Nova", "main")).To(ContainElement(And(HavePrefix("LeftBehind"), ContainSubstring(account))))
+		expectBusAndIdentityRemoved(ctx, "main")
+	})
+}
+
+func remove(ctx context.Context, name string, how metav1.DeletionPropagation) {
+	GinkgoHelper()
+	Expect(k8s.Delete(ctx, object("ControlPlane", cloudNamespace, name), &client.DeleteOptions{PropagationPolicy: &how})).To(Succeed())
+	awaitGone(ctx, "ControlPlane", cloudNamespace, name)
+}
+
+// expectRemoved wants nothing of a ControlPlane left, in the cluster or at the
+// servers, but its databases.
+func expectRemoved(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		var left []string
+		for object := range uidsOf(ctx, cloudNamespace) {
+			kind, rest, _ := strings.Cut(object, "/")
+			given := kind == "Secret" && strings.HasSuffix(rest, "-admin") || strings.HasSuffix(rest, "-default-user")
+			if strings.HasPrefix(rest, name+"-") && !given {
+				left = append(left, object)
+			}
+		}
+		return left
+	}).WithContext(ctx).Should(BeEmpty())
+	Expect(query(ctx, cloudNamespace, "SELECT User FROM mysql.user WHERE User LIKE ?", name+`\_%`)).To(BeEmpty())
+	expectBusAndIdentityRemoved(ctx, name)
+}
+
+func expectBusAndIdentityRemoved(ctx context.Context, name string) {
+	GinkgoHelper()
+	for _, what := range []string{"vhosts", "users"} {
+		Expect(rabbitNames(ctx, cloudNamespace, what)).NotTo(ContainElement(HavePrefix(name+"_")), what)
+	}
+	Expect(signIn(ctx, cloudNamespace, "RegionOne").users(ctx)).NotTo(ContainElement(HavePrefix(name + "_")))
+	Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "overview", nil, nil)).To(Equal(http.StatusOK))
+}
+
+func databasesOf(ctx context.Context, prefix string) []string {
+	GinkgoHelper()
+	return query(ctx, cloudNamespace, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE ?", prefix+`\_%`)
+}

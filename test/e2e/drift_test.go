@@ -1,0 +1,366 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// fieldOwners are the names under which the demo's operators own fields.
+var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-scheduler", "nova-api", "nova-metadata"}
+
+// driftSpecs change every field that an operator owns of what it makes.
+func driftSpecs() {
+	It("heals every field that its operators own, and restarts nothing", func(ctx SpecContext) {
+		before := servicePods(ctx, demoNamespace, "demo")
+		holdRollouts(ctx, true)
+		driftAll(ctx)
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		holdRollouts(ctx, false)
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		Expect(servicePods(ctx, demoNamespace, "demo")).To(Equal(before))
+	}, SpecTimeout(12*time.Minute))
+
+	It("heals what changed while its operators were down", func(ctx SpecContext) {
+		before := servicePods(ctx, demoNamespace, "demo")
+		holdRollouts(ctx, true)
+		down := []string{"nova", "nova-scheduler", "nova-api"}
+		scaleOperators(ctx, demoNamespace, 0, down...)
+		changed := map[string]string{
+			"configmap/demo-scheduler-config-data": `{"data":{"10-defaults.conf":"[DEFAULT]\ndebug = true\n"}}`,
+			"statefulset/demo-scheduler":           `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`,
+			"service/demo-api":                     `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
+			"secret/demo-metadata-connections":     `{"metadata":{"labels":{"asterism.dev/stage":"Other"}}}`,
+		}
+		was := map[string]string{}
+		for name, patch := range changed {
+			was[name] = contentOf(ctx, name)
+			kubectl(ctx, "patch", name, "--namespace="+demoNamespace, "--type=merge", "--patch="+patch, "--field-manager=e2e-drift")
+			Expect(contentOf(ctx, name)).NotTo(Equal(was[name]))
+		}
+		scaleOperators(ctx, demoNamespace, 1, down...)
+		for name := range changed {
+			Eventually(func() string { return contentOf(ctx, name) }).WithContext(ctx).Should(Equal(was[name]))
+		}
+		holdRollouts(ctx, false)
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		Expect(servicePods(ctx, demoNamespace, "demo")).To(Equal(before))
+	}, SpecTimeout(6*time.Minute))
+}
+
+// contentOf is what somebody states of an object, without what the server adds.
+func contentOf(ctx context.Context, name string) string {
+	GinkgoHelper()
+	var o unstructured.Unstructured
+	Expect(json.Unmarshal([]byte(kubectl(ctx, "get", name, "--namespace="+demoNamespace, "--output=json")), &o.Object)).To(Succeed())
+	text, err := json.Marshal([]any{o.Object["spec"], o.Object["data"], o.GetLabels()})
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+// holdRollouts keeps workloads from acting on a template, by fields that are
+// not the operators', so that a field that is healed at once restarts no pod.
+func holdRollouts(ctx context.Context, hold bool) {
+	GinkgoHelper()
+	strategy, paused := "RollingUpdate", "false"
+	if hold {
+		strategy, paused = "OnDelete", "true"
+	}
+	for _, o := range everything(ctx, demoNamespace) {
+		if o.GetLabels()["app.kubernetes.io/managed-by"] != "asterism" {
+			continue
+		}
+		switch o.GetKind() {
+		case "StatefulSet":
+			kubectl(ctx, "patch", "statefulset", o.GetName(), "--namespace="+demoNamespace, "--field-manager="+tester, `--patch={"spec":{"updateStrategy":{"type":"`+strategy+`","rollingUpdate":null}}}`)
+		case "Deployment":
+			kubectl(ctx, "patch", "deployment", o.GetName(), "--namespace="+demoNamespace, "--field-manager="+tester, `--patch={"spec":{"paused":`+paused+`}}`)
+		}
+	}
+}
+
+// driftAll changes every field that an operator owns, one after the other on
+// each object, and wants each healed.
+func driftAll(ctx context.Context) {
+	GinkgoHelper()
+	var tally tally
+	var workers sync.WaitGroup
+	for _, o := range everything(ctx, demoNamespace) {
+		if isMadeOnce(&o) {
+			continue
+		}
+		for _, entry := range o.GetManagedFields() {
+			if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !slices.Contains(fieldOwners, entry.Manager) {
+				continue
+			}
+			workers.Go(func() {
+				defer GinkgoRecover()
+				drift(ctx, &o, entry, &tally)
+			})
+		}
+	}
+	workers.Wait()
+	AddReportEntry("drift", tally.String())
+	Expect(tally.unhealed).To(BeEmpty())
+	Expect(tally.healed).To(BeNumerically(">", 200))
+}
+
+// isMadeOnce says of what an operator makes once and never writes again: Jobs,
+// and Secrets with generated passwords, which are immutable.
+func isMadeOnce(o *unstructured.Unstructured) bool {
+	immutable, _, _ := unstructured.NestedBool(o.Object, "immutable")
+	return o.GetKind() == "Job" || o.GetKind() == "Secret" && immutable
+}
+
+// tally counts what became of the fields.
+type tally struct {
+	mu       sync.Mutex
+	healed   int
+	fixed    map[string]int // that nobody can change, by kind
+	unhealed []string
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d fields healed; immutable: %v", t.healed, t.fixed)
+}
+
+func drift(ctx context.Context, o *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, tally *tally) {
+	var owned fieldpath.Set
+	Expect(owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))).To(Succeed())
+	var paths []fieldpath.Path
+	leaves := owned.Leaves()
+	owned.Iterate(func(path fieldpath.Path) {
+		wholeElement := path[len(path)-1].Key != nil
+		if (wholeElement || leaves.Has(path)) && mayDrift(o, path) {
+			paths = append(paths, path.Copy())
+		}
+	})
+	sort.Slice(paths, func(i, j int) bool { return paths[i].Compare(paths[j]) < 0 })
+	for _, path := range paths {
+		name := fmt.Sprintf("%s/%s %s of %s", o.GetKind(), o.GetName(), path, entry.Manager)
+		changed, err := driftOne(ctx, o, entry.Manager, path)
+		tally.mu.Lock()
+		switch {
+		case err != nil:
+			tally.unhealed = append(tally.unhealed, fmt.Sprintf("%s: %v", name, err))
+		case changed:
+			tally.healed++
+		default:
+			if tally.fixed == nil {
+				tally.fixed = map[string]int{}
+			}
+			tally.fixed[o.GetKind()]++
+		}
+		tally.mu.Unlock()
+	}
+}
+
+// mayDrift leaves out what cannot be healed by design: an object is ours by its
+// owner, so that one with another owner is somebody else's, and the garbage
+// collector may act on an owner that does not exist.
+func mayDrift(o *unstructured.Unstructured, path fieldpath.Path) bool {
+	text := path.String()
+	if strings.HasPrefix(text, ".metadata.ownerReferences") {
+		return strings.HasSuffix(text, ".blockOwnerDeletion")
+	}
+	return len(o.GetOwnerReferences()) > 0 || !strings.Contains(text, "asterism.dev/owner")
+}
+
+// driftOne changes a field to another value or, if there is none that the
+// server takes, removes it, and waits until it is as it was at first, and its
+// owner's again. changed is false if the server refuses both.
+func driftOne(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path) (changed bool, err error) {
+	was, found := locate(o.Object, path)
+	if !found {
+		return false, errors.New("it is owned, but not there")
+	}
+	for _, mutate := range []func(any) (any, bool){otherValue, noValue} {
+		// What its parent says may be changed as well at the moment.
+		current, err := awaitHealed(ctx, o, manager, path, was)
+		if err != nil {
+			return false, err
+		}
+		before := current.GetResourceVersion()
+		if !alter(current.Object, path, mutate) {
+			continue
+		}
+		err = k8s.Update(ctx, current, client.FieldOwner("e2e-drift"))
+		if apierrors.IsConflict(err) { // something else of it was written meanwhile
+			return driftOne(ctx, o, manager, path)
+		}
+		if err == nil && current.GetResourceVersion() != before {
+			_, err := awaitHealed(ctx, o, manager, path, was)
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// awaitHealed returns the object when it has the value, of the owner.
+func awaitHealed(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path, was any) (*unstructured.Unstructured, error) {
+	const limit = time.Minute
+	for started := time.Now(); time.Since(started) < limit; {
+		current := o.DeepCopy()
+		if err := k8s.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
+			return nil, err
+		}
+		value, found := locate(current.Object, path)
+		if found && reflect.DeepEqual(value, was) && owns(current, manager, path) {
+			return current, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil, fmt.Errorf("not healed within %s", limit)
+}
+
+func owns(o *unstructured.Unstructured, manager string, path fieldpath.Path) bool {
+	for _, entry := range o.GetManagedFields() {
+		if entry.Manager != manager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
+			continue
+		}
+		var owned fieldpath.Set
+		if owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && owned.Has(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherValue changes a scalar.
+func otherValue(value any) (any, bool) {
+	switch value := value.(type) {
+	case string:
+		return value + "x", true
+	case int64:
+		return value + 1, true
+	case float64:
+		return value + 1, true
+	case bool:
+		return !value, true
+	}
+	return nil, false
+}
+
+// noValue removes a field.
+func noValue(any) (any, bool) { return nil, true }
+
+// locate finds what a path of managedFields leads to.
+func locate(value any, path fieldpath.Path) (any, bool) {
+	for _, element := range path {
+		switch container := value.(type) {
+		case map[string]any:
+			if element.FieldName == nil {
+				return nil, false
+			}
+			next, found := container[*element.FieldName]
+			if !found {
+				return nil, false
+			}
+			value = next
+		case []any:
+			index := indexOf(container, element)
+			if index < 0 {
+				return nil, false
+			}
+			value = container[index]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// indexOf finds an element by its keys or its value.
+func indexOf(list []any, element fieldpath.PathElement) int {
+	return slices.IndexFunc(list, func(entry any) bool {
+		switch {
+		case element.Value != nil:
+			return reflect.DeepEqual(entry, (*element.Value).Unstructured())
+		case element.Key != nil:
+			fields, _ := entry.(map[string]any)
+			return !slices.ContainsFunc(*element.Key, func(key smdvalue.Field) bool {
+				return fmt.Sprint(fields[key.Name]) != fmt.Sprint(key.Value.Unstructured())
+			})
+		}
+		return false
+	})
+}
+
+// alter replaces or removes what a path leads to; false if mutate has nothing.
+func alter(root map[string]any, path fieldpath.Path, mutate func(any) (any, bool)) bool {
+	parent, found := locate(root, path[:len(path)-1])
+	if !found {
+		return false
+	}
+	last := path[len(path)-1]
+	switch container := parent.(type) {
+	case map[string]any:
+		value, ok := mutate(container[*last.FieldName])
+		if !ok || isKey(path) && value != nil {
+			return false
+		}
+		if value == nil {
+			delete(container, *last.FieldName)
+		} else {
+			container[*last.FieldName] = value
+		}
+		return true
+	case []any:
+		if value, ok := mutate(container[indexOf(container, last)]); !ok || value != nil {
+			return false // another element would be somebody else's, and stay
+		}
+		kept := slices.Delete(slices.Clone(container), indexOf(container, last), indexOf(container, last)+1)
+		owner, _ := locate(root, path[:len(path)-2])
+		fields, ok := owner.(map[string]any)
+		if !ok {
+			return false
+		}
+		fields[*path[len(path)-2].FieldName] = kept
+		return true
+	}
+	return false
+}
+
+// isKey says whether a path is a key of a list's element: changed, it would be
+// another element.
+func isKey(path fieldpath.Path) bool {
+	if len(path) < 2 || path[len(path)-2].Key == nil {
+		return false
+	}
+	return slices.ContainsFunc(*path[len(path)-2].Key, func(key smdvalue.Field) bool { return key.Name == *path[len(path)-1].FieldName })
+}
+
+// servicePods are the UIDs of the pods of a Nova's services. Its Jobs are not
+// among them: one runs again if what it depends on was changed and back.
+func servicePods(ctx context.Context, namespace, nova string) map[string]string {
+	GinkgoHelper()
+	uids := map[string]string{}
+	for _, pod := range podsOf(ctx, namespace, map[string]string{"app.kubernetes.io/part-of": nova}) {
+		if _, isJobs := pod.Labels["batch.kubernetes.io/job-name"]; !isJobs {
+			uids[pod.Name] = string(pod.UID)
+		}
+	}
+	Expect(uids).NotTo(BeEmpty())
+	return uids
+}

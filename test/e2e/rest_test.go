@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	resync = 15 * time.Second
+	atRest = 2 * time.Minute
+)
+
+// metricsReader may read metrics; metricsStranger may not.
+const metricsAccounts = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: metrics-reader}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: metrics-stranger}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-metrics-reader}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: e2e-metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-metrics-reader}
+subjects: [{kind: ServiceAccount, name: metrics-reader, namespace: e2e-operators}]
+`
+
+// restSpecs look at operators that have nothing to do.
+func restSpecs() {
+	It("writes nothing at rest, although every object is looked at again and again", func(ctx SpecContext) {
+		apply(ctx, sharedOperators, metricsAccounts)
+		setOperatorArguments(ctx, `["--sync-period=`+resync.String()+`"]`)
+		DeferCleanup(func(ctx SpecContext) { setOperatorArguments(ctx, "[]") })
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		awaitQuiet(ctx, demoNamespace)
+
+		from, before := auditNow(), reconciles(ctx, demoNamespace)
+		Consistently(func() []string { return texts(writes(by(demoNamespace, auditSince(from)))) }).
+			WithContext(ctx).WithTimeout(atRest).WithPolling(5 * time.Second).Should(BeEmpty())
+
+		after := reconciles(ctx, demoNamespace)
+		Expect(after).To(HaveLen(len(familyKinds)), "a controller is not in the metrics: %v", after)
+		for controller, count := range after {
+			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s was not made to look again", controller)
+		}
+		for _, r := range by(demoNamespace, auditSince(from)) {
+			if isDiscovery := r.ObjectRef.Resource == ""; !isDiscovery { // whether a kind is served by now cannot be watched
+				Expect(r.Verb).To(Equal("watch"), "%s at rest", r)
+			}
+		}
+	}, SpecTimeout(10*time.Minute))
+
+	It("shows its metrics to those who may see them", func(ctx SpecContext) {
+		apply(ctx, sharedOperators, metricsAccounts)
+		for _, operator := range podsOf(ctx, demoNamespace, operatorLabel) {
+			url := fmt.Sprintf("https://%s:8443/metrics", operator.Status.PodIP)
+			_, status := metrics(ctx, url, "")
+			Expect(status).To(Equal(http.StatusUnauthorized))
+			_, status = metrics(ctx, url, tokenOf(ctx, "metrics-stranger"))
+			Expect(status).To(Equal(http.StatusForbidden))
+		}
+	})
+}
+
+// setOperatorArguments restarts the demo's operators with arguments, and waits.
+func setOperatorArguments(ctx context.Context, arguments string) {
+	GinkgoHelper()
+	for _, operator := range operators(ctx, demoNamespace) {
+		kubectl(ctx, "patch", "deployment", operator.Name, "--namespace="+demoNamespace, "--type=json", "--field-manager="+tester,
+			`--patch=[{"op":"add","path":"/spec/template/spec/containers/0/args","value":`+arguments+`}]`)
+	}
+	awaitOperators(ctx, demoNamespace)
+}
+
+// awaitQuiet waits until the operators of a namespace have had nothing to do
+// for as long as a new one takes to lead.
+func awaitQuiet(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	const quiet = 20 * time.Second
+	var since time.Time
+	position := auditNow()
+	Eventually(func(g Gomega) {
+		var news []request
+		news, position = auditFrom(position)
+		if len(by(namespace, news)) > 0 || since.IsZero() {
+			since = time.Now()
+		}
+		g.Expect(time.Since(since)).To(BeNumerically(">", quiet), "last: %v", texts(by(namespace, news)))
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+}
+
+var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="([^"]+)",result="[a-z_]+"\} (\S+)$`)
+
+// reconciles counts the passes of every controller in a namespace.
+func reconciles(ctx context.Context, namespace string) map[string]int {
+	GinkgoHelper()
+	counts, token := map[string]int{}, tokenOf(ctx, "metrics-reader")
+	for _, operator := range podsOf(ctx, namespace, operatorLabel) {
+		text, status := metrics(ctx, fmt.Sprintf("https://%s:8443/metrics", operator.Status.PodIP), token)
+		Expect(status).To(Equal(http.StatusOK))
+		for _, found := range reconcileTotal.FindAllStringSubmatch(text, -1) {
+			count, err := strconv.ParseFloat(found[2], 64)
+			Expect(err).NotTo(HaveOccurred())
+			counts[found[1]] += int(count)
+		}
+	}
+	return counts
+}
+
+func tokenOf(ctx context.Context, account string) string {
+	GinkgoHelper()
+	token, err := typed.CoreV1().ServiceAccounts(sharedOperators).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return token.Status.Token
+}
+
+func metrics(ctx context.Context, url, token string) (text string, status int) {
+	GinkgoHelper()
+	question, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+	if token != "" {
+		question.Header.Set("Authorization", "Bearer "+token)
+	}
+	// The operators sign their own certificates unless they are given one.
+	selfSigned := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // see above
+	answer, err := selfSigned.Do(question)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(body)), answer.StatusCode
+}
