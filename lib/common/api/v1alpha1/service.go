@@ -84,6 +84,7 @@ type ExtraFile struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf') && !self.endsWith('.effective')",message="must not end in .conf or .effective: options belong in customServiceConfig"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf.d') && !self.endsWith('-ca.crt')",message="must not end in .conf.d or -ca.crt: the configuration has a directory and files of its own that are named so"
 	Name string `json:"name"`
 
 	// content of the file; never a secret.

@@ -76,6 +76,8 @@ spec:
 		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),
 		Entry("a cell without a database beside given Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
 		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
+		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"),
+		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"),
 		Entry("shared volumes, which this version does not have", `spec: {sharedVolumes: []}`, `unknown field "spec.sharedVolumes"`),
 	)
 
@@ -87,6 +89,8 @@ spec:
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
+		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, "must not move to another message bus"),
+		Entry("a cell on its own bus", `spec: {nova: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}}`, "must not move to another message bus"),
 		Entry("another cell instead", `spec: {nova: {cells: [{name: cell2}]}}`, "must keep every cell"),
 	)
 

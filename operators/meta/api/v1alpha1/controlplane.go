@@ -55,6 +55,8 @@ func (c *ControlPlane) Common() *commonv1.Status { return &c.Status.Status }
 //
 // +kubebuilder:validation:XValidation:rule="has(self.database.serviceRef) || self.nova.cells.all(cell, has(cell.database))",message="every cell must have a database of its own where spec.database gives Secrets: those hold the API database and cell0 only"
 // +kubebuilder:validation:XValidation:rule="has(self.messageBus.serviceRef) || self.nova.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own where spec.messageBus gives a Secret: that holds the bus of the global services only"
+// +kubebuilder:validation:XValidation:rule="!has(self.database.apiSecretRef) || !has(self.database.cell0SecretRef) || self.nova.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiSecretRef.name, self.database.cell0SecretRef.name]))",message="must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef: a cell cannot share a database with the API or cell0"
+// +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.nova.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef: a cell cannot share a vhost with the global services"
 type ControlPlaneSpec struct {
 	// containerImage runs every service that does not have its own.
 	// +required

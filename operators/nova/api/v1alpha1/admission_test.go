@@ -22,6 +22,10 @@ const (
 	eitherDatabase = "must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef"
 	eitherAccounts = "must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
 	adminTogether  = "must have serviceRef and adminSecretRef together"
+	ownFiles       = "must not end in .conf.d or -ca.crt"
+	movedBus       = "must not move to another message bus, which this version cannot follow"
+	globalDatabase = "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"
+	globalBus      = "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"
 )
 
 // cells is a patch with n cells that have nothing but a name.
@@ -128,6 +132,10 @@ spec:
   - {name: cell2, messageBus: {connectionSecretRef: {name: same}}}
 `, "must have another messageBus.connectionSecretRef for every cell"),
 
+		Entry("an extra file named as the directory of options", `spec: {scheduler: {extraFiles: [{name: nova.conf.d, content: ""}]}}`, ownFiles),
+		Entry("an extra file named as the CA of a database", `spec: {api: {extraFiles: [{name: api_database-ca.crt, content: ""}]}}`, ownFiles),
+		Entry("an extra file named as the CA of a bus", `spec: {cells: [{name: cell1, conductor: {extraFiles: [{name: messagebus-ca.crt, content: ""}]}}]}`, ownFiles),
+
 		Entry("an endpoint that is no URL", `spec: {api: {endpoints: [{interface: Public, url: nova.example.org}]}}`, "spec.api.endpoints[0].url in body should match"),
 		Entry("an endpoint with a password", `spec: {api: {endpoints: [{interface: Public, url: "https://me:pw@nova.example.org"}]}}`, "spec.api.endpoints[0].url in body should match"),
 		Entry("two endpoints of one interface", `spec: {api: {endpoints: [{interface: Public, url: "https://a"}, {interface: Public, url: "https://b"}]}}`, `Duplicate value: {"interface":"Public"}`),
@@ -149,7 +157,19 @@ spec:
 		Entry("a cell without a bus", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}}]}`, "every cell must have a messageBus of its own"),
 		Entry("a prefix", `spec: {database: {prefix: demo}}`, "must not have prefix beside apiSecretRef"),
 		Entry("a management port", `spec: {messageBus: {managementPort: 15672}}`, "must not have managementPort beside connectionSecretRef"),
+		Entry("a cell on the API database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: api-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
+		Entry("a cell on cell0", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell0-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
+		Entry("a cell on the global vhost", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}}]}`, globalBus),
 	)
+
+	It("accepts 64 cells with connection Secrets", func() {
+		var list strings.Builder
+		for i := range 64 {
+			fmt.Fprintf(&list, "{name: c%[1]d, database: {connectionSecretRef: {name: db%[1]d}}, messageBus: {connectionSecretRef: {name: bus%[1]d}}},", i)
+		}
+		_, err := server.Create(given, "spec: {cells: ["+list.String()+"]}")
+		Expect(err).NotTo(HaveOccurred())
+	})
 
 	const (
 		moved     = "must not move to another server or Secret"
@@ -171,6 +191,10 @@ spec:
 		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: taking one out of the list is not supported"),
 		Entry("a cell on the default database", `spec: {cells: [`+cell1+`, {name: cell2}]}`, movedCell),
 		Entry("a cell on its own database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedCell),
+		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, movedBus),
+		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, managementPort: null, connectionSecretRef: {name: bus}}, cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}}}]}`, movedBus),
+		Entry("a cell on its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedBus),
+		Entry("a cell on a given bus", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}}}, `+cell2+`]}`, movedBus),
 		Entry("a cell on another database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: other}, adminSecretRef: {name: mariadb-cell2-admin}}}]}`, movedCell),
 	)
 
@@ -180,6 +204,7 @@ spec:
 	},
 		Entry("another administrator", `spec: {database: {adminSecretRef: {name: other}}, messageBus: {adminSecretRef: {name: other}}, identity: {adminSecretRef: {name: other}}}`),
 		Entry("a cell more, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
+		Entry("another management port", `spec: {messageBus: {managementPort: 15671}}`),
 		Entry("another administrator of a cell's database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: other}}}]}`),
 		Entry("another image", `spec: {containerImage: "quay.example/openstack/nova:26.2.3"}`),
 		Entry("another deletion policy", `spec: {deletionPolicy: Delete}`),
@@ -190,6 +215,10 @@ spec:
 		Expect(err).To(MatchError(ContainSubstring(moved)))
 		_, err = server.Update(given, `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: other}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]}`)
 		Expect(err).To(MatchError(ContainSubstring(movedCell)))
+		_, err = server.Update(given, `spec: {messageBus: {connectionSecretRef: {name: other}}}`)
+		Expect(err).To(MatchError(ContainSubstring(movedBus)))
+		_, err = server.Update(given, `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}, messageBus: {connectionSecretRef: {name: other}}}]}`)
+		Expect(err).To(MatchError(ContainSubstring(movedBus)))
 	})
 
 	It("shows its state", func() {
@@ -274,6 +303,8 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another database"),
 		Entry("another database", `spec: {database: {name: demo_cell2}}`, "must not move to another database"),
 		Entry("a given database", givenDatabase, "must not move to another database"),
+		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, movedBus),
+		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`, movedBus),
 		Entry("another vhost", `spec: {messageBus: {vhost: demo_cell2}}`, "must not change vhost"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need a new vhost"),
 	)

@@ -21,6 +21,7 @@ const APIAccessEnabled APIAccess = "Enabled"
 // Cell is one cell of a Nova.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database, which this version cannot follow: add another cell instead"
+// +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -39,7 +40,7 @@ type Cell struct {
 	Database *Connection `json:"database,omitempty"`
 
 	// messageBus is the cell's own RabbitMQ; absent: a vhost on the one of the
-	// whole Nova.
+	// whole Nova. It cannot be moved.
 	// +optional
 	MessageBus *CellMessageBus `json:"messageBus,omitempty"`
 

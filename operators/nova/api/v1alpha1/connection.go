@@ -94,6 +94,7 @@ func (d Database) Given() bool { return d.APISecretRef != nil }
 // MessageBus is the RabbitMQ of the global services and, by default, the cells.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort beside connectionSecretRef: nothing is registered through it"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type MessageBus struct {
 	Connection `json:",inline"`
 

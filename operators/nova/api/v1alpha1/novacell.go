@@ -141,6 +141,7 @@ type NovaCellDatabase struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.serviceRef)",message="must have vhost beside serviceRef, and not beside connectionSecretRef, which has it itself"
 // +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: queues and account are in it"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type NovaCellMessageBus struct {
 	CellMessageBus `json:",inline"`
 
