@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,60 +141,76 @@ func (p *pass) desire(stage string, child Child) (desired, error) {
 	if err != nil {
 		return desired{}, err
 	}
-	built := hash(body)
-	if w.mode == once && len(w.keys) > 0 {
-		built = hash(w.keys)
-	}
 	object := &unstructured.Unstructured{Object: body}
 	d := desired{wrapped: w, key: p.keyOf(object), body: body}
 	if d.key.Name == "" {
 		return d, fmt.Errorf("a %s of stage %s has no name", d.key.gvk.Kind, stage)
 	}
+	if w.mode == once {
+		// What the engine stamps must not count: a new label would run every Job again.
+		d.run, d.hash = d.key.Name, w.content(body)
+		d.key.Name = d.run + "-" + d.hash[:8]
+		object.SetName(d.key.Name)
+	}
 	object.SetNamespace(d.key.Namespace)
+	p.stampLabels(object, stage, d)
+	p.stampOwner(object, d)
+	if w.mode == generated {
+		body["immutable"] = true
+	}
+	if w.mode != once {
+		d.hash = hash(body)
+	}
+	annotate(object, annotationHash, d.hash)
+	return d, nil
+}
+
+// content is the hash of what decides whether a Once Job must run again.
+func (w wrapped) content(body map[string]any) string {
+	if len(w.keys) > 0 {
+		return hash(w.keys)
+	}
+	return hash(body)
+}
+
+// stampLabels labels a child, and the pods that it is a template of.
+func (p *pass) stampLabels(object *unstructured.Unstructured, stage string, d desired) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	for name, value := range p.labels() {
-		labels[name] = value
-	}
+	maps.Copy(labels, p.labels())
 	labels[labelOwnerUID] = string(p.cr.GetUID())
 	labels[labelStage] = stage
-	if w.lingers {
+	if d.lingers {
 		labels[labelLingers] = "true"
 	}
-	if template, ok, _ := unstructured.NestedMap(body, "spec", "template"); ok {
-		stampTemplate(template, p.labels())
-		body["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
+	if d.mode == once {
+		labels[labelRunOf] = d.run
 	}
+	object.SetLabels(labels)
+	if template, ok, _ := unstructured.NestedMap(object.Object, "spec", "template"); ok {
+		stampTemplate(template, p.podLabels(d))
+		object.Object["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
+	}
+}
+
+// stampOwner refers to the owner, or names it where a reference must not be.
+func (p *pass) stampOwner(object *unstructured.Unstructured, d desired) {
+	if !d.unowned && p.mayOwn(d.key) {
+		object.SetOwnerReferences([]metav1.OwnerReference{p.ownerReference()})
+		return
+	}
+	annotate(object, annotationOwner, p.ownerAnnotation())
+}
+
+func annotate(object *unstructured.Unstructured, name, value string) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if !w.unowned && p.mayOwn(d.key) {
-		object.SetOwnerReferences([]metav1.OwnerReference{p.ownerReference()})
-	} else {
-		annotations[annotationOwner] = p.ownerAnnotation()
-		object.SetAnnotations(annotations)
-	}
-	if w.mode == once {
-		d.run = d.key.Name
-		labels[labelRunOf] = d.run
-	}
-	object.SetLabels(labels)
-	if w.mode == generated {
-		body["immutable"] = true
-	}
-	d.hash = hash(body)
-	if w.mode == once {
-		// What the engine stamps must not count: a new label would run every Job again.
-		d.hash = built
-		d.key.Name = d.run + "-" + d.hash[:8]
-		object.SetName(d.key.Name)
-	}
-	annotations[annotationHash] = d.hash
+	annotations[name] = value
 	object.SetAnnotations(annotations)
-	return d, nil
 }
 
 // body converts what a builder returned to what is sent.
@@ -264,6 +281,21 @@ func (p *pass) labels() map[string]string {
 	labels[labelPartOf] = labelValue(p.cr.GetName())
 	if whole := p.cr.GetLabels()[labelPartOf]; whole != "" {
 		labels[labelPartOf] = whole
+	}
+	return labels
+}
+
+// podLabels are those of a child's pods. What selects the pods of the service
+// must not find those of its Jobs: a disruption budget does not know how many
+// pods a Job should have and then lets nothing go, not even after its end, a
+// Service would send requests to it, and where a rule keeps the service's pods
+// apart, a Job would find no node.
+func (p *pass) podLabels(d desired) map[string]string {
+	labels := p.labels()
+	if d.mode == once {
+		labels[labelName] += "-job"
+		labels[labelComponent] += "-job"
+		labels[labelInstance] = labelValue(d.run)
 	}
 	return labels
 }

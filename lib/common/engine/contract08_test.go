@@ -92,7 +92,7 @@ func (w *world) keepsTheResult(script *jobScript) {
 	cr := w.widget("result", widget.Spec{Text: "first"})
 	w.awaitReady(cr)
 	w.Expect(cr.Status.Reported).To(Equal("uuid=43"))
-	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/instance": cr.Name}))
+	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace), jobPods(cr.Name)))
 	w.operator.Requests.Reset()
 	w.pass(cr)
 	w.must(w.client.Status().Patch(w.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))))
@@ -128,7 +128,7 @@ func (w *world) hold(name string, hold bool) {
 	const finalizer = "test.asterism.dev/slow-node"
 	w.Eventually(func() error {
 		var all corev1.PodList
-		if err := w.client.List(w.ctx, &all, client.InNamespace(w.namespace), client.MatchingLabels{"app.kubernetes.io/instance": name}); err != nil {
+		if err := w.client.List(w.ctx, &all, client.InNamespace(w.namespace), jobPods(name)); err != nil {
 			return err
 		}
 		for _, pod := range all.Items {
@@ -148,6 +148,13 @@ func (w *world) hold(name string, hold bool) {
 		}
 		return nil
 	}).Should(Succeed())
+}
+
+// jobPods selects the pods of a widget's Jobs, and no others.
+func jobPods(name string) client.MatchingLabels {
+	return client.MatchingLabels{
+		"app.kubernetes.io/name": owner + "-job", "app.kubernetes.io/component": "widget-job", "app.kubernetes.io/instance": name + "-sync",
+	}
 }
 
 func (w *world) jobs(name string) []batchv1.Job {
@@ -194,7 +201,7 @@ func (s *jobScript) say(name string, ends ...end) {
 func (s *jobScript) run(pod *corev1.Pod) (int32, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := pod.Labels["app.kubernetes.io/instance"]
+	name := strings.TrimSuffix(pod.Labels["app.kubernetes.io/instance"], "-sync")
 	if !slices.Contains(s.begun[name], pod.UID) {
 		s.begun[name] = append(s.begun[name], pod.UID)
 	}

@@ -21,8 +21,9 @@ import (
 
 // Conform checks what must hold for every service and every fixture: that
 // builders are deterministic, that every kind they build is in Owns, that
-// names and labels fit, that every condition is one of the API package, that a
-// missing need is waited for, and that the generated Role grants what is used.
+// names and labels fit, that nothing selects the pods of Jobs, that every
+// condition is one of the API package, that a missing need is waited for, and
+// that the generated Role grants what is used.
 func (s Subject[T]) Conform(t *testing.T) {
 	for _, problem := range s.Problems(t) {
 		t.Error(problem)
@@ -48,6 +49,7 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 				s.checkChild(t, of, child)
 			}
 		}
+		checkJobPods(of, rendered.stages)
 		s.checkNeeds(t, of, f, rendered)
 		all.found = append(all.found, of.found...)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -130,6 +131,36 @@ func TestConformFinds(t *testing.T) {
 				job.Spec.Template.Spec.Containers[0].WithEnv(applycorev1.EnvVar().WithName("A"), applycorev1.EnvVar().WithName("A"))
 				return engine.Once(job)
 			}), "environment variable A is there twice",
+		},
+		"a Service that selects the pods of a Job": {
+			func(s *subject) {
+				build(func(cr *widget.Widget) engine.Child {
+					return applycorev1.Service(cr.Name, "").WithSpec(applycorev1.ServiceSpec().WithSelector(engine.Selector("widget", cr.Name)))
+				})(s)
+				s.Service.Stages[2].Build = func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+					job := syncJob(cr)
+					job.Spec.Template.WithLabels(engine.Selector("widget", cr.Name))
+					return []engine.Child{engine.Once(job)}, nil
+				}
+				s.Service.Owns = append(s.Service.Owns, &corev1.Service{})
+			}, "Service plain selects the pods of Job plain-sync-",
+		},
+		"a Job that keeps away from pods": {
+			build(func(cr *widget.Widget) engine.Child {
+				job := syncJob(cr)
+				job.Spec.Template.Spec.WithAffinity(applycorev1.Affinity().WithPodAntiAffinity(applycorev1.PodAntiAffinity()))
+				return engine.Once(job)
+			}), "has a podAntiAffinity",
+		},
+		"a rule that keeps away from the pods of a Job": {
+			build(func(cr *widget.Widget) engine.Child {
+				job := syncJob(cr)
+				job.Spec.Template.WithLabels(map[string]string{"app": "widget"})
+				job.Spec.Template.Spec.WithAffinity(applycorev1.Affinity().WithPodAntiAffinity(applycorev1.PodAntiAffinity().
+					WithRequiredDuringSchedulingIgnoredDuringExecution(applycorev1.PodAffinityTerm().
+						WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{"app": "widget"})))))
+				return engine.Once(job)
+			}), "selects the pods of Job plain-sync-",
 		},
 		"a need that is not waited for": {
 			func(s *subject) {

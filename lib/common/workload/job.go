@@ -33,6 +33,7 @@ func (s Service) Job(task Task) engine.Child {
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	pod := s.pod("", main)
 	pod.Annotations = nil
+	pod.Spec.Affinity = s.nodeAffinity()
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
 	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().

@@ -158,6 +158,17 @@ func (s Service) place(spec *applycorev1.PodSpecApplyConfiguration) {
 		WithPreferredDuringSchedulingIgnoredDuringExecution(applycorev1.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(apart))))
 }
 
+// nodeAffinity is what a Job keeps of the affinity: which nodes are right. What
+// keeps the service's pods apart would leave a Job without a node where each
+// has one of them.
+func (s Service) nodeAffinity() *applycorev1.AffinityApplyConfiguration {
+	all := s.Spec.Pod.Affinity
+	if all == nil || all.NodeAffinity == nil {
+		return nil
+	}
+	return affinity(&corev1.Affinity{NodeAffinity: all.NodeAffinity})
+}
+
 func mount(volume, where string) *applycorev1.VolumeMountApplyConfiguration {
 	return applycorev1.VolumeMount().WithName(volume).WithMountPath(where)
 }

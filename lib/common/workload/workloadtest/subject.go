@@ -10,7 +10,6 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,7 +127,7 @@ func (w *World[T]) Running(object T) []corev1.Pod {
 	gomega.Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": object.GetName()})).To(gomega.Succeed())
 	var running []corev1.Pod
 	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil && pod.Labels[batchv1.JobNameLabel] == "" {
+		if pod.DeletionTimestamp == nil {
 			running = append(running, pod)
 		}
 	}

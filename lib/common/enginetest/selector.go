@@ -1,0 +1,89 @@
+package enginetest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"asterism.dev/lib/common/engine"
+)
+
+// checkJobPods finds what selects the pods of a Job together with those of the
+// service: a disruption budget that does not let go of anything then, a Service
+// that sends them requests, a rule that keeps pods apart; and Jobs that have
+// such rules themselves, and may find no node.
+func checkJobPods(all *problems, stages []engine.Rendered) {
+	var children []engine.RenderedChild
+	for _, stage := range stages {
+		for _, child := range stage.Children {
+			if child.Treatment != "absent" {
+				children = append(children, child)
+			}
+		}
+	}
+	for _, job := range children {
+		if job.GetKind() != "Job" {
+			continue
+		}
+		title := job.GetKind() + " " + job.GetName()
+		for _, rule := range []string{"podAffinity", "podAntiAffinity"} {
+			if _, found, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "template", "spec", "affinity", rule); found {
+				all.add("%s has a %s: leave it out, it may find no node", title, rule)
+			}
+		}
+		pods, _, _ := unstructured.NestedStringMap(job.Object, "spec", "template", "metadata", "labels")
+		for _, child := range children {
+			for _, selector := range selectors(child.Object) {
+				if selector.Matches(labels.Set(pods)) {
+					all.add("%s %s selects the pods of %s: %s", child.GetKind(), child.GetName(), title, selector)
+				}
+			}
+		}
+	}
+}
+
+// selectors are all that stand somewhere in an object, in affinities as well.
+func selectors(value any) []labels.Selector {
+	var found []labels.Selector
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if fields, ok := value[key].(map[string]any); ok && (key == "selector" || key == "labelSelector") {
+				found = append(found, selectorOf(fields))
+				continue
+			}
+			found = append(found, selectors(value[key])...)
+		}
+	case []any:
+		for _, element := range value {
+			found = append(found, selectors(element)...)
+		}
+	}
+	return found
+}
+
+// selectorOf reads both shapes: that of a Service, which is labels alone, and
+// that of all others.
+func selectorOf(fields map[string]any) labels.Selector {
+	encoded, err := json.Marshal(fields)
+	if err != nil {
+		return labels.Nothing()
+	}
+	var plain map[string]string
+	if json.Unmarshal(encoded, &plain) == nil {
+		return labels.SelectorFromSet(plain)
+	}
+	var full metav1.LabelSelector
+	if json.Unmarshal(encoded, &full) != nil {
+		return labels.Nothing()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&full)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
+}
