@@ -60,7 +60,7 @@ var _ = Describe("A service alone", Ordered, func() {
 			kubectl(ctx, "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", aloneNamespace)
 		})
 		makeAccounts(ctx, user)
-		identity = signIn(ctx, demoNamespace, "RegionOne")
+		identity = signIn(ctx, demoNamespace)
 		identity.makeUser(ctx, user, canaryIdentity, "made by hand")
 		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
 	})
@@ -68,17 +68,17 @@ var _ = Describe("A service alone", Ordered, func() {
 	It("says which Secret it lacks, and which key, and which value cannot be", func(ctx SpecContext) {
 		apply(ctx, aloneNamespace, aloneCRs)
 		conductor := object("NovaConductor", aloneNamespace, "super")
-		awaitCondition(ctx, conductor, "InputsReady", "False", "Waiting", "Secret cell0-database")
+		awaitFalse(ctx, conductor, "InputsReady", "Waiting", "Secret cell0-database")
 
 		setSecret(ctx, aloneNamespace, "cell0-database", map[string]string{"user": user, "password": canaryDatabase})
-		awaitCondition(ctx, conductor, "InputsReady", "False", "Waiting", "Secret cell0-database", "hostname")
+		awaitFalse(ctx, conductor, "InputsReady", "Waiting", "Secret cell0-database", "hostname")
 
 		setSecret(ctx, aloneNamespace, "cell0-database", map[string]string{"user": user, "password": canaryDatabase, "hostname": server("mariadb")})
 		setSecret(ctx, aloneNamespace, "api-database", map[string]string{"user": user, "password": canaryDatabase, "hostname": server("mariadb")})
 		setSecret(ctx, aloneNamespace, "bus", map[string]string{"user": user, "password": "with/slash", "hostname": server("rabbitmq")})
 		setSecret(ctx, aloneNamespace, "nova-identity", map[string]string{"user": user, "password": canaryIdentity, "authURL": "http://" + server("keystone") + ":5000/v3"})
 		setSecret(ctx, aloneNamespace, "nova-metadata", map[string]string{"sharedSecret": canaryShared})
-		awaitCondition(ctx, conductor, "Ready", "False", "Waiting", "Secret bus", "password", "slash")
+		awaitFalse(ctx, conductor, "Ready", "Waiting", "Secret bus", "password", "slash")
 	})
 
 	It("leaves what is somebody else's as it is", func(ctx SpecContext) {
@@ -86,13 +86,13 @@ var _ = Describe("A service alone", Ordered, func() {
 		uids := uidsOf(ctx, aloneNamespace)
 		scheduler := object("NovaScheduler", aloneNamespace, "scheduler")
 		setSecret(ctx, aloneNamespace, "bus", map[string]string{"user": user, "password": canaryBus, "hostname": server("rabbitmq")})
-		awaitCondition(ctx, scheduler, "ConfigReady", "False", "Conflict", "ConfigMap", "scheduler-scripts")
+		awaitFalse(ctx, scheduler, "ConfigReady", "Conflict", "ConfigMap", "scheduler-scripts")
 
 		var scripts corev1.ConfigMap
 		Expect(k8s.Get(ctx, name("scheduler-scripts"), &scripts)).To(Succeed())
 		Expect(scripts.Data).To(Equal(map[string]string{"whose": "mine"}))
 		Expect(k8s.Delete(ctx, &scripts)).To(Succeed())
-		awaitCondition(ctx, scheduler, "WorkloadReady", "False", "Conflict", "StatefulSet scheduler")
+		awaitFalse(ctx, scheduler, "WorkloadReady", "Conflict", "StatefulSet scheduler")
 
 		Expect(uidsOf(ctx, aloneNamespace)).To(HaveKeyWithValue("StatefulSet/scheduler", uids["StatefulSet/scheduler"]))
 		kubectl(ctx, "delete", "statefulset", "scheduler", "--namespace="+aloneNamespace)
@@ -100,7 +100,7 @@ var _ = Describe("A service alone", Ordered, func() {
 
 	It("says why its schema is not there, without the password, and recovers", func(ctx SpecContext) {
 		conductor := object("NovaConductor", aloneNamespace, "super")
-		awaitCondition(ctx, conductor, "SchemaReady", "False", "JobFailed", "Access denied for user 'alone'")
+		awaitFalse(ctx, conductor, "SchemaReady", "JobFailed", "Access denied for user 'alone'")
 		Expect(conditionOf(read(ctx, "NovaConductor", aloneNamespace, "super"), "SchemaReady").message).NotTo(ContainSubstring("c4n4ry"))
 		execute(ctx, demoNamespace, "GRANT ALL PRIVILEGES ON nova_api.* TO 'alone'@'%'", "GRANT ALL PRIVILEGES ON nova_cell0.* TO 'alone'@'%'")
 		awaitReady(ctx, "NovaConductor", aloneNamespace, "super")

@@ -35,7 +35,7 @@ type leak struct {
 var _ = Describe("A password", Serial, Ordered, func() {
 	var leaks leaks
 
-	BeforeAll(func(ctx SpecContext) {
+	BeforeAll(func() {
 		leaks = allLeaks(collected.values())
 		AddReportEntry("secrets", fmt.Sprintf("%d forms of %d values", len(leaks.all), len(collected.values())))
 		for _, canary := range []string{canaryMariaDB, canaryRabbitMQ, canaryKeystone, canaryDatabase, canaryBus, canaryIdentity, canaryShared} {
@@ -64,7 +64,7 @@ var _ = Describe("A password", Serial, Ordered, func() {
 		Expect(count).To(BeNumerically(">", 200))
 	})
 
-	It("is, if an administrator's, in no other Secret", func(ctx SpecContext) {
+	It("is, if an administrator's, in no other Secret", func() {
 		administrators := newLeaks(slices.DeleteFunc(slices.Clone(leaks.all), func(l leak) bool { return !isAdministrators(l.secret) }))
 		Expect(administrators.all).NotTo(BeEmpty())
 		for secret, data := range collected.all() {

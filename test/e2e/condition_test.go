@@ -55,13 +55,13 @@ func awaitReady(ctx context.Context, kind, namespace, name string) {
 	})
 }
 
-// awaitCondition waits until a condition has a status and a reason, and a
+// awaitFalse waits until a condition is False for a reason ("" for any), with a
 // message that contains every given text.
-func awaitCondition(ctx context.Context, o *unstructured.Unstructured, kind, status, reason string, texts ...string) {
+func awaitFalse(ctx context.Context, o *unstructured.Unstructured, kind, reason string, texts ...string) {
 	GinkgoHelper()
 	awaitWithin(ctx, patience, o.GetKind(), o.GetNamespace(), o.GetName(), func(g Gomega, o *unstructured.Unstructured) {
 		found := conditionOf(o, kind)
-		g.Expect(found.status).To(Equal(status), "%s", found)
+		g.Expect(found.status).To(Equal("False"), "%s", found)
 		if reason != "" {
 			g.Expect(found.reason).To(Equal(reason), "%s", found)
 		}

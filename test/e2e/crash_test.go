@@ -67,7 +67,7 @@ var _ = Describe("A deployment", Ordered, func() {
 		Expect(rabbitNames(ctx, crashNamespace, "users")).To(HaveLen(3), "the administrator, and one for each vhost")
 	})
 
-	It("has run each Job once, and changed no password", func(ctx SpecContext) {
+	It("has run each Job once, and changed no password", func() {
 		made := map[string]int{}
 		for _, r := range auditSince(began) {
 			if r.ObjectRef.Namespace != crashNamespace || !r.isWrite() || r.ObjectRef.Subresource != "" {

@@ -18,7 +18,7 @@ func deletionSpecs() {
 		expectRemoved(ctx, "second")
 		Expect(databasesOf(ctx, "second")).To(ConsistOf("second_api", "second_cell0", "second_cell1", "second_cell2"))
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
-		Expect(signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute")).To(HaveLen(2))
+		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveLen(2))
 	})
 
 	It("goes in the background, and comes back with the server that it had", func(ctx SpecContext) {
@@ -27,11 +27,11 @@ func deletionSpecs() {
 		remove(ctx, "main", metav1.DeletePropagationBackground)
 		expectRemoved(ctx, "main")
 		Expect(databasesOf(ctx, "main")).To(ConsistOf("main_api", "main_cell0", "main_cell1"))
-		Expect(signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute")).To(BeEmpty())
+		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(BeEmpty())
 
 		apply(ctx, cloudNamespace, mainControlPlane)
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
-		Expect(signIn(ctx, cloudNamespace, "RegionOne").servers(ctx, "ACTIVE")).To(ContainElement(HaveField("Name", "kept")))
+		Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
 	})
 
@@ -74,7 +74,7 @@ func expectBusAndIdentityRemoved(ctx context.Context, name string) {
 	for _, what := range []string{"vhosts", "users"} {
 		Expect(rabbitNames(ctx, cloudNamespace, what)).NotTo(ContainElement(HavePrefix(name+"_")), what)
 	}
-	Expect(signIn(ctx, cloudNamespace, "RegionOne").users(ctx)).NotTo(ContainElement(HavePrefix(name + "_")))
+	Expect(signIn(ctx, cloudNamespace).users(ctx)).NotTo(ContainElement(HavePrefix(name + "_")))
 	Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "overview", nil, nil)).To(Equal(http.StatusOK))
 }
 

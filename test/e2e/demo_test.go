@@ -19,7 +19,7 @@ var _ = Describe("The demo", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		nova = signIn(ctx, demoNamespace, "RegionOne")
+		nova = signIn(ctx, demoNamespace)
 	})
 
 	It("is Ready in every kind", func(ctx SpecContext) {
@@ -46,7 +46,7 @@ var _ = Describe("The demo", Ordered, func() {
 
 	It("is in the catalog", func(ctx SpecContext) {
 		const url = "http://demo-api.openstack.svc:8774/v2.1"
-		Expect(nova.endpoints(ctx, "compute")).To(ConsistOf(endpoint{"public", "RegionOne", url}, endpoint{"internal", "RegionOne", url}))
+		Expect(nova.computeEndpoints(ctx)).To(ConsistOf(endpoint{"public", "RegionOne", url}, endpoint{"internal", "RegionOne", url}))
 	})
 
 	It("has mapped cell0 and cell1", func(ctx SpecContext) {
@@ -66,7 +66,7 @@ var _ = Describe("The demo", Ordered, func() {
 
 	It("answers those with a token, and no other", func(ctx SpecContext) {
 		since := time.Now()
-		Expect(nova.servers(ctx, "ACTIVE")).NotTo(BeEmpty())
+		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
 		var log string
 		Eventually(func() string {
 			log = logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
@@ -80,7 +80,7 @@ var _ = Describe("The demo", Ordered, func() {
 	It("serves metadata to those who know the shared secret", func(ctx SpecContext) {
 		const address = "http://demo-metadata.openstack.svc:8775"
 		Expect(statusOf(ctx, address+"/", nil)).To(Equal(http.StatusOK))
-		id := nova.servers(ctx, "ACTIVE")[0].ID
+		id := nova.activeServers(ctx)[0].ID
 		shared := secret(ctx, demoNamespace, "demo-metadata")["sharedSecret"]
 		question := func(key string) http.Header {
 			signature := hmac.New(sha256.New, []byte(key))
@@ -101,7 +101,7 @@ var _ = Describe("The demo", Ordered, func() {
 	})
 
 	It("runs a server in cell1", func(ctx SpecContext) {
-		Expect(nova.servers(ctx, "ACTIVE")).To(ContainElement(HaveField("Name", "demo")))
+		Expect(nova.activeServers(ctx)).To(ContainElement(HaveField("Name", "demo")))
 		Expect(query(ctx, demoNamespace, "SELECT vm_state FROM demo_cell1.instances WHERE hostname = 'demo' AND deleted = 0")).To(ContainElement("active"))
 	})
 

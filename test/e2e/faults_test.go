@@ -123,22 +123,22 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	It("asks for a Secret that is missing, and for its key", func(ctx SpecContext) {
 		apply(ctx, cloudNamespace, mainControlPlane)
-		awaitCondition(ctx, nova(), "InputsReady", "False", "Waiting", "Secret main-")
+		awaitFalse(ctx, nova(), "InputsReady", "Waiting", "Secret main-")
 		setAdmin(ctx, "rabbitmq-default-user", "wrong")
 		setAdmin(ctx, "keystone-admin", "wrong")
 		setSecret(ctx, cloudNamespace, "main-mariadb-admin", map[string]string{"user": "root"})
-		awaitCondition(ctx, nova(), "InputsReady", "False", "Waiting", "Secret main-mariadb-admin", "password")
+		awaitFalse(ctx, nova(), "InputsReady", "Waiting", "Secret main-mariadb-admin", "password")
 		awaitInfrastructure(ctx, cloudNamespace)
 	})
 
 	It("says which server refuses", func(ctx SpecContext) {
 		setAdmin(ctx, "mariadb-admin", "wrong")
-		awaitCondition(ctx, nova(), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "refused")
+		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "refused")
 	})
 
 	It("says which server swallows what is sent, while twenty others are served at once", func(ctx SpecContext) {
 		point(ctx, "faulty-mariadb", "swallower")
-		awaitCondition(ctx, nova(), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "timed out")
+		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "timed out")
 		for i := range 20 {
 			other := object("Nova", cloudNamespace, fmt.Sprintf("other-%02d", i))
 			other.Object["spec"] = read(ctx, "Nova", cloudNamespace, "main").Object["spec"]
@@ -165,25 +165,25 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	It("leaves a foreign database, vhost and user as they are", func(ctx SpecContext) {
 		setAdmin(ctx, "mariadb-admin", "")
-		awaitCondition(ctx, nova(), "DatabaseReady", "False", "Conflict", "main_cell0")
+		awaitFalse(ctx, nova(), "DatabaseReady", "Conflict", "main_cell0")
 		Expect(query(ctx, cloudNamespace, "SELECT CONCAT(SCHEMA_COMMENT, ' ', TABLE_NAME) FROM information_schema.SCHEMATA JOIN information_schema.TABLES ON TABLE_SCHEMA = SCHEMA_NAME WHERE SCHEMA_NAME = 'main_cell0'")).
 			To(Equal([]string{"somebody else mine"}))
 		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "somebody else"}, nil)).To(Equal(http.StatusCreated))
 		execute(ctx, cloudNamespace, "DROP DATABASE main_cell0")
 
-		awaitCondition(ctx, nova(), "MessageBusReady", "False", "MessageBusDenied", "rabbitmq.e2e-cloud.svc:15672")
+		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc:15672")
 		setAdmin(ctx, "rabbitmq-default-user", "")
-		awaitCondition(ctx, nova(), "MessageBusReady", "False", "Conflict", "main_api")
+		awaitFalse(ctx, nova(), "MessageBusReady", "Conflict", "main_api")
 		var vhost struct{ Description string }
 		Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "vhosts/main_api", nil, &vhost)).To(Equal(http.StatusOK))
 		Expect(vhost.Description).To(Equal("somebody else"))
 		Expect(rabbit(ctx, cloudNamespace, http.MethodDelete, "vhosts/main_api", nil, nil)).To(Equal(http.StatusNoContent))
 
-		awaitCondition(ctx, nova(), "IdentityReady", "False", "IdentityDenied", "keystone.e2e-cloud.svc:5000")
-		admin, user := signIn(ctx, cloudNamespace, "RegionOne"), accountOf(ctx, "main_nova", "main")
+		awaitFalse(ctx, nova(), "IdentityReady", "IdentityDenied", "keystone.e2e-cloud.svc:5000")
+		admin, user := signIn(ctx, cloudNamespace), accountOf(ctx, "main_nova", "main")
 		admin.makeUser(ctx, user, canaryIdentity, "somebody else")
 		setAdmin(ctx, "keystone-admin", "")
-		awaitCondition(ctx, nova(), "IdentityReady", "False", "Conflict", user)
+		awaitFalse(ctx, nova(), "IdentityReady", "Conflict", user)
 		admin.removeUser(ctx, user)
 	})
 
@@ -200,7 +200,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	It("holds up no cell for a broken one, and repairs that one", func(ctx SpecContext) {
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
-		awaitCondition(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "False", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc:3306")
+		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
 		point(ctx, "faulty-cell2", "mariadb")
 		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
@@ -210,10 +210,10 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	})
 
 	It("keeps two Novas apart", func(ctx SpecContext) {
-		awaitCondition(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "False", "Conflict", "RegionOne")
+		awaitFalse(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "Conflict", "RegionOne")
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
-		for _, endpoint := range signIn(ctx, cloudNamespace, "RegionOne").endpoints(ctx, "compute") {
+		for _, endpoint := range signIn(ctx, cloudNamespace).computeEndpoints(ctx) {
 			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc:8774/v2.1"))
 		}
 	})

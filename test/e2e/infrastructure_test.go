@@ -144,9 +144,8 @@ func (c cloud) makeUser(ctx context.Context, name, password, description string)
 	identity := c.identity()
 	c.removeUser(ctx, name)
 	var made struct{ User struct{ ID string } }
-	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": map[string]any{
-		"name": name, "password": password, "description": description, "domain_id": "default",
-	}}, &made, nil)
+	user := map[string]any{"name": name, "password": password, "description": description, "domain_id": "default"}
+	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": user}, &made, nil)
 	Expect(err).NotTo(HaveOccurred())
 	project := c.idOf(ctx, "projects", "service")
 	for _, role := range []string{"admin", "service"} {

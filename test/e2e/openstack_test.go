@@ -11,16 +11,15 @@ import (
 )
 
 // cloud is a connection to OpenStack as its administrator.
-type cloud struct {
-	provider *gophercloud.ProviderClient
-	region   string
-}
+type cloud struct{ provider *gophercloud.ProviderClient }
+
+const region = "RegionOne"
 
 // httpClient reaches the services of the cluster by their names.
 var httpClient = &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 
 // signIn signs in with the administrator's Secret of a namespace.
-func signIn(ctx context.Context, namespace, region string) cloud {
+func signIn(ctx context.Context, namespace string) cloud {
 	GinkgoHelper()
 	admin := secret(ctx, namespace, "keystone-admin")
 	provider, err := openstack.NewClient(admin["authURL"])
@@ -30,19 +29,19 @@ func signIn(ctx context.Context, namespace, region string) cloud {
 		IdentityEndpoint: admin["authURL"], Username: admin["user"], Password: admin["password"],
 		DomainName: admin["userDomain"], TenantName: admin["project"], AllowReauth: true,
 	})).To(Succeed())
-	return cloud{provider: provider, region: region}
+	return cloud{provider: provider}
 }
 
 func (c cloud) identity() *gophercloud.ServiceClient {
 	GinkgoHelper()
-	identity, err := openstack.NewIdentityV3(c.provider, gophercloud.EndpointOpts{Region: "RegionOne"})
+	identity, err := openstack.NewIdentityV3(c.provider, gophercloud.EndpointOpts{Region: region})
 	Expect(err).NotTo(HaveOccurred())
 	return identity
 }
 
 func (c cloud) compute() *gophercloud.ServiceClient {
 	GinkgoHelper()
-	compute, err := openstack.NewComputeV2(c.provider, gophercloud.EndpointOpts{Region: c.region})
+	compute, err := openstack.NewComputeV2(c.provider, gophercloud.EndpointOpts{Region: region})
 	Expect(err).NotTo(HaveOccurred())
 	compute.Microversion = "2.37" // the first that can boot without a network
 	return compute
@@ -68,23 +67,23 @@ func (c cloud) services(ctx context.Context) []computeService {
 
 type server struct{ ID, Name string }
 
-// servers lists those with a status, without the details for which Nova would
+// activeServers lists those that are ACTIVE, without the details for which Nova would
 // ask Neutron.
-func (c cloud) servers(ctx context.Context, status string) []server {
+func (c cloud) activeServers(ctx context.Context) []server {
 	GinkgoHelper()
 	var found struct{ Servers []server }
-	c.get(ctx, "servers?status="+status, &found)
+	c.get(ctx, "servers?status=ACTIVE", &found)
 	return found.Servers
 }
 
 // endpoint is a row of `openstack endpoint list`.
 type endpoint struct{ Interface, Region, URL string }
 
-func (c cloud) endpoints(ctx context.Context, serviceType string) []endpoint {
+func (c cloud) computeEndpoints(ctx context.Context) []endpoint {
 	GinkgoHelper()
 	identity := c.identity()
 	var services struct{ Services []struct{ ID string } }
-	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type="+serviceType, &services, nil)
+	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type=compute", &services, nil)
 	Expect(err).NotTo(HaveOccurred())
 	var all []endpoint
 	for _, service := range services.Services {

@@ -38,8 +38,8 @@ func snippetSpecs() {
 			"[DEFAULT]\nsql_connection = a://b/":                    "line 2",
 		} {
 			setSnippet(ctx, snippet)
-			awaitCondition(ctx, object("NovaScheduler", demoNamespace, "demo-scheduler"), "ConfigReady", "False", "Invalid", message)
-			awaitCondition(ctx, object("ControlPlane", demoNamespace, "demo"), "Ready", "False", "", "demo-scheduler")
+			awaitFalse(ctx, object("NovaScheduler", demoNamespace, "demo-scheduler"), "ConfigReady", "Invalid", message)
+			awaitFalse(ctx, object("ControlPlane", demoNamespace, "demo"), "Ready", "", "demo-scheduler")
 			Expect(conditionOf(read(ctx, "NovaScheduler", demoNamespace, "demo-scheduler"), "Stalled").status).To(Equal("True"))
 		}
 		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
