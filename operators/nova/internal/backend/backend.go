@@ -125,22 +125,42 @@ func serviceNeed(name string) engine.Need {
 // address of a Service's port: the first one that has one of the names, or else
 // the first one.
 func address(in engine.Inputs, name string, ports ...string) (host string, port int, err error) {
-	service, ok := engine.Get[*corev1.Service](in, name)
-	if !ok {
-		return "", 0, engine.Wait("Service %s does not exist", name)
+	service, err := theService(in, name)
+	if err != nil {
+		return "", 0, err
 	}
-	host = fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
 	if len(service.Spec.Ports) == 0 {
 		return "", 0, engine.Wait("Service %s has no port", name)
 	}
-	for _, wanted := range ports {
-		for _, p := range service.Spec.Ports {
-			if p.Name == wanted {
-				return host, int(p.Port), nil
+	port, ok := namedPort(service, ports...)
+	if !ok {
+		port = int(service.Spec.Ports[0].Port)
+	}
+	return hostname(service), port, nil
+}
+
+func theService(in engine.Inputs, name string) (*corev1.Service, error) {
+	service, ok := engine.Get[*corev1.Service](in, name)
+	if !ok {
+		return nil, engine.Wait("Service %s does not exist", name)
+	}
+	return service, nil
+}
+
+func hostname(service *corev1.Service) string {
+	return fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
+}
+
+// namedPort is the first one that has one of the names.
+func namedPort(service *corev1.Service, names ...string) (int, bool) {
+	for _, name := range names {
+		for _, port := range service.Spec.Ports {
+			if port.Name == name {
+				return int(port.Port), true
 			}
 		}
 	}
-	return host, int(service.Spec.Ports[0].Port), nil
+	return 0, false
 }
 
 func join(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
@@ -180,11 +200,31 @@ func failure(kind string, err error) error {
 	return err
 }
 
+// gone names the administrator's Secret or the Service if it does not exist:
+// there is nothing then that could be waited for. One that exists and is wrong
+// can be corrected.
+func (s Server) gone(in engine.Inputs) string {
+	if gone := goneSecret(in, s.Connection.AdminSecretRef.Name); gone != "" {
+		return gone
+	}
+	if _, err := theService(in, s.Connection.ServiceRef.Name); err != nil {
+		return "Service " + s.Connection.ServiceRef.Name
+	}
+	return ""
+}
+
+func goneSecret(in engine.Inputs, name string) string {
+	if in.Secret(name) == nil {
+		return "Secret " + name
+	}
+	return ""
+}
+
 // removal runs the removal of what was registered, or abandons it where the
 // means are gone or the user says so.
-func removal(owner Owner, left string, reachable bool, remove func() error) error {
-	if !reachable {
-		return engine.Abandon("%s: the administrator's Secret or the Service is gone", left)
+func removal(owner Owner, left, gone string, remove func() error) error {
+	if gone != "" {
+		return engine.Abandon("%s: %s does not exist any more", left, gone)
 	}
 	err := remove()
 	if err != nil && owner.Object.GetAnnotations()[AnnotationAbandon] == "true" {

@@ -78,11 +78,22 @@ func (d Database) Remove(ctx context.Context, in engine.Inputs) error {
 	if d.Connection.Given() {
 		return nil
 	}
-	server, err := d.server(in)
-	left := fmt.Sprintf("account %s of database %s at Service %s", d.account(), d.Name, d.Connection.ServiceRef.Name)
-	return removal(d.Owner, left, err == nil, func() error {
+	return removal(d.Owner, d.left(), d.gone(in), func() error {
+		server, err := d.server(in)
+		if err != nil {
+			return err
+		}
 		return failure("Database", withDatabase(ctx, server, func(c *database.Client) error { return d.remove(ctx, c, d.Owner.Mark(in)) }))
 	})
+}
+
+// left is what stays behind if nothing can be removed.
+func (d Database) left() string {
+	what := "account %s of database %s at Service %s"
+	if d.Drop {
+		what = "account %s and database %s at Service %s"
+	}
+	return fmt.Sprintf(what, d.account(), d.Name, d.Connection.ServiceRef.Name)
 }
 
 func (d Database) remove(ctx context.Context, c *database.Client, mark registration.Mark) error {

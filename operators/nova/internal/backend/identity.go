@@ -160,7 +160,7 @@ func (i Identity) Remove(ctx context.Context, in engine.Inputs) error {
 
 func (i Identity) removal(in engine.Inputs, left string, remove func() error) error {
 	admin := i.Identity.AdminSecretRef.Name
-	return removal(i.Owner, fmt.Sprintf("%s at the Keystone of Secret %s", left, admin), in.Secret(admin) != nil, remove)
+	return removal(i.Owner, fmt.Sprintf("%s at the Keystone of Secret %s", left, admin), goneSecret(in, admin), remove)
 }
 
 func (i Identity) user() string { return i.Owner.Account(i.User) }

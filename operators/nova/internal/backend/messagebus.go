@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
@@ -16,7 +17,8 @@ import (
 // MessageBus is one vhost with its user.
 type MessageBus struct {
 	Server
-	// ManagementPort of RabbitMQ; nil: the Service's port of that name.
+	// ManagementPort of RabbitMQ; nil: the Service's port "management", with TLS
+	// "management-tls".
 	ManagementPort *int32
 	QueueType      novav1.QueueType
 	// Vhost to register. The user is named after it.
@@ -55,9 +57,12 @@ func (m MessageBus) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	if m.Connection.Given() {
 		return m.Connection.ConnectionSecretRef.Name, nil, nil
 	}
-	admin := in.Secret(m.Connection.AdminSecretRef.Name)
+	admin, err := administrator(in, m.Connection.AdminSecretRef.Name)
+	if err != nil {
+		return "", nil, err
+	}
 	port := "amqp"
-	if string(admin[config.KeyTLS]) == "true" {
+	if admin.TLS {
 		port = "amqps"
 	}
 	host, number, err := address(in, m.Connection.ServiceRef.Name, port)
@@ -72,7 +77,7 @@ func (m MessageBus) Secret(in engine.Inputs) (string, []engine.Child, error) {
 		config.KeyVHost:        m.Vhost,
 		config.KeyQuorumQueues: strconv.FormatBool(m.QueueType != novav1.QueueClassic),
 	}
-	addTLS(data, admin)
+	addTLS(data, in.Secret(m.Connection.AdminSecretRef.Name))
 	name, secret, err := connectionSecret(m.Owner.Object.GetName()+"-messagebus", data)
 	return name, []engine.Child{secret}, err
 }
@@ -82,9 +87,12 @@ func (m MessageBus) Remove(ctx context.Context, in engine.Inputs) error {
 	if m.Connection.Given() {
 		return nil
 	}
-	server, err := m.server(in)
 	left := fmt.Sprintf("user %s and vhost %s at Service %s", m.user(), m.Vhost, m.Connection.ServiceRef.Name)
-	return removal(m.Owner, left, err == nil, func() error {
+	return removal(m.Owner, left, m.gone(in), func() error {
+		server, err := m.server(in)
+		if err != nil {
+			return err
+		}
 		return failure("MessageBus", withMessageBus(ctx, server, func(c *messagebus.Client) error { return m.remove(ctx, c, m.Owner.Mark(in)) }))
 	})
 }
@@ -112,17 +120,30 @@ func (m MessageBus) server(in engine.Inputs) (messagebus.Server, error) {
 	if err != nil {
 		return messagebus.Server{}, err
 	}
-	ports := []string{"management"}
-	if admin.TLS {
-		ports = []string{"management-tls", "management"}
-	}
-	host, port, err := address(in, m.Connection.ServiceRef.Name, ports...)
-	if m.ManagementPort != nil {
-		port = int(*m.ManagementPort)
-	}
+	address, err := m.management(in, admin.TLS)
 	return messagebus.Server{
-		Address: join(host, port), User: admin.User, Password: registration.Password(admin.Password), TLS: admin.TLS, CA: admin.CA,
+		Address: address, User: admin.User, Password: registration.Password(admin.Password), TLS: admin.TLS, CA: admin.CA,
 	}, err
+}
+
+// management is the address of RabbitMQ's management. No other port will do.
+func (m MessageBus) management(in engine.Inputs, tls bool) (string, error) {
+	service, err := theService(in, m.Connection.ServiceRef.Name)
+	if err != nil {
+		return "", err
+	}
+	if m.ManagementPort != nil {
+		return join(hostname(service), int(*m.ManagementPort)), nil
+	}
+	names := []string{"management"}
+	if tls {
+		names = []string{"management-tls", "management"}
+	}
+	port, ok := namedPort(service, names...)
+	if !ok {
+		return "", engine.Wait("Service %s has no port named %s: set messageBus.managementPort", service.Name, strings.Join(names, " or "))
+	}
+	return join(hostname(service), port), nil
 }
 
 func withMessageBus(ctx context.Context, server messagebus.Server, do func(*messagebus.Client) error) error {

@@ -202,13 +202,45 @@ var _ = Describe("Nova that registers its databases", func() {
 	It("goes when its server is gone for good, and lists what is left there", func() {
 		c := newCloud()
 		cr := c.registering()
+		cr.Spec.DeletionPolicy = novav1.DeletionDelete
 		service := c.mariaDBService(mariaDBAddress())
 		c.Create(cr)
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		c.Delete(service, metav1.DeletePropagationBackground)
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.awaitLeftBehind("database " + c.schema("cloud") + "_api")
+		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb does not exist any more")
+	})
+
+	It("waits for an administrator's Secret that has lost its password, and leaves nothing", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.mariaDBService(mariaDBAddress())
+		c.Create(cr)
+		prefix := c.schema("cloud")
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
+		made := c.cell1(cr)
+		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
+		c.Change(admin, func() { delete(admin.Data, "password") })
+		c.Delete(cr, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
+		Expect(accounts(prefix)).To(HaveLen(3))
+		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		Expect(accounts(prefix)).To(BeEmpty())
+	})
+
+	It("does not take another port of a bus for its management", func() {
+		c := newCloud()
+		cr := c.given()
+		registersBus(c, cr)
+		service := &corev1.Service{ObjectMeta: named("rabbitmq")}
+		c.Change(service, func() { service.Spec.Ports[0].Name = "amqp" })
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionMessageBusReady, engine.ReasonWaiting, "Service rabbitmq has no port named management: set messageBus.managementPort")
+		c.Change(cr, func() { cr.Spec.MessageBus.ManagementPort = &service.Spec.Ports[0].Port })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionMessageBusReady, "MessageBusUnreachable", "connection refused")
 	})
 
 	It("waits for a server that is out of reach, until it is told to go", func() {
