@@ -1,13 +1,8 @@
 package engine
 
 import (
-	"encoding/base64"
-	"maps"
-	"net/url"
 	"regexp"
-	"slices"
 	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +30,7 @@ type Inputs struct {
 	kinds     func(client.Object) schema.GroupVersionKind
 	met       map[string]bool
 	cluster   *string
-	masks     map[string]bool
+	masks     map[string]*regexp.Regexp
 	children  map[objectKey]client.Object
 	holders   *[]string
 	isOurs    func(client.Object) bool
@@ -53,7 +48,7 @@ func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKi
 		kinds:     kinds,
 		met:       map[string]bool{},
 		cluster:   new(string),
-		masks:     map[string]bool{},
+		masks:     map[string]*regexp.Regexp{},
 		children:  map[objectKey]client.Object{},
 		holders:   new([]string),
 	}
@@ -115,31 +110,4 @@ func Listed[O client.Object](in Inputs) []O {
 
 func (in Inputs) key(gvk schema.GroupVersionKind, name string) objectKey {
 	return objectKey{gvk: gvk, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
-}
-
-// secretKey matches the keys of Secrets whose values must not be shown; a host
-// name or a user must be, or no message could say what is wrong.
-var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential|connection|\.conf$|transport`)
-
-// remember makes the values of a Secret that must not be shown known to mask.
-func (in Inputs) remember(data map[string][]byte) {
-	for key, value := range data {
-		if text := string(value); len(text) > 2 && secretKey.MatchString(key) {
-			in.masks[text] = true
-			in.masks[base64.StdEncoding.EncodeToString(value)] = true
-			in.masks[url.QueryEscape(text)] = true
-			in.masks[url.PathEscape(text)] = true
-			in.masks[strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)] = true
-		}
-	}
-}
-
-// mask replaces every secret value that this pass has read.
-func (in Inputs) mask(message string) string {
-	// The longest first: one may be the beginning of another.
-	secrets := slices.SortedFunc(maps.Keys(in.masks), func(a, b string) int { return len(b) - len(a) })
-	for _, secret := range secrets {
-		message = strings.ReplaceAll(message, secret, "***")
-	}
-	return message
 }

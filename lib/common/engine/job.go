@@ -18,6 +18,9 @@ const (
 	conflictRetry = time.Second
 	// maxMessage bounds what of a termination message is stored, in bytes.
 	maxMessage = 2048
+	// kubeletKeeps is how much of a container's output becomes its message; of a
+	// file it is more.
+	kubeletKeeps = 2048
 )
 
 // ensureOnce runs the Job if no Job of this content has been complete.
@@ -175,11 +178,10 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 	if err := p.observer.live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 		return "", false, fmt.Errorf("listing the pods of %s: %w", key, err)
 	}
-	message, known = terminationMessage(pods.Items)
+	message, known = terminationMessage(pods.Items, p.in.mask)
 	if !known {
 		return "its pod is gone, and with it the message; ", false, nil
 	}
-	message = p.in.mask(message)
 	note := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": key.gvk.GroupVersion().String(), "kind": key.gvk.Kind,
 		"metadata": map[string]any{
@@ -195,8 +197,9 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 }
 
 // terminationMessage returns the message of the container that decided how the
-// Job ended: the first that failed, or else the last one.
-func terminationMessage(pods []corev1.Pod) (message string, known bool) {
+// Job ended: the first that failed, or else the last one. It is masked before it
+// is cut anywhere: half a secret would not be known.
+func terminationMessage(pods []corev1.Pod, mask func(string) string) (message string, known bool) {
 	for _, pod := range pods {
 		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
 		for _, status := range statuses {
@@ -204,7 +207,7 @@ func terminationMessage(pods []corev1.Pod) (message string, known bool) {
 			if ended == nil {
 				continue
 			}
-			message, known = shorten(ended.Message), true
+			message, known = shorten(mask(uncut(ended.Message))), true
 			if ended.ExitCode != 0 {
 				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastWords(message)), true
 			}
@@ -227,6 +230,19 @@ func lastWords(message string) string {
 		return message
 	}
 	return strings.Join(words[max(0, len(words)-3):], " / ")
+}
+
+// uncut leaves out the line, or the word, that the kubelet may have cut: of a
+// long output it keeps the end, which begins anywhere.
+func uncut(message string) string {
+	if len(message) < kubeletKeeps {
+		return message
+	}
+	line, rest, _ := strings.Cut(message, "\n")
+	if strings.TrimSpace(rest) == "" {
+		_, rest, _ = strings.Cut(line, " ")
+	}
+	return rest
 }
 
 func shorten(message string) string {

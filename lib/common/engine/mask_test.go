@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"asterism.dev/lib/common/config"
+)
+
+// canaries are passwords that break careless quoting.
+var canaries = []string{
+	`c4n4ry'"\$%@:#?& é`, `c4n4ry-mariadb'"\$%@:#?& é`, `'c4n4ry-rabbitmq $$ $my_ip "\%@:#?& é `,
+	`"c4n4ry-keystone $my_ip $$ '\%@:#?& é`, `$c4n4ry-database'"\$$%@:#?& é`, `c4n4ry-bus'"\$my_ip%@:#?& é `,
+	`"c4n4ry-identity'"\$$ ${my_ip} %@:/#?& é `, `'c4n4ry-shared"\$$ $my_ip %@:/#?& `,
+	`\pw\`, "%25%25", `a\\\$b`, "日本語", "a😀b", `100%`, "tab\tand\nline",
+}
+
+// randomPassword has what quoting does something to, and no blank at an end.
+func randomPassword(random *rand.Rand) string {
+	pieces := []string{"$", `\`, `"`, "'", " ", "%", "%20", "+", "#", "=", ":", "@", "/", "?", "&", "a", "7", "é", "ÿ", "日", "😀", "{", "}", "*", "(", "[", "|", "^"}
+	text := "Pw"
+	for range 2 + random.IntN(10) {
+		text += pieces[random.IntN(len(pieces))]
+	}
+	return text + "d"
+}
+
+// writings of a password by everything that this family writes one with.
+func writings(t *testing.T, password string) map[string]string {
+	t.Helper()
+	c := config.NewConnections("/etc/project")
+	database := config.Database{User: "u", Password: config.Password(password), Hostname: "h", Port: 3306, Database: "d"}
+	bus := config.MessageBus{User: "u", Password: config.Password(password), Hosts: []config.HostPort{{Host: "h", Port: 5672}}, VHost: "/"}
+	c.Database("database", database)
+	c.MessageBus(bus)
+	c.Adapter("placement", config.Identity{AuthURL: "http://k", User: "u", Password: config.Password(password)})
+	all := map[string]string{
+		"as it is":     password,
+		"database URL": database.URL(""),
+		"bus URL":      bus.URL(),
+		"plain option": config.Quote(password),
+		"userinfo":     url.UserPassword("u", password).String(),
+		"query":        url.QueryEscape(password),
+		"path":         url.PathEscape(password),
+		"base64":       base64.StdEncoding.EncodeToString([]byte(password)),
+	}
+	if data, err := c.Data(); err == nil { // a line break cannot be written
+		all["connections"] = string(data[config.ConnectionsPart])
+	}
+	return all
+}
+
+// quotations of a text by what reports an error with it.
+func quotations(t *testing.T, text string) map[string]string {
+	t.Helper()
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"itself": text,
+		"%q":     strconv.Quote(text),
+		"%+q":    strconv.QuoteToASCII(text),
+		"JSON":   string(encoded),
+		"twice":  strconv.Quote(strconv.Quote(text)),
+		"Python": "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\t", `\t`).Replace(text) + "'",
+		"bytes":  "b" + bytesOfPython(text),
+	}
+}
+
+func bytesOfPython(text string) string {
+	var out strings.Builder
+	for _, b := range []byte(text) {
+		switch {
+		case b == '\'' || b == '\\':
+			fmt.Fprintf(&out, `\%c`, b)
+		case b < ' ' || b > '~':
+			fmt.Fprintf(&out, `\x%02x`, b)
+		default:
+			out.WriteByte(b)
+		}
+	}
+	return "'" + out.String() + "'"
+}
+
+// TestMaskKnowsEverySpelling: nothing of an odd password is left where it was
+// written and quoted, and nothing else is taken.
+func TestMaskKnowsEverySpelling(t *testing.T) {
+	// What a password may or may not be quoted with, and blanks at its end.
+	quotes := strings.NewReplacer(`"`, "", "'", "", `\`, "", "%20", "", "+", "", " ", "")
+	const harmless = "harmless"
+	random := rand.New(rand.NewPCG(1, 1))
+	passwords := canaries
+	for range 200 {
+		passwords = append(passwords, randomPassword(random))
+	}
+	without := writings(t, harmless)
+	without["base64"] = harmless
+	for _, password := range passwords {
+		in := newInputs("", nil)
+		in.remember(map[string][]byte{"password": []byte(password)})
+		for writing, text := range writings(t, password) {
+			expected := quotations(t, strings.ReplaceAll(without[writing], harmless, "***"))
+			for quotation, quoted := range quotations(t, text) {
+				if got, want := in.mask(quoted), expected[quotation]; quotes.Replace(got) != quotes.Replace(want) {
+					t.Errorf("%q as %s, %s:\n%s\nbecomes\n%s\nwant\n%s", password, writing, quotation, quoted, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestMaskHidesWholeFiles(t *testing.T) {
+	in := newInputs("", nil)
+	file := strings.Repeat("[database]\nmax_retries = -1\n", 50)
+	in.remember(map[string][]byte{"50-connections.conf": []byte(file)})
+	encoded := base64.StdEncoding.EncodeToString([]byte(file))
+	if got := in.mask("no " + file + "and no " + encoded); got != "no ***\nand no ***" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestMaskComesBeforeCuts: half a password would not be known.
+func TestMaskComesBeforeCuts(t *testing.T) {
+	const password = "c4n4ry-that-is-cut"
+	in := newInputs("", nil)
+	in.remember(map[string][]byte{"password": []byte(password)})
+	line := strings.Repeat("x", 100) + "\n"
+	for name, message := range map[string]string{
+		"by us":                       strings.Repeat(line, 10) + "as " + password + " " + strings.Repeat("y", maxMessage-10),
+		"by the kubelet":              password[6:] + " " + strings.Repeat(line, 30)[:kubeletKeeps],
+		"by the kubelet, in one line": password[6:] + " " + strings.Repeat("x", kubeletKeeps) + "\n",
+	} {
+		pods := []corev1.Pod{{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+		}}}}}
+		got, known := terminationMessage(pods, in.mask)
+		if !known || got == "" || strings.Contains(got, password[len(password)-6:]) {
+			t.Errorf("cut %s: %q, %t", name, got, known)
+		}
+	}
+}
