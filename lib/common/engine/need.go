@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,7 +198,9 @@ func (p *pass) lookAny(ctx context.Context, needs []Need) (any, error) {
 		if err == nil {
 			return seen, nil
 		}
-		failures = append(failures, err.Error())
+		if failure := err.Error(); !slices.Contains(failures, failure) {
+			failures = append(failures, failure)
+		}
 		if after := outcomeOf(err).after; after > 0 && (again == 0 || after < again) {
 			again = after
 		}

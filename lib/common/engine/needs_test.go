@@ -63,6 +63,20 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+func TestAnyOfSaysEverythingOnce(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{{
+		Condition: "InputsReady",
+		Needs: func(*widget.Widget) []engine.Need {
+			return []engine.Need{engine.AnyOf(
+				engine.Secret("one", "key"), engine.AllOf(engine.Secret("one", "other-key")), engine.Secret("other"),
+			)}
+		},
+	}}})
+	cr := w.widget("once", widget.Spec{})
+	w.Eventually(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret one does not exist; Secret other does not exist"))
+}
+
 // TestAnyOfWakesByItself: what only waits for time is not brought up by an event.
 func TestAnyOfWakesByItself(t *testing.T) {
 	w := newTestWorld(t)
