@@ -13,60 +13,77 @@ type assignment struct {
 	name    string
 }
 
+// iniReader goes through a file line by line.
+type iniReader struct {
+	found      []assignment
+	section    string
+	continues  bool   // an indented line would continue an option
+	lastOption string // its name
+}
+
 // parseINI finds what oslo.config finds in a file, and refuses what it refuses
 // (oslo_config/iniparser.py): lines end like Python's universal new lines, a
 // line that begins with a space or a tab continues the option above it, and
 // brackets, = and : are searched for after trailing blanks were cut off.
 func parseINI(text string) ([]assignment, error) {
-	var (
-		found      []assignment
-		section    string
-		continues  bool   // an indented line would continue an option
-		lastOption string // its name
-	)
 	lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	if strings.HasPrefix(lines, "\ufeff") {
 		return nil, fmt.Errorf("line 1: begins with a byte order mark; save the text as UTF-8 without one")
 	}
+	var r iniReader
 	for i, line := range strings.Split(lines, "\n") {
-		refuse := func(reason string) ([]assignment, error) {
-			return nil, fmt.Errorf("line %d: %s%s", i+1, excerpt(line, lastOption), reason)
-		}
-		line = strings.TrimRightFunc(line, isPythonSpace)
-		switch {
-		case line == "":
-			continues = false
-		case line[0] == ' ' || line[0] == '\t':
-			if !continues {
-				return refuse("is indented, but there is no option above it to continue")
-			}
-		case line[0] == '[':
-			continues, lastOption = false, ""
-			if !strings.HasSuffix(line, "]") {
-				return refuse("begins like a section, but does not end with ]")
-			}
-			if section = line[1 : len(line)-1]; section == "" {
-				return refuse("is a section without a name")
-			}
-		case line[0] == '#' || line[0] == ';':
-			continues = false
-		default:
-			at := strings.IndexAny(line, "=:")
-			if at < 0 {
-				return refuse("is neither a [section] nor option = value")
-			}
-			name := strings.TrimFunc(line[:at], isPythonSpace)
-			if name == "" {
-				return refuse("has no option name before the = or :")
-			}
-			if section == "" {
-				return refuse("stands before the first [section]")
-			}
-			continues, lastOption = true, name
-			found = append(found, assignment{i + 1, section, name})
+		if wrong := r.read(i+1, strings.TrimRightFunc(line, isPythonSpace)); wrong != "" {
+			return nil, fmt.Errorf("line %d: %s%s", i+1, excerpt(line, r.lastOption), wrong)
 		}
 	}
-	return found, nil
+	return r.found, nil
+}
+
+// read one line without blanks at its end, and say what is wrong with it.
+func (r *iniReader) read(number int, line string) (wrong string) {
+	switch {
+	case line == "":
+		r.continues = false
+	case line[0] == ' ' || line[0] == '\t':
+		if !r.continues {
+			return "is indented, but there is no option above it to continue"
+		}
+	case line[0] == '[':
+		return r.begin(line)
+	case line[0] == '#' || line[0] == ';':
+		r.continues = false
+	default:
+		return r.assign(number, line)
+	}
+	return ""
+}
+
+func (r *iniReader) begin(line string) (wrong string) {
+	r.continues, r.lastOption = false, ""
+	if !strings.HasSuffix(line, "]") {
+		return "begins like a section, but does not end with ]"
+	}
+	if r.section = line[1 : len(line)-1]; r.section == "" {
+		return "is a section without a name"
+	}
+	return ""
+}
+
+func (r *iniReader) assign(number int, line string) (wrong string) {
+	at := strings.IndexAny(line, "=:")
+	if at < 0 {
+		return "is neither a [section] nor option = value"
+	}
+	name := strings.TrimFunc(line[:at], isPythonSpace)
+	if name == "" {
+		return "has no option name before the = or :"
+	}
+	if r.section == "" {
+		return "stands before the first [section]"
+	}
+	r.continues, r.lastOption = true, name
+	r.found = append(r.found, assignment{number, r.section, name})
+	return ""
 }
 
 var (
