@@ -203,7 +203,7 @@ type Administrator struct {
 	User     string
 	Password Password
 	TLS      bool
-	CA       []byte // PEM; nil: the server's certificate is not checked
+	CA       []byte // PEM; nil with TLS: checked with the public authorities
 }
 
 // ParseAdministrator reads an administrator's Secret. The error is KeyErrors.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	// An operator's image holds no certificates: these are the public authorities.
+	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"

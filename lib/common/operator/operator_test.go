@@ -1,0 +1,28 @@
+package operator
+
+import (
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestTrustsPublicCertificatesInAnEmptyImage: the images hold no certificates.
+func TestTrustsPublicCertificatesInAnEmptyImage(t *testing.T) {
+	const alone = "OPERATOR_TEST_ALONE"
+	if os.Getenv(alone) == "" { // the roots are read once, when a process starts
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		again.Env = append(os.Environ(), alone+"=1", "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR=/nonexistent")
+		if output, err := again.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+		return
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roots.Equal(x509.NewCertPool()) {
+		t.Error("nobody is trusted")
+	}
+}
