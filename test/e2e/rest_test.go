@@ -71,8 +71,7 @@ func restSpecs() {
 
 	It("shows its metrics to those who may see them", func(ctx SpecContext) {
 		apply(ctx, sharedOperators, metricsAccounts)
-		for _, operator := range podsOf(ctx, demoNamespace, operatorLabel) {
-			url := fmt.Sprintf("https://%s:8443/metrics", operator.Status.PodIP)
+		for _, url := range metricsURLs(ctx, demoNamespace) {
 			_, status := metrics(ctx, url, "")
 			Expect(status).To(Equal(http.StatusUnauthorized))
 			_, status = metrics(ctx, url, tokenOf(ctx, "metrics-stranger"))
@@ -114,8 +113,8 @@ var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total
 func reconciles(ctx context.Context, namespace string) map[string]int {
 	GinkgoHelper()
 	counts, token := map[string]int{}, tokenOf(ctx, "metrics-reader")
-	for _, operator := range podsOf(ctx, namespace, operatorLabel) {
-		text, status := metrics(ctx, fmt.Sprintf("https://%s:8443/metrics", operator.Status.PodIP), token)
+	for _, url := range metricsURLs(ctx, namespace) {
+		text, status := metrics(ctx, url, token)
 		Expect(status).To(Equal(http.StatusOK))
 		for _, found := range reconcileTotal.FindAllStringSubmatch(text, -1) {
 			count, err := strconv.ParseFloat(found[2], 64)
@@ -124,6 +123,19 @@ func reconciles(ctx context.Context, namespace string) map[string]int {
 		}
 	}
 	return counts
+}
+
+// metricsURLs are those of the operators of a namespace, but for pods that end.
+func metricsURLs(ctx context.Context, namespace string) []string {
+	GinkgoHelper()
+	var urls []string
+	for _, pod := range podsOf(ctx, namespace, operatorLabel) {
+		if pod.DeletionTimestamp == nil {
+			urls = append(urls, fmt.Sprintf("https://%s:8443/metrics", pod.Status.PodIP))
+		}
+	}
+	Expect(urls).NotTo(BeEmpty())
+	return urls
 }
 
 func tokenOf(ctx context.Context, account string) string {
@@ -142,8 +154,11 @@ func metrics(ctx context.Context, url, token string) (text string, status int) {
 	}
 	// The operators sign their own certificates unless they are given one.
 	selfSigned := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // see above
-	answer, err := selfSigned.Do(question)
-	Expect(err).NotTo(HaveOccurred())
+	var answer *http.Response
+	Eventually(func() (err error) { // an operator may just have started
+		answer, err = selfSigned.Do(question)
+		return err
+	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	Expect(err).NotTo(HaveOccurred())
