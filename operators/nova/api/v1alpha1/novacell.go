@@ -8,12 +8,16 @@ import (
 
 // Condition types of NovaCell's stages that Nova does not have.
 const (
-	// ConditionMapped is True when the cell is mapped in the API database.
+	// ConditionSchemaReady is True when the API database and the cell's have the
+	// schema of the image.
+	ConditionSchemaReady = "SchemaReady"
+	// ConditionMapped is True when the cell is mapped in the API database with the
+	// connections that it has. It stays True while a schema is synchronised anew.
 	ConditionMapped = "Mapped"
 	// ConditionComputeConfigReady is True when the Secret for the cell's computes exists.
 	ConditionComputeConfigReady = "ComputeConfigReady"
-	// ConditionHostsMapped is True when every compute host that is known to the
-	// cell is mapped to it.
+	// ConditionHostsMapped is True when discovery has run for every compute host
+	// that the cell knows; status.hosts has the outcome.
 	ConditionHostsMapped = "HostsMapped"
 )
 
@@ -24,6 +28,7 @@ var NovaCellConditions = []string{
 	ConditionDatabaseReady,
 	ConditionMessageBusReady,
 	ConditionConductorReady,
+	ConditionSchemaReady,
 	ConditionMapped,
 	ConditionComputeConfigReady,
 	ConditionHostsMapped,
@@ -203,7 +208,9 @@ type CellHosts struct {
 	// +kubebuilder:validation:Minimum=0
 	Mapped int32 `json:"mapped"`
 
-	// unmapped hosts have announced themselves and wait for discovery.
+	// unmapped hosts have announced themselves and wait for discovery. One that
+	// was mapped before and has announced itself anew is counted here for good:
+	// nova-manage marks hosts only when it maps them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unmapped int32 `json:"unmapped"`

@@ -41,7 +41,8 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 }
 
 // discoverHosts runs once for a set of unmapped hosts, not until there are
-// none: a host that cannot be mapped must not keep a Job running for ever.
+// none: nova-manage leaves a host unmarked for good that has announced itself
+// anew, and that must not keep a Job running, or the cell from being ready.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
 	if seen[observedUnmapped] == "0" {

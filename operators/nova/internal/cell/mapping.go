@@ -21,6 +21,15 @@ func schemas(cr *novav1.NovaCell) []engine.Need {
 	}
 }
 
+// synchronised names the need that both schemas are.
+const synchronised = "synchronised"
+
+// mapNeeds: a cell that is mapped stays so while its schema is synchronised anew
+// or fails to be, and its new hosts are discovered.
+func mapNeeds(*novav1.NovaCell) []engine.Need {
+	return []engine.Need{engine.Done(novav1.ConditionSchemaReady).As(synchronised)}
+}
+
 // manage is nova-manage with the connections of the API database and the cell.
 func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 	ofDatabase, ofMessageBus, err := secrets(cr, in)
@@ -81,9 +90,15 @@ func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if mapped := cr.Status.Mapping; !in.Met(synchronised) && (mapped == nil || mapped.Revision != revision(task)) {
+		return nil, engine.Wait("stage %s is not done", novav1.ConditionSchemaReady)
+	}
 	children, err := service.Configuration(in)
 	return append(children, service.Job(task)), err
 }
+
+// revision of a mapping is the hash of the connections in it.
+func revision(task workload.Task) string { return task.Depends[0] }
 
 func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	service, task, err := mapTask(cr, in)
@@ -92,5 +107,5 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 		return // not mapped yet: what was known before stays
 	}
 	cr.Status.UUID = uuid
-	cr.Status.Mapping = &novav1.CellMapping{Revision: task.Depends[0], Scheduling: novav1.SchedulingEnabled}
+	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task), Scheduling: novav1.SchedulingEnabled}
 }

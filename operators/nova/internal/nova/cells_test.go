@@ -96,6 +96,14 @@ var _ = Describe("Nova of given Secrets", func() {
 			}
 			return nil
 		})
+		enginetest.Eventually(GinkgoTB(), "a host that nova-manage does not mark is reported", func() error {
+			made := c.cell1(cr)
+			if *made.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(made.Status.Conditions, novav1.ConditionHostsMapped) {
+				return fmt.Errorf("hosts: %+v; %s", made.Status.Hosts, enginetest.Conditions(made))
+			}
+			return nil
+		})
+		Expect(c.ended("given-cell1-discover")).To(Equal(1))
 	})
 
 	It("does not wait for a broken cell for ever, and takes it in when it is whole", func() {

@@ -50,16 +50,19 @@ type cloud struct {
 	mu   sync.Mutex
 	held map[string]bool // Jobs that do not end, by the name that their builder gave
 	runs map[string]int  // Jobs that have ended
+	// troubles of siblings' objects, by name: the first condition that is not True, and why.
+	troubles map[string][2]string
+	readyAPI int32 // pods of the API that are ready
 }
 
 func newCloud() *cloud {
-	c := &cloud{held: map[string]bool{}, runs: map[string]int{}}
+	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, troubles: map[string][2]string{}, readyAPI: 1}
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
 	for _, sibling := range []enginetest.Sibling{
-		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: held},
+		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.conducts},
 		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions},
 		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions},
-		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: published},
+		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.serves},
 	} {
 		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
 	}
@@ -67,20 +70,49 @@ func newCloud() *cloud {
 	return c
 }
 
-func held(obj engine.Object) (condition, message string) {
+func (c *cloud) conducts(obj engine.Object) (condition, message string) {
 	if obj.(*conductorv1.NovaConductor).Spec.Rollout == conductorv1.RolloutHeld { //nolint:forcetypeassert // it is the kind
 		return conductorv1.ConditionWorkloadReady, "spec.rollout is Held"
 	}
-	return "", ""
+	return c.trouble(obj)
 }
 
-func published(obj engine.Object) (condition, message string) {
+func (c *cloud) trouble(obj engine.Object) (condition, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	trouble := c.troubles[obj.GetName()]
+	return trouble[0], trouble[1]
+}
+
+// upset makes an object's condition False, until it is soothed.
+func (c *cloud) upset(name, condition, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.troubles[name] = [2]string{condition, message}
+}
+
+func (c *cloud) soothe(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.troubles, name)
+}
+
+func (c *cloud) scaleAPI(ready int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readyAPI = ready
+}
+
+func (c *cloud) serves(obj engine.Object) (condition, message string) {
 	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // it is the kind
 	api.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: "https://" + api.Name + ".example.org/v2.1"},
 		{Interface: commonv1.InterfaceInternal, URL: "http://" + api.Name + ".svc:8774/v2.1"},
 	}
-	return "", ""
+	c.mu.Lock()
+	api.Status.ReadyReplicas = c.readyAPI
+	c.mu.Unlock()
+	return c.trouble(obj)
 }
 
 // manage plays nova-manage.

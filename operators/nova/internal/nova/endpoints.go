@@ -14,7 +14,7 @@ import (
 
 // endpointNeeds: the public address is known once the API has its Route.
 func endpointNeeds(cr *novav1.Nova) []engine.Need {
-	made := &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}
+	made := theAPI(cr)
 	return append(identity(cr).Needs(),
 		engine.Condition(made, apiv1.ConditionEndpointReady),
 		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints })) //nolint:forcetypeassert // it is what was named

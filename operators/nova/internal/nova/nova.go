@@ -32,7 +32,7 @@ import (
 var Service = engine.Service[*novav1.Nova]{
 	Name: "nova",
 	Stages: []engine.Stage[*novav1.Nova]{
-		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: check},
+		{Condition: novav1.ConditionInputsReady, Needs: inputsAndServers, Build: check},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
 		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Every: backend.RegisterEvery, Build: databaseSecrets},
 		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Every: backend.RegisterEvery, Build: messageBusSecret},
@@ -57,7 +57,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: "Cell0DatabaseRemoved", Needs: removeDatabaseNeeds, Do: removeCell0Database},
 		{Condition: "CredentialsRemoved", Build: withoutCredentials},
 	},
-	Available: available,
+	Report: reportAvailable,
 	Owns: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
 		&conductorv1.NovaConductor{}, &schedulerv1.NovaScheduler{}, &metadatav1.NovaMetadata{}, &apiv1.NovaAPI{},
@@ -75,15 +75,3 @@ func cellName(cr *novav1.Nova, cell novav1.Cell) string {
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
-
-// available: the API serves, and there is a cell in which servers can be.
-func available(cr *novav1.Nova) []engine.Need {
-	var mapped []engine.Need
-	for _, cell := range cr.Spec.Cells {
-		mapped = append(mapped, engine.Condition(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}, novav1.ConditionMapped))
-	}
-	return []engine.Need{
-		engine.Condition(&apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}, apiv1.ConditionWorkloadReady),
-		engine.AnyOf(mapped...),
-	}
-}

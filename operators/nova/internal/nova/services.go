@@ -29,17 +29,21 @@ func scheduler0(cr *novav1.Nova) engine.Child {
 func metadata0(cr *novav1.Nova) engine.Child {
 	return &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
 }
-func api0(cr *novav1.Nova) engine.Child { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
+func api0(cr *novav1.Nova) engine.Child { return theAPI(cr) }
+
+func theAPI(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
 
 func theSuperconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
 	return &conductorv1.NovaConductor{ObjectMeta: named(superconductorName(cr))}
 }
 
-// release is met when the processes may start.
+// release is met when the processes may start, or may be updated: they read the
+// databases of the cells, whose schema must be there first.
 func release(cr *novav1.Nova) engine.Need {
 	var mapped []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		mapped = append(mapped, engine.Condition(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}, novav1.ConditionMapped))
+		made := &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+		mapped = append(mapped, engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped))
 	}
 	return engine.AnyOf(
 		engine.AllOf(mapped...),

@@ -1,0 +1,147 @@
+package nova
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+const nextImage = "quay.example/openstack/nova:next"
+
+var _ = Describe("Available", func() {
+	var (
+		c    *cloud
+		cr   *novav1.Nova
+		lost func() []string
+	)
+	BeforeEach(func() {
+		c = newCloud()
+		cr = c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		lost = c.lossesOf(cr)
+	})
+
+	upgrade := func() { c.Change(cr, func() { cr.Spec.ContainerImage = nextImage }) }
+	image := func() string {
+		scheduler := &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}
+		Expect(c.Read(scheduler)).To(BeTrue())
+		return scheduler.Spec.ContainerImage
+	}
+
+	DescribeTable("stays True while old pods of the API serve", func(message string) {
+		c.upset("given-api", apiv1.ConditionWorkloadReady, message)
+		upgrade()
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, engine.ReasonWaiting, message)
+		Expect(image()).To(Equal(nextImage))
+		Expect(lost()).To(BeEmpty())
+		c.soothe("given-api")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(lost()).To(BeEmpty())
+	},
+		Entry("beside a rollout", "Deployment given-api: 1 of 2 updated"),
+		Entry("beside a new revision that crashes", "Deployment given-api: 0 of 2 updated"),
+	)
+
+	DescribeTable("stays True when a db sync fails, and so does the mapping", func(conductor string) {
+		made := c.cell1(cr)
+		before := image()
+		c.upset(conductor, conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
+		upgrade()
+		enginetest.AwaitReason(GinkgoTB(), c.Client, made, novav1.ConditionSchemaReady, engine.ReasonWaiting, "NovaConductor "+conductor, "table cells is locked")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('compute-1', 0, 0)")
+		enginetest.Eventually(GinkgoTB(), "a new host is discovered all the same", func() error {
+			if c.ended("given-cell1-discover") == 0 {
+				return fmt.Errorf("hosts: %+v", c.cell1(cr).Status.Hosts)
+			}
+			return nil
+		})
+		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionMapped, metav1.ConditionTrue)
+		Expect(image()).To(Equal(before), "no service is updated before its databases")
+		Expect(lost()).To(BeEmpty())
+
+		c.soothe(conductor)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(image()).To(Equal(nextImage))
+		Expect(c.ended("given-cell1-map")).To(Equal(1))
+		Expect(lost()).To(BeEmpty())
+	},
+		Entry("of the API database", "given-superconductor"),
+		Entry("of the cell", "given-cell1-conductor"),
+	)
+
+	It("stays True while new connections of a cell wait for its db sync", func() {
+		c.upset("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync is running")
+		bus := &corev1.Secret{ObjectMeta: named("cell1-bus")}
+		c.Change(bus, func() { bus.StringData = map[string]string{"password": "another"} })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionMapped, engine.ReasonWaiting, "stage SchemaReady is not done")
+		Expect(c.ended("given-cell1-map")).To(Equal(1))
+		Expect(lost()).To(BeEmpty())
+		c.soothe("given-cell1-conductor")
+		enginetest.Eventually(GinkgoTB(), "the cell is mapped anew", func() error {
+			if ended := c.ended("given-cell1-map"); ended != 2 {
+				return fmt.Errorf("mapped %d times", ended)
+			}
+			return nil
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(lost()).To(BeEmpty())
+	})
+
+	It("is False when no pod of the API is ready", func() {
+		c.upset("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
+		c.scaleAPI(0)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no pod that is ready: Deployment given-api: 0 of 1 available")
+		c.scaleAPI(1)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		Expect(lost()).NotTo(BeEmpty(), "the watch sees it")
+	})
+})
+
+// lossesOf watches a Nova, and returns what it has said since of why it is not
+// available.
+func (c *cloud) lossesOf(cr *novav1.Nova) func() []string {
+	watching, err := client.NewWithWatch(enginetest.Config(GinkgoTB()), client.Options{Scheme: enginetest.Scheme(GinkgoTB(), kinds...)})
+	Expect(err).NotTo(HaveOccurred())
+	w, err := watching.Watch(context.Background(), &novav1.NovaList{}, client.InNamespace(c.Namespace))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(w.Stop)
+	var mu sync.Mutex
+	var losses []string
+	go func() {
+		for event := range w.ResultChan() {
+			nova, ok := event.Object.(*novav1.Nova)
+			if !ok || nova.Name != cr.Name || nova.DeletionTimestamp != nil {
+				continue
+			}
+			available := meta.FindStatusCondition(nova.Status.Conditions, commonv1.ConditionAvailable)
+			if available == nil || available.Status != metav1.ConditionTrue {
+				mu.Lock()
+				losses = append(losses, enginetest.Conditions(nova))
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return losses
+	}
+}
