@@ -35,6 +35,7 @@ var Service = engine.Service[*novav1.NovaAPI]{
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Report: service.Report},
 		{Condition: novav1.ConditionEndpointReady, Needs: routes, Build: route, Report: endpoints},
 	},
+	Report: reportRejection,
 	Owns: []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &routev1.Route{},
 	},

@@ -1,7 +1,11 @@
 package api
 
 import (
+	"fmt"
+
 	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -54,13 +58,57 @@ func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {
 	internal := "http://" + describe(cr).Address(cr.Namespace) + version
 	public := internal
 	if made, ok := engine.Get[*routev1.Route](in, cr.Name); ok {
-		if len(made.Status.Ingress) == 0 {
+		host := admittedHost(made)
+		if host == "" {
 			return // not admitted yet: what was known before stays
 		}
-		public = "https://" + made.Status.Ingress[0].Host + version
+		public = "https://" + host + version
 	}
 	cr.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: public},
 		{Interface: commonv1.InterfaceInternal, URL: internal},
 	}
+}
+
+// admittedHost is the host at the first router that has admitted the Route; a
+// host that was refused may be somebody else's.
+func admittedHost(route *routev1.Route) string {
+	for _, ingress := range route.Status.Ingress {
+		for _, condition := range ingress.Conditions {
+			if condition.Type == routev1.RouteAdmitted && condition.Status == corev1.ConditionTrue {
+				return ingress.Host
+			}
+		}
+	}
+	return ""
+}
+
+// reportRejection says why no router admits the Route, where one has said it.
+func reportRejection(cr *novav1.NovaAPI, in engine.Inputs) {
+	made, ok := engine.Get[*routev1.Route](in, cr.Name)
+	if !ok || admittedHost(made) != "" {
+		return
+	}
+	message := rejection(made)
+	endpoint := meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionEndpointReady)
+	if message == "" || endpoint == nil || endpoint.Reason != engine.ReasonProgressing {
+		return
+	}
+	general := endpoint.Message
+	for i := range cr.Status.Conditions { // Ready repeats the first that is not True
+		if c := &cr.Status.Conditions[i]; c.Reason == engine.ReasonProgressing && c.Message == general {
+			c.Reason, c.Message = engine.ReasonWaiting, message
+		}
+	}
+}
+
+func rejection(route *routev1.Route) string {
+	for _, ingress := range route.Status.Ingress {
+		for _, condition := range ingress.Conditions {
+			if condition.Type == routev1.RouteAdmitted && condition.Message != "" {
+				return fmt.Sprintf("Route %s: router %s does not admit host %s: %s", route.Name, ingress.RouterName, ingress.Host, condition.Message)
+			}
+		}
+	}
+	return ""
 }

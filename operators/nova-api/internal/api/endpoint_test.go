@@ -36,7 +36,22 @@ func publishesRoute() {
 	Expect(cr.Status.Endpoints).To(BeEmpty(), "the address is not known yet")
 
 	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
-	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
+	refused := routev1.RouteIngress{
+		Host: "api.taken.example.org", RouterName: "inner",
+		Conditions: []routev1.RouteIngressCondition{{
+			Type: routev1.RouteAdmitted, Status: corev1.ConditionFalse, Reason: "HostAlreadyClaimed", Message: "route taken already exposes it",
+		}},
+	}
+	w.ChangeStatus(route, func() { route.Status.Ingress = []routev1.RouteIngress{refused} })
+	const why = "Route api: router inner does not admit host api.taken.example.org: route taken already exposes it"
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonWaiting, why)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, why)
+	Expect(cr.Status.Endpoints).To(BeEmpty(), "that host is somebody else's")
+
+	w.ChangeStatus(route, func() {
+		admit(route, "api.apps.example.org")()
+		route.Status.Ingress = append([]routev1.RouteIngress{refused}, route.Status.Ingress...)
+	})
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(cr.Status.Endpoints).To(Equal([]commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: "https://api.apps.example.org/v2.1"},
