@@ -1,12 +1,18 @@
 package api
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/workload/workloadtest"
 
@@ -30,6 +36,24 @@ func TestNovaAPI(t *testing.T) { subject.Test(t) }
 func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
 		It("has the host of its Route as the public address", publishesRoute)
+		It("counts its pods although an input is missing", countsPods)
 		It("makes and removes the Route when the exposure changes", changesExposure)
+	})
+}
+
+func countsPods() {
+	w := subject.NewWorld(enginetest.Kubelet{})
+	cr := w.Ready()
+	Expect(cr.Status.ReadyReplicas).To(Equal(*cr.Spec.Replicas))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.DatabaseSecretRef.Name, Namespace: w.Namespace}}
+	w.Delete(secret, metav1.DeletePropagationBackground)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, secret.Name)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+	w.Change(deployment, func() { deployment.Spec.Replicas = new(int32(0)) })
+	enginetest.Eventually(GinkgoTB(), "no pod is said to be ready", func() error {
+		if w.Read(cr); cr.Status.ReadyReplicas != 0 {
+			return fmt.Errorf("readyReplicas is %d", cr.Status.ReadyReplicas)
+		}
+		return nil
 	})
 }
