@@ -49,8 +49,14 @@ var _ = Describe("Available", func() {
 	DescribeTable("stays True while old pods of the API serve", func(message string) {
 		c.upset("given-api", apiv1.ConditionWorkloadReady, message)
 		upgrade()
+		enginetest.Eventually(GinkgoTB(), "the API gets its new revision", func() error {
+			api := theAPI(cr)
+			if c.Read(api); api.Spec.ContainerImage != nextImage || api.Status.ObservedGeneration != api.Generation {
+				return fmt.Errorf("the API has %s", api.Spec.ContainerImage)
+			}
+			return nil
+		})
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, engine.ReasonWaiting, message)
-		Expect(image()).To(Equal(nextImage))
 		Expect(lost()).To(BeEmpty())
 		c.soothe("given-api")
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
