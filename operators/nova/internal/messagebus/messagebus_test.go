@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,38 @@ func TestBrokenAnswerIsAnErrorOfEveryOperation(t *testing.T) {
 		client := broken(t, handler)
 		return every(t.Context(), client, "demo"), client.server.Address
 	})
+}
+
+func TestVhostThatDoesNotRunIsStarted(t *testing.T) {
+	var writes []string
+	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = fmt.Fprintf(w, `{"name":"demo","description":%q,"cluster_state":{"rabbit@a":"running","rabbit@b":"stopped"}}`, mark)
+			return
+		}
+		writes = append(writes, r.Method+" "+r.URL.Path)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	if err := client.EnsureVhost(t.Context(), "demo", mark); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"POST /api/vhosts/demo/start/rabbit@b"}; !slices.Equal(writes, want) {
+		t.Errorf("wrote %q, want %q", writes, want)
+	}
+}
+
+func TestVhostThatCannotBeStartedIsAnError(t *testing.T) {
+	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = fmt.Fprintf(w, `{"name":"demo","description":%q,"cluster_state":{"rabbit@b":"stopped"}}`, mark)
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	err := client.EnsureVhost(t.Context(), "demo", mark)
+	if err == nil || !strings.Contains(err.Error(), `could not start vhost "demo" on rabbit@b: HTTP 500`) {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {

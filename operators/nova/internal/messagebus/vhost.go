@@ -3,6 +3,8 @@ package messagebus
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
@@ -13,8 +15,12 @@ import (
 // bytes.
 const longestName = 128
 
+// stopped is the state, on a node, of a virtual host that refuses connections.
+const stopped = "stopped"
+
 // EnsureVhost creates the virtual host with the mark, unless it exists with
-// that mark. A virtual host of that name with another mark, or with none, is a
+// that mark, and starts it where it does not run: RabbitMQ leaves it so if the
+// connection that asked for it is cut off meanwhile. A virtual host of that name with another mark, or with none, is a
 // registration.Conflict and stays as it is. (RabbitMQ has no request that only
 // creates; one sent by somebody else between the look and ours would lose its
 // description.)
@@ -23,32 +29,57 @@ const longestName = 128
 // (3.11 and newer): Nova asks for quorum queues by name, and its reply and
 // fanout queues must not become quorum queues on a broker with another default.
 func (c *Client) EnsureVhost(ctx context.Context, name string, mark registration.Mark) error {
-	found, exists, err := c.vhostMark(ctx, name)
+	vhost, err := c.vhost(ctx, name)
 	if err != nil {
 		return err
 	}
-	if exists {
-		if found == string(mark) {
-			return nil
+	if vhost != nil {
+		if vhost.Description == string(mark) {
+			return c.startVhost(ctx, vhost)
 		}
-		return &registration.Conflict{Address: c.server.Address, Kind: "vhost", Name: name, Found: found, Want: mark}
+		return &registration.Conflict{Address: c.server.Address, Kind: "vhost", Name: name, Found: vhost.Description, Want: mark}
 	}
 	response, err := c.api(ctx).PutVhost(name, rabbithole.VhostSettings{Description: string(mark), DefaultQueueType: "classic"})
 	return c.write(fmt.Sprintf("create vhost %q", name), response, err)
 }
 
-func (c *Client) vhostMark(ctx context.Context, name string) (mark string, exists bool, err error) {
+func (c *Client) startVhost(ctx context.Context, vhost *rabbithole.VhostInfo) error {
+	for node, state := range vhost.ClusterState {
+		if state != stopped {
+			continue
+		}
+		api := c.api(ctx)
+		path := "/api/vhosts/" + url.PathEscape(vhost.Name) + "/start/" + url.PathEscape(node)
+		start, err := http.NewRequestWithContext(ctx, http.MethodPost, api.Endpoint+path, nil)
+		if err != nil {
+			return err
+		}
+		start.SetBasicAuth(api.Username, api.Password)
+		response, err := (&http.Client{Transport: request{ctx, c}}).Do(start)
+		if err == nil && response.StatusCode >= http.StatusMultipleChoices {
+			err = rabbithole.ErrorResponse{StatusCode: response.StatusCode, Reason: response.Status}
+			_ = response.Body.Close()
+		}
+		if err := c.write(fmt.Sprintf("start vhost %q on %s", vhost.Name, node), response, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vhost returns the virtual host of a name; nil if there is none.
+func (c *Client) vhost(ctx context.Context, name string) (*rabbithole.VhostInfo, error) {
 	if err := registration.CheckName("vhost", name, longestName); err != nil {
-		return "", false, err
+		return nil, err
 	}
 	vhost, err := c.api(ctx).GetVhost(name)
 	if isNotFound(err) {
-		return "", false, nil
+		return nil, nil //nolint:nilnil // stated above
 	}
 	if err != nil {
-		return "", false, c.failure(fmt.Sprintf("read vhost %q", name), err)
+		return nil, c.failure(fmt.Sprintf("read vhost %q", name), err)
 	}
-	return vhost.Description, true, nil
+	return vhost, nil
 }
 
 // DeleteVhost removes the virtual host with its queues, if it carries the
@@ -64,6 +95,6 @@ func (c *Client) DeleteVhost(ctx context.Context, name string, mark registration
 
 // VhostAbsent tells whether no virtual host of that name carries the mark.
 func (c *Client) VhostAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
-	found, exists, err := c.vhostMark(ctx, name)
-	return err == nil && (!exists || found != string(mark)), err
+	vhost, err := c.vhost(ctx, name)
+	return err == nil && (vhost == nil || vhost.Description != string(mark)), err
 }
