@@ -83,14 +83,24 @@ func (r request) mount(root string) error {
 	if err := os.Chmod(source, 0o777); err != nil {
 		return err
 	}
-	if err := unix.Mount(source, r.target, "", unix.MS_BIND, ""); err != nil {
+	return r.attach(source)
+}
+
+// attach makes the mount whole before it appears at the target: a copy of it goes
+// to the node at that moment, which no later change would reach.
+func (r request) attach(source string) error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("clone the mount of %s: %w", source, err)
+	}
+	defer func() { _ = unix.Close(tree) }()
+	if r.readOnly {
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make the mount of %s read-only: %w", source, err)
+		}
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, r.target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount %s on %s: %w", source, r.target, err)
-	}
-	if !r.readOnly {
-		return nil
-	}
-	if err := unix.Mount("", r.target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-		return errors.Join(fmt.Errorf("make %s read-only: %w", r.target, err), unix.Unmount(r.target, 0))
 	}
 	return nil
 }
