@@ -111,24 +111,45 @@ type follower struct {
 func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *follower {
 	b.t.Helper()
 	f := &follower{t: b.t, is: map[types.UID]bool{}, changed: make(chan struct{}, 1)}
-	b.must(b.client.List(b.ctx, list))
-	b.must(meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok && b.ours(obj) {
-			f.is[obj.GetUID()] = as(obj)
-		}
-		return nil
-	}))
-	w, err := b.client.Watch(b.ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	w, err := b.watch(list, f, as)
 	b.must(err)
-	b.t.Cleanup(w.Stop)
+	var over atomic.Bool
+	b.t.Cleanup(func() { over.Store(true); w.Stop() })
 	go func() {
-		for event := range w.ResultChan() {
-			if obj, ok := event.Object.(client.Object); ok && b.ours(obj) {
-				f.note(obj.GetUID(), event.Type == watch.Deleted, as(obj))
+		for !over.Load() {
+			for event := range w.ResultChan() {
+				if obj, ok := event.Object.(client.Object); ok && b.ours(obj) {
+					f.note(obj.GetUID(), event.Type == watch.Deleted, as(obj))
+				}
+			}
+			if again, err := b.watch(list, f, as); err == nil { // the server ends the watch of whoever is too slow
+				w = again
 			}
 		}
 	}()
 	return f
+}
+
+// watch from what there is now.
+func (b *bench) watch(list client.ObjectList, f *follower, as func(client.Object) bool) (watch.Interface, error) {
+	if err := b.client.List(b.ctx, list); err != nil {
+		return nil, err
+	}
+	now := map[types.UID]bool{}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok && b.ours(obj) {
+			now[obj.GetUID()] = as(obj)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.is = now
+	f.mu.Unlock()
+	f.tell()
+	return b.client.Watch(b.ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 }
 
 // ours are the volumes of this run; the extra one is not counted.
@@ -150,6 +171,10 @@ func (f *follower) note(uid types.UID, deleted, is bool) {
 	if f.is[uid] = is; deleted {
 		delete(f.is, uid)
 	}
+	f.tell()
+}
+
+func (f *follower) tell() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
