@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -130,10 +129,10 @@ func (p *pass) complete(stage, inputs string) {
 	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: inputs, Observed: observed})
 }
 
-// wordsEvery is how often a mere change of words is written. What a rollout
-// says changes faster than people read, and every parent repeats it. Whether
-// something is True is written at once, because others wait for it.
-const wordsEvery = 3 * time.Second
+// progressEvery is how often mere progress is written. What a rollout says
+// changes faster than people read, stages become done in a row, and every parent
+// repeats it.
+const progressEvery = 3 * time.Second
 
 // writeStatus sends the status if this pass changed it, and then one event for
 // all that changed.
@@ -141,7 +140,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
 		return nil
 	}
-	if left := wordsEvery - time.Since(p.passes.statusWritten(p.request)); left > 0 && onlyWords(p.found, p.cr) {
+	if left := progressEvery - time.Since(p.passes.statusWritten(p.request)); left > 0 && isProgress(p.before, p.cr.Common()) {
 		p.wakeAfter(left)
 		return nil
 	}
@@ -155,25 +154,36 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// onlyWords says whether nothing but messages of conditions differs, and what
-// would be found out again.
-func onlyWords(before, after Object) bool {
-	return equality.Semantic.DeepEqual(wordless(before), wordless(after))
+// isProgress says whether a change of status can wait: it is neither a summary
+// that others act on, nor a trouble that came or went.
+func isProgress(before, after *commonv1.Status) bool {
+	return equality.Semantic.DeepEqual(newsOf(before), newsOf(after))
 }
 
-func wordless(obj Object) Object {
-	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	for i := range silent.Common().Conditions {
-		condition := &silent.Common().Conditions[i]
-		condition.Message = ""
-		if condition.Reason == ReasonProgressing || condition.Reason == ReasonWaiting {
-			condition.Reason = "" // any other is news, and a Job's failure is remembered by it
+// newsOf is what is written at once.
+func newsOf(status *commonv1.Status) map[string]string {
+	news := map[string]string{"observedGeneration": fmt.Sprint(status.ObservedGeneration)}
+	for _, c := range status.Conditions {
+		reason := c.Reason
+		switch reason {
+		case ReasonProgressing, ReasonWaiting, ReasonNotReached, ReasonComplete:
+			reason = "" // any other is news, and a Job's failure is remembered by it
+		}
+		switch c.Type {
+		case commonv1.ConditionReady, commonv1.ConditionAvailable, commonv1.ConditionStalled:
+			news[c.Type] = string(c.Status) + reason
+		default:
+			if reason != "" {
+				news[c.Type] = reason
+			}
 		}
 	}
-	silent.Common().Completed = slices.DeleteFunc(silent.Common().Completed, func(c commonv1.CompletedStage) bool {
-		return c.Inputs != abandonedStage
-	})
-	return silent
+	for _, c := range status.Completed {
+		if c.Inputs == abandonedStage {
+			news["abandoned "+c.Stage] = c.Inputs
+		}
+	}
+	return news
 }
 
 func (p *pass) self() objectKey {
