@@ -114,7 +114,7 @@ func (in Inputs) Holders() []string { return *in.holders }
 // Within these bounds the holders of a child are listed after as long again as
 // it has been waiting to go. Most go at once, and nobody is asked.
 const (
-	heldMin = 2 * time.Second
+	heldMin = 5 * time.Second
 	heldMax = time.Minute
 	// namesShown of the holders, in a message.
 	namesShown = 10

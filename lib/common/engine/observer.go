@@ -52,7 +52,7 @@ type observer struct {
 	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
 	owners   map[types.UID]reconcile.Request
 	children map[types.UID]map[objectKey]childLabels
-	written  map[objectKey]string
+	written  map[objectKey]written
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
 	absent   map[schema.GroupVersionKind]time.Time
@@ -67,6 +67,18 @@ type watch struct {
 	since time.Time
 	err   error // read it when ready is closed
 }
+
+// written is our own last write of an object which its watch has not shown yet.
+type written struct {
+	version string
+	answer  client.Object // as the server answered; nil: not known
+	created bool
+	at      time.Time
+}
+
+// answerFor is how long the server's answer to a write stands for the object
+// while the watch is behind. A watch that is cut off may miss its end.
+const answerFor = 2 * time.Second
 
 // childLabels is what the index remembers of a child.
 type childLabels struct {
@@ -90,7 +102,7 @@ func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, infor
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
 		owners:   map[types.UID]reconcile.Request{},
 		children: map[types.UID]map[objectKey]childLabels{},
-		written:  map[objectKey]string{},
+		written:  map[objectKey]written{},
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		absent:   map[schema.GroupVersionKind]time.Time{},
@@ -103,8 +115,8 @@ func (o *observer) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// get returns the object as its watch has it, read live only while the watch is
-// behind our own last write; nil if it is absent. Secrets and ConfigMaps come
+// get returns the object as its watch has it, or, while the watch is behind our
+// own last write, as that was answered or is read live; nil if it is absent. Secrets and ConfigMaps come
 // as metadata.
 func (o *observer) get(ctx context.Context, reader reconcile.Request, key objectKey) (client.Object, error) {
 	o.record(reader, key)
@@ -119,8 +131,15 @@ func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, 
 	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	cached, err := o.read(ctx, o.cache, key)
-	if err != nil || !o.behind(key, cached) {
-		return cached, err
+	if err != nil {
+		return nil, err
+	}
+	last, behind := o.behind(key, cached)
+	if !behind {
+		return cached, nil
+	}
+	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
+		return last.answer, nil
 	}
 	fresh, err := o.read(ctx, o.live, key)
 	if err == nil && fresh == nil {
@@ -162,21 +181,15 @@ func (o *observer) newObject(gvk schema.GroupVersionKind) (client.Object, error)
 }
 
 // behind says whether the cached copy is older than our own last write.
-func (o *observer) behind(key objectKey, cached client.Object) bool {
+func (o *observer) behind(key objectKey, cached client.Object) (last written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	written, ok := o.written[key]
-	if !ok {
-		return false
+	last, yes = o.written[key]
+	if yes && cached != nil && !older(cached.GetResourceVersion(), last.version) {
+		delete(o.written, key)
+		yes = false
 	}
-	if cached == nil {
-		return true
-	}
-	if older(cached.GetResourceVersion(), written) {
-		return true
-	}
-	delete(o.written, key)
-	return false
+	return last, yes
 }
 
 func older(version, than string) bool {
@@ -184,11 +197,16 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// wrote records the version that our own write gave an object.
-func (o *observer) wrote(key objectKey, version string) {
+// wrote records our own write of an object. Nobody changes the answer afterwards.
+func (o *observer) wrote(key objectKey, write written) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.written[key] = version
+	write.at = time.Now()
+	o.written[key] = write
+}
+
+func answered(obj client.Object) written {
+	return written{version: obj.GetResourceVersion(), answer: obj}
 }
 
 // made puts a child that we wrote into the index before its watch does.
@@ -426,7 +444,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if deleted {
 		delete(o.contents, key)
 	}
-	if o.written[key] != "" && !older(obj.GetResourceVersion(), o.written[key]) {
+	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
 	for request := range o.readers[key] {
