@@ -73,19 +73,28 @@ func everywhere(ctx context.Context, role rbacv1.Role) {
 
 // deployOperators deploys, to a namespace, the operators that the demo runs,
 // changed by JSON patches of their Deployments. Names get the namespace as a
-// suffix, because some of them are the cluster's.
+// suffix, because some of them are the cluster's. Left out is the operator of
+// shared volumes: the demo's looks after the whole cluster.
 func deployOperators(ctx context.Context, namespace string, patches ...string) {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()
 	demo, err := filepath.Rel(folder, repository(".demo", "operators"))
 	Expect(err).NotTo(HaveOccurred())
-	kustomization := fmt.Sprintf("resources: [%s]\nnamespace: %s\nnameSuffix: -%s\n", demo, namespace, namespace)
+	kustomization := fmt.Sprintf("resources: [%s]\nnamespace: %s\nnameSuffix: -%s\npatches:\n%s", demo, namespace, namespace, withoutSharedVolume)
 	if len(patches) > 0 {
-		kustomization += "patches:\n- target: {kind: Deployment}\n  patch: |\n    " + strings.Join(patches, "\n    ") + "\n"
+		kustomization += "- target: {kind: Deployment}\n  patch: |\n    " + strings.Join(patches, "\n    ") + "\n"
 	}
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
 	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
 }
+
+const withoutSharedVolume = `- target: {labelSelector: app.kubernetes.io/name=shared-volume-operator}
+  patch: |
+    $patch: delete
+    apiVersion: any
+    kind: any
+    metadata: {name: any}
+`
 
 // awaitOperators waits until every operator of a namespace runs its newest revision.
 func awaitOperators(ctx context.Context, namespace string) {
