@@ -45,7 +45,8 @@ func TestRequestOfMount(t *testing.T) {
 	}
 }
 
-// TestTwoMountsShareFiles runs itself again as root of namespaces of its own.
+// TestTwoMountsShareFiles runs itself again as root of namespaces of its own. The
+// reader sees what the driver's mount has propagated to the node.
 func TestTwoMountsShareFiles(t *testing.T) {
 	const inside = "EFS_DRIVER_TEST_INSIDE"
 	if os.Getenv(inside) == "" {
@@ -57,12 +58,13 @@ func TestTwoMountsShareFiles(t *testing.T) {
 		return
 	}
 	runtime.LockOSThread()
-	root, writer, reader := t.TempDir(), t.TempDir(), t.TempDir()
+	root, writer, reader := t.TempDir(), t.TempDir(), filepath.Join(node(t), "reader")
 	r := request{fileSystem: "fs-0000000a", accessPoint: "fsap-0000000b", target: writer}
 	must(t, r.mount(root))
-	r.target, r.readOnly = reader, true
+	t.Cleanup(func() { must(t, unix.Unmount(writer, unix.MNT_DETACH)) })
+	r.target, r.readOnly = filepath.Join(pod(t, filepath.Dir(reader)), "reader"), true
+	must(t, os.Mkdir(r.target, 0o755))
 	must(t, r.mount(root))
-	t.Cleanup(func() { must(t, unix.Unmount(writer, 0)); must(t, unix.Unmount(reader, 0)) })
 
 	must(t, os.WriteFile(filepath.Join(writer, "file"), []byte("content"), 0o600))
 	seen, err := os.ReadFile(filepath.Join(reader, "file"))
@@ -72,6 +74,25 @@ func TestTwoMountsShareFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(reader, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("the reader writes: %v", err)
 	}
+}
+
+// node is a folder from which mounts propagate, as the kubelet's.
+func node(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	must(t, unix.Mount("tmpfs", folder, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(folder, unix.MNT_DETACH)) })
+	must(t, unix.Mount("", folder, "", unix.MS_SHARED, ""))
+	return folder
+}
+
+// pod has the node's folder at another place, as the driver's.
+func pod(t *testing.T, node string) string {
+	t.Helper()
+	folder := t.TempDir()
+	must(t, unix.Mount(node, folder, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(folder, unix.MNT_DETACH)) })
+	return folder
 }
 
 func must(t *testing.T, err error) {
