@@ -35,7 +35,16 @@ type memory struct {
 	written map[reconcile.Request]time.Time
 	pending map[reconcile.Request]time.Time // since when progress waits to be written
 	bucket  *rate.Limiter                   // of writes of progress
+	lists   *rate.Limiter                   // of holders
 	gone    map[reconcile.Request]types.UID
+	held    map[reconcile.Request]map[objectKey]held
+}
+
+// held is what was found to keep a child from going.
+type held struct {
+	by    []string
+	at    time.Time
+	again time.Time // when to look again
 }
 
 func newMemory() *memory {
@@ -44,7 +53,9 @@ func newMemory() *memory {
 		written: map[reconcile.Request]time.Time{},
 		pending: map[reconcile.Request]time.Time{},
 		bucket:  rate.NewLimiter(progressRate, progressBurst),
+		lists:   rate.NewLimiter(progressRate, progressBurst),
 		gone:    map[reconcile.Request]types.UID{},
+		held:    map[reconcile.Request]map[objectKey]held{},
 	}
 }
 
@@ -88,6 +99,30 @@ func (m *memory) writeStatus(request reconcile.Request) {
 	delete(m.pending, request)
 }
 
+// holders are those that were found last, and how long they need not be looked for
+// again. Who lists them for very many children at once takes his time.
+func (m *memory) holders(request reconcile.Request, child objectKey, since time.Time) (names []string, left time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.held[request][child]
+	if last.at.Before(since) {
+		last = held{}
+	}
+	if left = time.Until(last.again); left <= 0 && !m.lists.Allow() {
+		left = heldMin
+	}
+	return last.by, left
+}
+
+func (m *memory) setHolders(request reconcile.Request, child objectKey, names []string, again time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held[request] == nil {
+		m.held[request] = map[objectKey]held{}
+	}
+	m.held[request][child] = held{by: names, at: time.Now(), again: time.Now().Add(again)}
+}
+
 // letGo remembers an object whose finalizer was taken off: it is gone, although
 // the watch has not shown that yet.
 func (m *memory) letGo(request reconcile.Request, uid types.UID) {
@@ -125,4 +160,5 @@ func (m *memory) forget(request reconcile.Request) {
 	delete(m.written, request)
 	delete(m.pending, request)
 	delete(m.gone, request)
+	delete(m.held, request)
 }

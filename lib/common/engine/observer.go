@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,11 +48,11 @@ type observer struct {
 
 	mu       sync.Mutex
 	cluster  string
-	readers  map[objectKey]map[reconcile.Request]bool
-	looked   map[reconcile.Request]map[objectKey]bool
+	readers  map[objectKey]requests
+	looked   map[reconcile.Request][]objectKey
 	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
 	owners   map[types.UID]reconcile.Request
-	children map[types.UID]map[objectKey]childLabels
+	children map[types.UID][]child
 	written  map[objectKey]written
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
@@ -80,6 +81,56 @@ type written struct {
 // while the watch is behind. A watch that is cut off may miss its end.
 const answerFor = 2 * time.Second
 
+// requests is a set, mostly of one: maps of one would take more room than all
+// that is cached.
+type requests struct {
+	one  reconcile.Request
+	more map[reconcile.Request]bool
+}
+
+func (r requests) with(request reconcile.Request) requests {
+	switch {
+	case r.one == request || r.more[request]:
+	case r.one == (reconcile.Request{}):
+		r.one = request
+	case r.more == nil:
+		r.more = map[reconcile.Request]bool{request: true}
+	default:
+		r.more[request] = true
+	}
+	return r
+}
+
+func (r requests) without(request reconcile.Request) requests {
+	delete(r.more, request)
+	if r.one == request {
+		r.one = reconcile.Request{}
+	}
+	return r
+}
+
+func (r requests) size() int {
+	if r.one == (reconcile.Request{}) {
+		return len(r.more)
+	}
+	return len(r.more) + 1
+}
+
+func (r requests) each(do func(reconcile.Request)) {
+	if r.one != (reconcile.Request{}) {
+		do(r.one)
+	}
+	for request := range r.more {
+		do(request)
+	}
+}
+
+// child as the index has it.
+type child struct {
+	key    objectKey
+	labels childLabels
+}
+
 // childLabels is what the index remembers of a child.
 type childLabels struct {
 	stage   string
@@ -97,11 +148,11 @@ type content struct {
 func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
 	return &observer{
 		limits: l, scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
-		readers:  map[objectKey]map[reconcile.Request]bool{},
-		looked:   map[reconcile.Request]map[objectKey]bool{},
+		readers:  map[objectKey]requests{},
+		looked:   map[reconcile.Request][]objectKey{},
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
 		owners:   map[types.UID]reconcile.Request{},
-		children: map[types.UID]map[objectKey]childLabels{},
+		children: map[types.UID][]child{},
 		written:  map[objectKey]written{},
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
@@ -447,9 +498,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
-	for request := range o.readers[key] {
-		o.queue.Add(request)
-	}
+	o.readers[key].each(o.queue.Add)
 	for request := range o.listers[gvk] {
 		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
 			o.queue.Add(request)
@@ -458,17 +507,18 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 }
 
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
-	if deleted {
-		delete(o.children[owner], key)
-		if len(o.children[owner]) == 0 {
-			delete(o.children, owner)
-		}
-		return
+	at := slices.IndexFunc(o.children[owner], func(c child) bool { return c.key == key })
+	now := child{key: key, labels: childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}}
+	switch {
+	case !deleted && at < 0:
+		o.children[owner] = append(o.children[owner], now)
+	case !deleted:
+		o.children[owner][at] = now
+	case at >= 0 && len(o.children[owner]) == 1:
+		delete(o.children, owner)
+	case at >= 0:
+		o.children[owner] = slices.Delete(o.children[owner], at, at+1)
 	}
-	if o.children[owner] == nil {
-		o.children[owner] = map[objectKey]childLabels{}
-	}
-	o.children[owner][key] = childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}
 }
 
 // childrenOf returns what the watches have shown of an owner's children.
@@ -476,8 +526,8 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found := map[objectKey]childLabels{}
-	for key, labels := range o.children[owner] {
-		found[key] = labels
+	for _, c := range o.children[owner] {
+		found[c.key] = c.labels
 	}
 	return found
 }
@@ -486,34 +536,34 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 func (o *observer) record(reader reconcile.Request, key objectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.readers[key] == nil {
-		o.readers[key] = map[reconcile.Request]bool{}
+	if slices.Contains(o.looked[reader], key) {
+		return
 	}
-	o.readers[key][reader] = true
-	if o.looked[reader] == nil {
-		o.looked[reader] = map[objectKey]bool{}
-	}
-	o.looked[reader][key] = true
+	o.readers[key] = o.readers[key].with(reader)
+	o.looked[reader] = append(o.looked[reader], key)
 }
 
 // settle keeps of a reader's records only what its pass looked at.
 func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.looked[reader] {
+	var kept []objectKey
+	for _, key := range o.looked[reader] {
 		if seen[key] {
+			kept = append(kept, key)
 			continue
 		}
-		delete(o.looked[reader], key)
-		delete(o.readers[key], reader)
-		if len(o.readers[key]) == 0 {
+		o.readers[key] = o.readers[key].without(reader)
+		if o.readers[key].size() == 0 {
 			delete(o.readers, key)
 			delete(o.contents, key)
 		}
 	}
-	if len(o.looked[reader]) == 0 {
+	if len(kept) == 0 {
 		delete(o.looked, reader)
+		return
 	}
+	o.looked[reader] = slices.Clip(kept)
 }
 
 // own makes the events of an owner's children wake it.
