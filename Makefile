@@ -111,6 +111,20 @@ test-server: ## Start the API server that the test suites use.
 test-server-down: ## Stop it and remove what it made.
 	$(cluster) down
 
+##### Figures
+
+benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
+
+.PHONY: bench
+bench: test-server ## Measure against a bare client; BENCH_ARGS are those of the benches.
+	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
+	for target in $(benches); do $(MAKE) --no-print-directory $$target; done
+
+.PHONY: $(benches)
+$(benches): export KUBECONFIG := $(testserver)/kubeconfig
+$(benches): bench-%:
+	cd operators/$* && go test -tags bench -timeout 2h -count 1 -v ./internal/bench -args $(BENCH_ARGS)
+
 ##### Demo
 
 # CLUSTER and IMAGE_REGISTRY may be given in the environment or on the command line.

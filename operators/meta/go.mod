@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	asterism.dev/lib/common v0.0.0
 	asterism.dev/operators/nova v0.0.0
+	asterism.dev/operators/shared-volume v0.0.0
 	github.com/onsi/ginkgo/v2 v2.34.0
 	github.com/onsi/gomega v1.44.0
 	k8s.io/api v0.37.2
@@ -121,3 +122,5 @@ replace asterism.dev/operators/nova-conductor => ../nova-conductor
 replace asterism.dev/operators/nova-metadata => ../nova-metadata
 
 replace asterism.dev/operators/nova-scheduler => ../nova-scheduler
+
+replace asterism.dev/operators/shared-volume => ../shared-volume

@@ -138,8 +138,8 @@ func removeLeftovers(ctx context.Context) {
 func releaseFinalizers(ctx context.Context, namespace string) {
 	for _, kind := range familyKinds {
 		list, err := listOf(ctx, kind, namespace)
-		if err != nil {
-			continue
+		if err != nil || kind == sharedVolume {
+			continue // a SharedVolume has a volume without a namespace, and an operator that watches all of them
 		}
 		for i := range list {
 			if len(list[i].GetFinalizers()) == 0 {
@@ -152,14 +152,19 @@ func releaseFinalizers(ctx context.Context, namespace string) {
 
 // familyKinds in the order in which they make each other.
 var familyKinds = []string{
-	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI",
+	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI", sharedVolume,
 }
+
+const sharedVolume = "SharedVolume"
 
 // object is an empty object of the family.
 func object(kind, namespace, name string) *unstructured.Unstructured {
 	group := "nova.asterism.dev"
-	if kind == "ControlPlane" {
+	switch kind {
+	case "ControlPlane":
 		group = "asterism.dev"
+	case sharedVolume:
+		group = "storage.asterism.dev"
 	}
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(group + "/v1alpha1")

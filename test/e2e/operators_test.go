@@ -36,7 +36,8 @@ func deploySharedOperators(ctx context.Context) {
 
 // watchNamespaces deploys, to a namespace, the operators that the demo runs, as
 // config/all-namespaces does, but for some namespaces. Names get the namespace as
-// a suffix, because some of them are the cluster's.
+// a suffix, because some of them are the cluster's. Left out is the operator of
+// shared volumes: the demo's looks after the whole cluster.
 func watchNamespaces(ctx context.Context, namespace string, watched ...string) {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()
@@ -51,6 +52,12 @@ components: [%s]
 namespace: %s
 nameSuffix: -%[3]s
 patches:
+- target: {labelSelector: app.kubernetes.io/name=shared-volume-operator}
+  patch: |
+    $patch: delete
+    apiVersion: any
+    kind: any
+    metadata: {name: any}
 - target: {kind: Deployment}
   patch: |
     apiVersion: apps/v1

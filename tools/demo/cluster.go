@@ -53,7 +53,10 @@ func (d *demo) down(ctx context.Context) error {
 	steps := []step{
 		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTool(ctx, line, "cluster") }},
 		{"Removing the cluster", []string{stepTools}, func(ctx context.Context, line *line) error {
-			return d.run(ctx, line, d.clusterCommand("down"))
+			if err := d.run(ctx, line, d.clusterCommand("down")); err != nil {
+				return err
+			}
+			return removeDriverFolders()
 		}},
 	}
 	if d.existing {

@@ -27,6 +27,7 @@ type demo struct {
 	env      []string          // of what is run
 	kube     *kube             // once the cluster is up
 	tags     map[string]string // of the operators' images, once they are built; by operator
+	driver   string            // tag of the images of EFS's driver, once they are built
 }
 
 func newDemo(dir string, timeout time.Duration) (*demo, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // kubectl is a command on the cluster.
@@ -85,8 +86,11 @@ func (d *demo) deployOperators(ctx context.Context, line *line) error {
 	if err != nil {
 		return err
 	}
+	if err := d.writeOverlay(); err != nil {
+		return err
+	}
 	if !d.existing {
-		var archives []string
+		archives := []string{d.driverArchive()}
 		for _, name := range names {
 			archives = append(archives, d.operatorArchive(name, d.tags[name]))
 		}
@@ -109,7 +113,8 @@ func (d *demo) deployOperators(ctx context.Context, line *line) error {
 
 func operatorDeployment(name string) string { return "asterism-" + name + "-operator" }
 
-// controlPlane is the file of the one resource, with the registry's image.
+// controlPlane is the file of the one resource, on a cluster that somebody else
+// runs with the registry's image and without shared volumes, which need EFS.
 func (d *demo) controlPlane() (path string, err error) {
 	source := d.example("demo", "controlplane.yaml")
 	if d.registry == "" {
@@ -119,9 +124,17 @@ func (d *demo) controlPlane() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	path = d.work("controlplane.yaml")
+	o := &unstructured.Unstructured{}
 	changed := strings.ReplaceAll(string(content), openStackImage+":", d.image(openStackImage)+":")
-	return path, os.WriteFile(path, []byte(changed), 0o644)
+	if err := yaml.Unmarshal([]byte(changed), &o.Object); err != nil {
+		return "", fmt.Errorf("%s: %w", source, err)
+	}
+	unstructured.RemoveNestedField(o.Object, "spec", "sharedVolumes")
+	if content, err = yaml.Marshal(o.Object); err != nil {
+		return "", err
+	}
+	path = d.work("controlplane.yaml")
+	return path, os.WriteFile(path, content, 0o644)
 }
 
 // deployNova applies the one resource, and follows its message.

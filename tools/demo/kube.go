@@ -29,6 +29,7 @@ const group = "asterism.dev"
 var (
 	controlPlanes = schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "controlplanes"}
 	definitions   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	drivers       = schema.GroupVersionResource{Group: "storage." + group, Version: "v1alpha1", Resource: "sharedvolumedrivers"}
 	novaCells     = schema.GroupVersionResource{Group: "nova." + group, Version: "v1alpha1", Resource: "novacells"}
 	deployments   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	replicaSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
@@ -193,7 +194,7 @@ func (k *kube) watcher(wanted object) cache.ListerWatcher {
 
 // in is the client of a resource, in the demo's namespace if it has one.
 func (k *kube) in(resource schema.GroupVersionResource) dynamic.ResourceInterface {
-	if resource == definitions {
+	if resource == definitions || resource == drivers {
 		return k.objects.Resource(resource)
 	}
 	return k.objects.Resource(resource).Namespace(namespace)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// operators are those that config/default deploys.
+// operators are those that config/default deploys, without that of shared
+// volumes on a cluster that somebody else runs: its driver needs EFS.
 func (d *demo) operators() ([]string, error) {
 	path := filepath.Join(d.root, "config", "default", "kustomization.yaml")
 	content, err := os.ReadFile(path)
@@ -29,7 +29,7 @@ func (d *demo) operators() ([]string, error) {
 	}
 	var names []string
 	for _, resource := range kustomization.Resources {
-		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil {
+		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil && (!d.existing || found[1] != sharedVolume) {
 			names = append(names, found[1])
 		}
 	}
@@ -54,7 +54,7 @@ func (d *demo) buildOperators(ctx context.Context, line *line) error {
 			return err
 		}
 	}
-	return d.writeOverlays()
+	return nil
 }
 
 func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag string, err error) {
@@ -103,16 +103,15 @@ func (d *demo) removeArchives(name string) error {
 	return err
 }
 
-// digest is short, as part of a name.
-func digest(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
+// digest of files is short, as part of a name.
+func digest(paths ...string) (string, error) {
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", err
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		_, _ = sum.Write(content)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
@@ -132,30 +131,50 @@ type imageOverride struct {
 	NewTag  string `json:"newTag,omitempty"`
 }
 
-// installations are the ways to deploy the operators, each an overlay in the
-// work folder with the images that were built.
+// installations are the ways to deploy the operators without the demo, each an
+// overlay in the work folder with the images that were built.
 var installations = []struct{ overlay, folder, what string }{
 	{"operators", "examples/demo/operators", "in the demo's namespace, which is all that they watch"},
 	{"default", "config/default", "in asterism-system, which is all that they watch"},
 	{"all-namespaces", "config/all-namespaces", "in asterism-system, for every namespace"},
 }
 
-func (d *demo) writeOverlays() error {
-	var images []imageOverride
-	for name, tag := range d.tags {
-		images = append(images, imageOverride{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
-	}
-	slices.SortFunc(images, func(a, b imageOverride) int { return strings.Compare(a.Name, b.Name) })
+func (d *demo) writeInstallations() error {
 	for _, install := range installations {
-		if err := d.writeKustomization(install.overlay, install.folder, images); err != nil {
+		if err := d.writeKustomization(install.overlay, install.folder, d.operatorOverrides()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeKustomization takes a folder of the repository with other images.
-func (d *demo) writeKustomization(name, folder string, images []imageOverride) error {
+// writeOverlay says with which images the demo deploys examples/demo/operators.
+func (d *demo) writeOverlay() error {
+	changed := d.driverImages()
+	if d.existing {
+		changed = withoutSharedVolume
+	}
+	return d.writeKustomization("operators", filepath.Join("examples", "demo", "operators"), d.operatorOverrides(), changed)
+}
+
+func (d *demo) operatorOverrides() []imageOverride {
+	var images []imageOverride
+	for name, tag := range d.tags {
+		images = append(images, imageOverride{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
+	}
+	slices.SortFunc(images, func(a, b imageOverride) int { return strings.Compare(a.Name, b.Name) })
+	return images
+}
+
+// patch is an entry of a kustomization's patches.
+type patch struct {
+	Target map[string]string `json:"target"`
+	Patch  string            `json:"patch"`
+}
+
+// writeKustomization takes a folder of the repository with other images, changed
+// by patches.
+func (d *demo) writeKustomization(name, folder string, images []imageOverride, patches ...patch) error {
 	target := d.work(name)
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
@@ -169,6 +188,7 @@ func (d *demo) writeKustomization(name, folder string, images []imageOverride) e
 		"kind":       "Kustomization",
 		"resources":  []string{resource},
 		"images":     images,
+		"patches":    patches,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 		{stepOperators, []string{stepTools}, d.buildOperators},
 		{stepPush, []string{stepOperators}, d.pushOperators},
 	})
+	if err == nil {
+		err = d.writeInstallations()
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,13 +55,23 @@ func (d *demo) commands() []shown {
 	client := func(what string) shown {
 		return shown{what: what, command: d.kubectl("", "exec", "--namespace", namespace, "deployment/openstackclient", "--", "sh", "-c", what)}
 	}
-	return []shown{
+	all := []shown{
 		client("openstack compute service list"),
 		client("openstack endpoint list"),
 		{what: "nova-manage cell_v2 list_cells", command: d.kubectl("", "exec", "--namespace", namespace,
 			controlPlane+"-superconductor-0", "--container", "nova-conductor", "--", "nova-manage", "cell_v2", "list_cells")},
 		{what: d.short(d.bootCommand().args[0]) + " " + serverName, command: d.bootCommand()},
 	}
+	if d.existing {
+		return all
+	}
+	return append(all, d.filesOf("shared-files-0", "shared-files-1"), d.filesOf("shared-files-1", "shared-files-0"))
+}
+
+// filesOf shows what one pod sees of the other.
+func (d *demo) filesOf(pod, other string) shown {
+	args := []string{"exec", "--namespace", namespace, pod, "--", "cat", "/shared/" + other}
+	return shown{what: "kubectl " + strings.Join(args, " "), command: d.kubectl("", args...)}
 }
 
 // patiently repeats a command for a while: the pod in which it runs may be

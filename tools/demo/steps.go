@@ -10,6 +10,7 @@ const (
 	stepTools      = "Preparing the tools"
 	stepCluster    = "Starting Kubernetes"
 	stepOperators  = "Building the operators"
+	stepDriver     = "Building the CSI driver of EFS"
 	stepOpenStack  = "Building the OpenStack image"
 	stepLoad       = "Loading the OpenStack image"
 	stepDeploy     = "Deploying the operators"
@@ -17,6 +18,7 @@ const (
 	stepNova       = "Deploying ControlPlane " + controlPlane
 	stepCompute    = "Starting a compute node"
 	stepServer     = "Booting a server"
+	stepFiles      = "Sharing files between two pods"
 	stepConnection = "Connecting to the cluster"
 	stepPush       = "Pushing the images"
 )
@@ -32,13 +34,16 @@ func (d *demo) steps() []step {
 			{stepPush, []string{stepOperators, stepOpenStack}, d.push},
 		}, d.deployment(stepPush, stepConnection)...)
 	}
-	return append([]step{
+	first := []step{
 		{stepTools, nil, d.prepareTools},
 		{stepCluster, []string{stepTools}, d.startCluster},
 		{stepOperators, []string{stepTools}, d.buildOperators},
+		{stepDriver, []string{stepTools}, d.buildDriver},
 		{stepOpenStack, []string{stepTools}, d.buildOpenStack},
 		{stepLoad, []string{stepCluster, stepOpenStack}, d.loadOpenStack},
-	}, d.deployment(stepLoad, stepCluster, stepOperators)...)
+	}
+	files := step{stepFiles, []string{stepServices, stepDeploy}, d.shareFiles}
+	return append(append(first, d.deployment(stepLoad, stepCluster, stepOperators, stepDriver)...), files)
 }
 
 // deployment is what happens inside the cluster.

@@ -1,6 +1,6 @@
 // Command images builds the project's container images without a container
-// daemon: those of the operators from a binary each, and the demo's from
-// Debian's packages.
+// daemon: those of the operators from a binary each, the demo's from Debian's
+// packages, and that of EFS's CSI driver.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"asterism.dev/tools/images/internal/driverimage"
 	"asterism.dev/tools/images/internal/openstackimage"
 	"asterism.dev/tools/images/internal/operatorimage"
 )
@@ -21,6 +22,8 @@ const usage = `usage:
         pack one static binary on an empty base
   images openstack --output FILE.tar [--mirror URL] [--rebuild]
         make ` + openstackimage.Image + ` from Debian's packages (root, debootstrap)
+  images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
+        pack the CSI driver of EFS for a cluster on this machine
 `
 
 func main() {
@@ -61,6 +64,14 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
 			Output: *output, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
 		})
+	case "efs-driver":
+		tag := flags.String("tag", "", "tag of the three images")
+		driver := flags.String("driver", "", "the driver, a static binary")
+		standIn := flags.String("stand-in", "", "tools/efs-driver, a static binary")
+		if err := parse(flags, args, "tag", "driver", "stand-in", "output"); err != nil {
+			return "", err
+		}
+		return *output, driverimage.Write(ctx, *tag, *driver, *standIn, *output)
 	default:
 		return "", fmt.Errorf("unknown command\n%s", usage)
 	}

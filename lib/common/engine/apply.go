@@ -110,7 +110,7 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 		if readErr != nil || existing == nil {
 			return nil, fmt.Errorf("creating %s: %w", d.key, err)
 		}
-		p.observer.wrote(d.key, existing.GetResourceVersion()) // until the watch shows it
+		p.observer.wrote(d.key, answered(existing)) // until the watch shows it
 		if d.mode == generated {
 			return existing, nil
 		}
@@ -119,7 +119,7 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 	if err != nil {
 		return nil, p.refused(d.key, err)
 	}
-	return p.answer(d.key, body)
+	return p.answer(d.key, body, true)
 }
 
 // send applies the child onto the object with the UID, and no other.
@@ -139,7 +139,7 @@ func (p *pass) send(ctx context.Context, d desired, uid types.UID) (client.Objec
 	if err != nil {
 		return nil, p.refused(d.key, err)
 	}
-	return p.answer(d.key, body)
+	return p.answer(d.key, body, false)
 }
 
 func (p *pass) apply(ctx context.Context, body *unstructured.Unstructured) error {
@@ -156,10 +156,9 @@ func (p *pass) repair(ctx context.Context, d desired, uid types.UID) error {
 	return p.client.Patch(ctx, body, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(p.owner+"-repair"))
 }
 
-// answer remembers the version of our write and returns the object as the
-// server answered it.
-func (p *pass) answer(key objectKey, body *unstructured.Unstructured) (client.Object, error) {
-	p.observer.wrote(key, body.GetResourceVersion())
+// answer remembers our write and returns the object as the server answered it.
+func (p *pass) answer(key objectKey, body *unstructured.Unstructured, created bool) (client.Object, error) {
+	p.observer.wrote(key, written{version: body.GetResourceVersion()})
 	p.observer.made(p.cr.GetUID(), key, body.GetLabels())
 	obj, err := p.observer.newObject(key.gvk)
 	if err != nil {
@@ -168,6 +167,8 @@ func (p *pass) answer(key objectKey, body *unstructured.Unstructured) (client.Ob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, obj); err != nil {
 		return nil, fmt.Errorf("reading the answer for %s: %w", key, err)
 	}
+	obj.GetObjectKind().SetGroupVersionKind(key.gvk)
+	p.observer.wrote(key, written{version: obj.GetResourceVersion(), answer: obj, created: created})
 	return obj, nil
 }
 

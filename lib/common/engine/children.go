@@ -114,7 +114,7 @@ func (in Inputs) Holders() []string { return *in.holders }
 // Within these bounds the holders of a child are listed after as long again as
 // it has been waiting to go. Most go at once, and nobody is asked.
 const (
-	heldMin = 2 * time.Second
+	heldMin = 5 * time.Second
 	heldMax = time.Minute
 	// namesShown of the holders, in a message.
 	namesShown = 10
@@ -137,12 +137,17 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 		result.after = heldMin - waiting
 		return result
 	}
-	names, err := p.listHolders(ctx, *d.holders, current)
-	if err != nil {
-		return err
+	names, left := p.passes.holders(p.request, d.key, since.Time)
+	if left <= 0 {
+		var err error
+		if names, err = p.listHolders(ctx, *d.holders, current); err != nil {
+			return err
+		}
+		left = min(waiting, heldMax)
+		p.passes.setHolders(p.request, d.key, names, left)
 	}
 	*p.in.holders = append(*p.in.holders, names...)
-	result.after = min(max(waiting, heldMin), heldMax)
+	result.after = left
 	if len(names) > 0 {
 		result.message = fmt.Sprintf("%s is being deleted, and waits for %s", d.key, Names(d.holders.noun(), names))
 	}

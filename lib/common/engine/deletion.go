@@ -48,7 +48,7 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
 	}
 	p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	p.observer.wrote(p.self(), p.cr.GetResourceVersion())
+	p.observer.wrote(p.self(), answered(p.found))
 	return nil
 }
 
@@ -89,6 +89,7 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 	if err := p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) }); err != nil {
 		return reconcile.Result{}, ignoreGone(err)
 	}
+	p.observer.forgetWrite(p.self())
 	p.passes.letGo(p.request, p.cr.GetUID())
 	return reconcile.Result{}, nil
 }

@@ -58,13 +58,13 @@ func (e *engine) remembered() int {
 	e.passes.mu.Lock()
 	defer e.passes.mu.Unlock()
 	o := e.observer
-	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.written) + len(o.contents) + len(e.passes.effects)
+	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending)
 	for _, of := range o.readers {
-		count += len(of)
+		count += of.size()
 	}
 	for _, of := range o.children {
-		for key := range of {
-			if key.Namespace != "" {
+		for _, c := range of {
+			if c.key.Namespace != "" {
 				count++
 			}
 		}

@@ -192,7 +192,7 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 	if err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(p.owner+"-result"), client.ForceOwnership); err != nil {
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
-	p.observer.wrote(key, note.GetResourceVersion())
+	p.observer.wrote(key, written{version: note.GetResourceVersion()})
 	return message, true, nil
 }
 

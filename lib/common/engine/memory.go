@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -32,27 +33,94 @@ type memory struct {
 	mu      sync.Mutex
 	effects map[reconcile.Request]map[string]effect
 	written map[reconcile.Request]time.Time
+	pending map[reconcile.Request]time.Time // since when progress waits to be written
+	bucket  *rate.Limiter                   // of writes of progress
+	lists   *rate.Limiter                   // of holders
 	gone    map[reconcile.Request]types.UID
+	held    map[reconcile.Request]map[objectKey]held
+}
+
+// held is what was found to keep a child from going.
+type held struct {
+	by    []string
+	at    time.Time
+	again time.Time // when to look again
 }
 
 func newMemory() *memory {
 	return &memory{
 		effects: map[reconcile.Request]map[string]effect{},
 		written: map[reconcile.Request]time.Time{},
+		pending: map[reconcile.Request]time.Time{},
+		bucket:  rate.NewLimiter(progressRate, progressBurst),
+		lists:   rate.NewLimiter(progressRate, progressBurst),
 		gone:    map[reconcile.Request]types.UID{},
+		held:    map[reconcile.Request]map[objectKey]held{},
 	}
 }
 
-func (m *memory) statusWritten(request reconcile.Request) time.Time {
+// Mere progress is written at most this often. What a rollout says changes faster
+// than people read, stages become done in a row, and every parent repeats it. What
+// is quickly done never says so in between, and where very many objects are under
+// way, each says so more rarely.
+const (
+	progressEvery  = 3 * time.Second // of one object
+	progressRate   = 5               // a second, of all objects of a controller
+	progressBurst  = 20
+	progressLatest = time.Minute // however many there are
+)
+
+// progressDue says how long progress has still to wait until it is written.
+func (m *memory) progressDue(request reconcile.Request) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.written[request]
+	since, waits := m.pending[request]
+	if !waits {
+		since = time.Now()
+		m.pending[request] = since
+	}
+	last, ever := m.written[request]
+	if !ever {
+		last = since
+	}
+	if left := progressEvery - time.Since(last); left > 0 {
+		return left
+	}
+	if time.Since(since) < progressLatest && !m.bucket.Allow() {
+		return progressEvery
+	}
+	return 0
 }
 
 func (m *memory) writeStatus(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.written[request] = time.Now()
+	delete(m.pending, request)
+}
+
+// holders are those that were found last, and how long they need not be looked for
+// again. Who lists them for very many children at once takes his time.
+func (m *memory) holders(request reconcile.Request, child objectKey, since time.Time) (names []string, left time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.held[request][child]
+	if last.at.Before(since) {
+		last = held{}
+	}
+	if left = time.Until(last.again); left <= 0 && !m.lists.Allow() {
+		left = heldMin
+	}
+	return last.by, left
+}
+
+func (m *memory) setHolders(request reconcile.Request, child objectKey, names []string, again time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held[request] == nil {
+		m.held[request] = map[objectKey]held{}
+	}
+	m.held[request][child] = held{by: names, at: time.Now(), again: time.Now().Add(again)}
 }
 
 // letGo remembers an object whose finalizer was taken off: it is gone, although
@@ -90,5 +158,7 @@ func (m *memory) forget(request reconcile.Request) {
 	defer m.mu.Unlock()
 	delete(m.effects, request)
 	delete(m.written, request)
+	delete(m.pending, request)
 	delete(m.gone, request)
+	delete(m.held, request)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,12 +48,12 @@ type observer struct {
 
 	mu       sync.Mutex
 	cluster  string
-	readers  map[objectKey]map[reconcile.Request]bool
-	looked   map[reconcile.Request]map[objectKey]bool
+	readers  map[objectKey]requests
+	looked   map[reconcile.Request][]objectKey
 	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
 	owners   map[types.UID]reconcile.Request
-	children map[types.UID]map[objectKey]childLabels
-	written  map[objectKey]string
+	children map[types.UID][]child
+	written  map[objectKey]written
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
 	absent   map[schema.GroupVersionKind]time.Time
@@ -66,6 +67,68 @@ type watch struct {
 	ready chan struct{}
 	since time.Time
 	err   error // read it when ready is closed
+}
+
+// written is our own last write of an object which its watch has not shown yet.
+type written struct {
+	version string
+	answer  client.Object // as the server answered; nil: not known
+	created bool
+	at      time.Time
+}
+
+// answerFor is how long the server's answer to a write stands for the object
+// while the watch is behind. A watch that is cut off may miss its end.
+const answerFor = 2 * time.Second
+
+// requests is a set, mostly of one: maps of one would take more room than all
+// that is cached.
+type requests struct {
+	one  reconcile.Request
+	more map[reconcile.Request]bool
+}
+
+func (r requests) with(request reconcile.Request) requests {
+	switch {
+	case r.one == request || r.more[request]:
+	case r.one == (reconcile.Request{}):
+		r.one = request
+	case r.more == nil:
+		r.more = map[reconcile.Request]bool{request: true}
+	default:
+		r.more[request] = true
+	}
+	return r
+}
+
+func (r requests) without(request reconcile.Request) requests {
+	delete(r.more, request)
+	if r.one == request {
+		r.one = reconcile.Request{}
+	}
+	return r
+}
+
+func (r requests) size() int {
+	if r.one == (reconcile.Request{}) {
+		return len(r.more)
+	}
+	return len(r.more) + 1
+}
+
+func (r requests) each(do func(reconcile.Request)) {
+	if r.one != (reconcile.Request{}) {
+		do(r.one)
+	}
+	for request := range r.more {
+		do(request)
+	}
+}
+
+// child as the index has it.
+type child struct {
+	key    objectKey
+	labels childLabels
 }
 
 // childLabels is what the index remembers of a child.
@@ -85,12 +148,12 @@ type content struct {
 func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
 	return &observer{
 		limits: l, scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
-		readers:  map[objectKey]map[reconcile.Request]bool{},
-		looked:   map[reconcile.Request]map[objectKey]bool{},
+		readers:  map[objectKey]requests{},
+		looked:   map[reconcile.Request][]objectKey{},
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
 		owners:   map[types.UID]reconcile.Request{},
-		children: map[types.UID]map[objectKey]childLabels{},
-		written:  map[objectKey]string{},
+		children: map[types.UID][]child{},
+		written:  map[objectKey]written{},
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		absent:   map[schema.GroupVersionKind]time.Time{},
@@ -103,8 +166,8 @@ func (o *observer) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// get returns the object as its watch has it, read live only while the watch is
-// behind our own last write; nil if it is absent. Secrets and ConfigMaps come
+// get returns the object as its watch has it, or, while the watch is behind our
+// own last write, as that was answered or is read live; nil if it is absent. Secrets and ConfigMaps come
 // as metadata.
 func (o *observer) get(ctx context.Context, reader reconcile.Request, key objectKey) (client.Object, error) {
 	o.record(reader, key)
@@ -119,8 +182,15 @@ func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, 
 	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
 	cached, err := o.read(ctx, o.cache, key)
-	if err != nil || !o.behind(key, cached) {
-		return cached, err
+	if err != nil {
+		return nil, err
+	}
+	last, behind := o.behind(key, cached)
+	if !behind {
+		return cached, nil
+	}
+	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
+		return last.answer, nil
 	}
 	fresh, err := o.read(ctx, o.live, key)
 	if err == nil && fresh == nil {
@@ -162,21 +232,15 @@ func (o *observer) newObject(gvk schema.GroupVersionKind) (client.Object, error)
 }
 
 // behind says whether the cached copy is older than our own last write.
-func (o *observer) behind(key objectKey, cached client.Object) bool {
+func (o *observer) behind(key objectKey, cached client.Object) (last written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	written, ok := o.written[key]
-	if !ok {
-		return false
+	last, yes = o.written[key]
+	if yes && cached != nil && !older(cached.GetResourceVersion(), last.version) {
+		delete(o.written, key)
+		yes = false
 	}
-	if cached == nil {
-		return true
-	}
-	if older(cached.GetResourceVersion(), written) {
-		return true
-	}
-	delete(o.written, key)
-	return false
+	return last, yes
 }
 
 func older(version, than string) bool {
@@ -184,11 +248,16 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// wrote records the version that our own write gave an object.
-func (o *observer) wrote(key objectKey, version string) {
+// wrote records our own write of an object. Nobody changes the answer afterwards.
+func (o *observer) wrote(key objectKey, write written) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.written[key] = version
+	write.at = time.Now()
+	o.written[key] = write
+}
+
+func answered(obj client.Object) written {
+	return written{version: obj.GetResourceVersion(), answer: obj}
 }
 
 // made puts a child that we wrote into the index before its watch does.
@@ -426,12 +495,10 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if deleted {
 		delete(o.contents, key)
 	}
-	if o.written[key] != "" && !older(obj.GetResourceVersion(), o.written[key]) {
+	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
-	for request := range o.readers[key] {
-		o.queue.Add(request)
-	}
+	o.readers[key].each(o.queue.Add)
 	for request := range o.listers[gvk] {
 		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
 			o.queue.Add(request)
@@ -440,17 +507,18 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 }
 
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
-	if deleted {
-		delete(o.children[owner], key)
-		if len(o.children[owner]) == 0 {
-			delete(o.children, owner)
-		}
-		return
+	at := slices.IndexFunc(o.children[owner], func(c child) bool { return c.key == key })
+	now := child{key: key, labels: childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}}
+	switch {
+	case !deleted && at < 0:
+		o.children[owner] = append(o.children[owner], now)
+	case !deleted:
+		o.children[owner][at] = now
+	case at >= 0 && len(o.children[owner]) == 1:
+		delete(o.children, owner)
+	case at >= 0:
+		o.children[owner] = slices.Delete(o.children[owner], at, at+1)
 	}
-	if o.children[owner] == nil {
-		o.children[owner] = map[objectKey]childLabels{}
-	}
-	o.children[owner][key] = childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}
 }
 
 // childrenOf returns what the watches have shown of an owner's children.
@@ -458,8 +526,8 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found := map[objectKey]childLabels{}
-	for key, labels := range o.children[owner] {
-		found[key] = labels
+	for _, c := range o.children[owner] {
+		found[c.key] = c.labels
 	}
 	return found
 }
@@ -468,34 +536,34 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 func (o *observer) record(reader reconcile.Request, key objectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.readers[key] == nil {
-		o.readers[key] = map[reconcile.Request]bool{}
+	if slices.Contains(o.looked[reader], key) {
+		return
 	}
-	o.readers[key][reader] = true
-	if o.looked[reader] == nil {
-		o.looked[reader] = map[objectKey]bool{}
-	}
-	o.looked[reader][key] = true
+	o.readers[key] = o.readers[key].with(reader)
+	o.looked[reader] = append(o.looked[reader], key)
 }
 
 // settle keeps of a reader's records only what its pass looked at.
 func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.looked[reader] {
+	var kept []objectKey
+	for _, key := range o.looked[reader] {
 		if seen[key] {
+			kept = append(kept, key)
 			continue
 		}
-		delete(o.looked[reader], key)
-		delete(o.readers[key], reader)
-		if len(o.readers[key]) == 0 {
+		o.readers[key] = o.readers[key].without(reader)
+		if o.readers[key].size() == 0 {
 			delete(o.readers, key)
 			delete(o.contents, key)
 		}
 	}
-	if len(o.looked[reader]) == 0 {
+	if len(kept) == 0 {
 		delete(o.looked, reader)
+		return
 	}
+	o.looked[reader] = slices.Clip(kept)
 }
 
 // own makes the events of an owner's children wake it.

@@ -34,6 +34,11 @@ func complete(obj client.Object) error {
 		if finished, failed := jobEnd(obj); finished == nil || failed {
 			return progressing("Job %s is not complete", obj.Name)
 		}
+	case *corev1.PersistentVolume:
+		// A claim that Kubernetes sees before its volume waits 15 s for the next look.
+		if obj.Status.Phase == "" || obj.Status.Phase == corev1.VolumePending {
+			return progressing("PersistentVolume %s is %s", obj.Name, orNew(string(obj.Status.Phase)))
+		}
 	case *corev1.PersistentVolumeClaim:
 		if obj.Status.Phase != corev1.ClaimBound {
 			return progressing("PersistentVolumeClaim %s is %s", obj.Name, orNew(string(obj.Status.Phase)))

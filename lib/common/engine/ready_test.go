@@ -67,6 +67,10 @@ func TestComplete(t *testing.T) {
 			&batchv1.Job{ObjectMeta: meta, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}},
 			"Job x is not complete",
 		},
+		"a volume that Kubernetes has not seen": {&corev1.PersistentVolume{ObjectMeta: meta}, "PersistentVolume x is new"},
+		"a volume that is to be had": {
+			&corev1.PersistentVolume{ObjectMeta: meta, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}, "",
+		},
 		"a claim without a volume": {&corev1.PersistentVolumeClaim{ObjectMeta: meta}, "PersistentVolumeClaim x is new"},
 		"a claim with a volume": {
 			&corev1.PersistentVolumeClaim{ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, "",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -129,35 +128,43 @@ func (p *pass) complete(stage, inputs string) {
 	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: inputs, Observed: observed})
 }
 
-// progressEvery is how often mere progress is written. What a rollout says
-// changes faster than people read, stages become done in a row, and every parent
-// repeats it.
-const progressEvery = 3 * time.Second
-
 // writeStatus sends the status if this pass changed it, and then one event for
 // all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
 		return nil
 	}
-	if left := progressEvery - time.Since(p.passes.statusWritten(p.request)); left > 0 && isProgress(p.before, p.cr.Common()) {
-		p.wakeAfter(left)
-		return nil
+	if isProgress(p.found, p.cr) {
+		if left := p.passes.progressDue(p.request); left > 0 {
+			p.wakeAfter(left)
+			return nil
+		}
 	}
 	err := p.client.Status().Patch(ctx, p.cr, client.MergeFrom(p.found), client.FieldOwner(p.owner+"-status"))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
 	}
-	p.observer.wrote(p.self(), p.cr.GetResourceVersion())
+	p.observer.wrote(p.self(), answered(p.cr))
 	p.passes.writeStatus(p.request)
 	p.announce()
 	return nil
 }
 
 // isProgress says whether a change of status can wait: it is neither a summary
-// that others act on, nor a trouble that came or went.
-func isProgress(before, after *commonv1.Status) bool {
-	return equality.Semantic.DeepEqual(newsOf(before), newsOf(after))
+// that others act on, nor a trouble that came or went. That something new is not
+// ready yet, and that something deleted goes, is no news.
+func isProgress(before, after Object) bool {
+	was, is := newsOf(before.Common()), newsOf(after.Common())
+	ready := meta.FindStatusCondition(after.Common().Conditions, commonv1.ConditionReady)
+	isNew := len(before.Common().Conditions) == 0 && ready != nil && is[commonv1.ConditionReady] == string(metav1.ConditionFalse)
+	goes := after.GetDeletionTimestamp() != nil && ready != nil && ready.Reason == ReasonDeleting
+	if isNew || goes {
+		for _, summary := range []string{"observedGeneration", commonv1.ConditionReady, commonv1.ConditionAvailable} {
+			delete(was, summary)
+			delete(is, summary)
+		}
+	}
+	return equality.Semantic.DeepEqual(was, is)
 }
 
 // newsOf is what is written at once.

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"asterism.dev/lib/common/engine"
 )
 
 // Scheme knows Kubernetes' own kinds, Route, and what is added.
@@ -74,7 +76,7 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 		Scheme:     scheme,
 		Logger:     operatorLog(t),
 		Metrics:    server.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: engine.Trim},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	for _, option := range options {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,7 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"asterism.dev/lib/common/engine"
 )
+
+// gcPercent is how much garbage the process may hold, relative to what it needs:
+// an operator is mostly its caches, and has time to collect.
+const gcPercent = 40
 
 // Controller is what engine.Service is to a manager.
 type Controller interface {
@@ -45,6 +52,9 @@ const defaultSyncPeriod = 10 * time.Hour
 func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
 	options, logging := flags(flag.CommandLine, name)
 	flag.Parse()
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
 	if err := run(addToScheme, options, controllers); err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
@@ -86,6 +96,7 @@ func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, control
 		return err
 	}
 	options.Cache.DefaultNamespaces = watched.DefaultNamespaces
+	options.Cache.DefaultTransform = watched.DefaultTransform
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
@@ -124,7 +135,8 @@ func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error)
 func ClientOptions() client.Options { return client.Options{} }
 
 // CacheOptions restrict the watches to the namespaces of WATCH_NAMESPACE.
-// managedFields stay in the cache, because the engine compares them.
+// What the engine has applied stays in the managedFields of the cache, because it
+// compares that.
 func CacheOptions() (cache.Options, error) {
 	list, set := os.LookupEnv(watchNamespace)
 	if !set {
@@ -133,7 +145,7 @@ func CacheOptions() (cache.Options, error) {
 			return cache.Options{}, fmt.Errorf("neither %s nor %s is set: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all", watchNamespace, podNamespace, watchNamespace)
 		}
 	}
-	options := cache.Options{}
+	options := cache.Options{DefaultTransform: engine.Trim}
 	for namespace := range strings.SplitSeq(list, ",") {
 		if namespace = strings.TrimSpace(namespace); namespace == "" {
 			continue

@@ -38,6 +38,11 @@ spec:
   nova: {cells: [{name: cell1, %s}]}
 `
 
+	const (
+		volume = `fileSystemID: fs-484648c8, accessPointID: fsap-0000000a`
+		shared = `spec: {sharedVolumes: [{` + volume + `, %s}`
+	)
+
 	DescribeTable("accepts", func(patch string) {
 		_, err := server.Create(sample, patch)
 		Expect(err).NotTo(HaveOccurred())
@@ -45,6 +50,8 @@ spec:
 		Entry("the sample", `{}`),
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
 		Entry("connection Secrets for everything", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)),
+		Entry("no shared volumes", `spec: {sharedVolumes: []}`),
+		Entry("a shared volume with all that can be said", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
 	)
 
 	It("defaults what is left out, but no replicas", func() {
@@ -57,6 +64,14 @@ spec:
 			HaveKeyWithValue("nova", HaveKeyWithValue("api", map[string]any{"exposure": "Automatic"})),
 		))
 		Expect(fmt.Sprint(stored.Object["spec"])).NotTo(ContainSubstring("replicas"))
+	})
+
+	It("defaults a shared volume as if it were made by hand", func() {
+		stored, err := server.Create(sample, fmt.Sprintf(shared, `name: images`)+`]}`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored.Object["spec"]).To(HaveKeyWithValue("sharedVolumes", ConsistOf(And(
+			HaveKeyWithValue("access", "ReadWrite"), HaveKeyWithValue("capacity", "1Gi"), Not(HaveKey("claimName")),
+		))))
 	})
 
 	DescribeTable("refuses", func(patch, message string) {
@@ -78,7 +93,12 @@ spec:
 		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
 		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"),
 		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"),
-		Entry("shared volumes, which this version does not have", `spec: {sharedVolumes: []}`, `unknown field "spec.sharedVolumes"`),
+		Entry("two shared volumes of one name", fmt.Sprintf(shared, `name: images`)+fmt.Sprintf(`, {name: images, %s}]}`, volume), `Duplicate value: {"name":"images"}`),
+		Entry("a shared volume without a name", fmt.Sprintf(shared, `claimName: images`)+`]}`, "spec.sharedVolumes[0].name: Required value"),
+		Entry("a shared volume whose name is a path", fmt.Sprintf(shared, `name: ../images`)+`]}`, "spec.sharedVolumes[0].name: Invalid value"),
+		Entry("a shared volume without an access point", `spec: {sharedVolumes: [{name: images, fileSystemID: fs-484648c8}]}`, "spec.sharedVolumes[0].accessPointID: Required value"),
+		Entry("a file system in upper case", `spec: {sharedVolumes: [{name: images, fileSystemID: FS-484648C8, accessPointID: fsap-0000000a}]}`, "spec.sharedVolumes[0].fileSystemID: Invalid value"),
+		Entry("an option that chooses what is mounted", fmt.Sprintf(shared, `name: images, mountOptions: [tls]`)+`]}`, "spec.sharedVolumes[0].mountOptions[0]: Unsupported value"),
 	)
 
 	DescribeTable("on update refuses", func(patch, message string) {

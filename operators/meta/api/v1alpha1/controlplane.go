@@ -6,6 +6,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready, Stalled and Available.
@@ -15,16 +16,20 @@ const (
 	ConditionInputsReady = commonv1.ConditionInputsReady
 	// ConditionNovaReady is True when the Nova is ready.
 	ConditionNovaReady = "NovaReady"
+	// ConditionSharedVolumesReady is True when every SharedVolume is ready, and
+	// absent where none is wanted.
+	ConditionSharedVolumesReady = "SharedVolumesReady"
 )
 
 // ControlPlaneConditions are the condition types of the stages, in their order.
 var ControlPlaneConditions = []string{
 	ConditionInputsReady,
 	ConditionNovaReady,
+	ConditionSharedVolumesReady,
 }
 
-// ControlPlane is the one resource from which a Nova of the same name and the
-// metadata Secret are made.
+// ControlPlane is the one resource from which a Nova of the same name, the
+// metadata Secret and SharedVolumes are made.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -81,6 +86,28 @@ type ControlPlaneSpec struct {
 	// nova describes the compute services and cells.
 	// +required
 	Nova novav1.NovaTemplate `json:"nova"`
+
+	// sharedVolumes are made in the namespace of the ControlPlane, each with a
+	// claim that pods on any node can mount. One that is taken out of the list is
+	// deleted as soon as no pod uses it; its data stay in the file system.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	SharedVolumes []SharedVolumeTemplate `json:"sharedVolumes,omitempty"`
+}
+
+// SharedVolumeTemplate is a SharedVolume of a ControlPlane. Its fields are those
+// of a SharedVolume.
+type SharedVolumeTemplate struct {
+	// name of the SharedVolume, and of its claim unless claimName says otherwise.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	storagev1.SharedVolumeSpec `json:",inline"`
 }
 
 // ControlPlaneStatus is what was observed of a ControlPlane.
@@ -90,6 +117,32 @@ type ControlPlaneStatus struct {
 	// nova says how the Nova is.
 	// +optional
 	Nova *NovaStatus `json:"nova,omitempty"`
+
+	// sharedVolumes says how each of the SharedVolumes is.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	SharedVolumes []SharedVolumeStatus `json:"sharedVolumes,omitempty"`
+}
+
+// SharedVolumeStatus says how a SharedVolume of a ControlPlane is.
+type SharedVolumeStatus struct {
+	// name of the SharedVolume.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// ready is the SharedVolume's Ready condition: True, False or Unknown.
+	// +required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Ready metav1.ConditionStatus `json:"ready"`
+
+	// message says what it waits for.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
 }
 
 // NovaStatus says how the Nova of a ControlPlane is.

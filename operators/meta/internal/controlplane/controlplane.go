@@ -14,12 +14,14 @@ import (
 
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
 // +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=asterism.dev,resources=controlplanes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -29,15 +31,17 @@ var Service = engine.Service[*metav1alpha1.ControlPlane]{
 	Name: "meta",
 	Stages: []engine.Stage[*metav1alpha1.ControlPlane]{
 		{Condition: metav1alpha1.ConditionInputsReady, Build: metadataSecret},
-		{Condition: metav1alpha1.ConditionNovaReady, Build: nova, Report: report, Continue: true},
+		{Condition: metav1alpha1.ConditionNovaReady, Build: nova, Report: reportNova, Continue: true},
+		{Condition: metav1alpha1.ConditionSharedVolumesReady, Needs: children, Build: sharedVolumes},
 	},
 	Teardown: []engine.Stage[*metav1alpha1.ControlPlane]{
-		{Condition: "NovaRemoved", Build: withoutNova},
+		{Condition: "ProductsRemoved", Needs: children, Build: removed},
 	},
 	Available: func(cr *metav1alpha1.ControlPlane) []engine.Need {
 		return []engine.Need{engine.Condition(&novav1.Nova{ObjectMeta: named(cr.Name)}, commonv1.ConditionAvailable)}
 	},
-	Owns: []client.Object{&corev1.Secret{}, &novav1.Nova{}},
+	Report: reportSharedVolumes,
+	Owns:   []client.Object{&corev1.Secret{}, &novav1.Nova{}, &storagev1.SharedVolume{}},
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
@@ -63,7 +67,7 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 	}}, nil
 }
 
-func report(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
+func reportNova(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown}
 	if made, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
 		status.ReadyCells, status.Endpoints = made.Status.ReadyCells, made.Status.Endpoints
@@ -74,6 +78,44 @@ func report(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	cr.Status.Nova = status
 }
 
-func withoutNova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
-	return []engine.Child{engine.Absent(&novav1.Nova{ObjectMeta: named(cr.Name)})}, nil
+func children(*metav1alpha1.ControlPlane) []engine.Need { return []engine.Need{engine.Children()} }
+
+func sharedVolumes(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
+	var all []engine.Child
+	for _, wanted := range cr.Spec.SharedVolumes {
+		all = append(all, &storagev1.SharedVolume{ObjectMeta: named(wanted.Name), Spec: wanted.SharedVolumeSpec})
+	}
+	return all, nil
+}
+
+// reportSharedVolumes says of each what it says of itself. Where none is wanted
+// and none is left, there is nothing to say.
+func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
+	made := map[string]*storagev1.SharedVolume{}
+	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {
+		made[volume.Name] = volume
+	}
+	cr.Status.SharedVolumes = nil
+	for _, wanted := range cr.Spec.SharedVolumes {
+		status := metav1alpha1.SharedVolumeStatus{Name: wanted.Name, Ready: metav1.ConditionUnknown}
+		if volume := made[wanted.Name]; volume != nil && volume.Status.ObservedGeneration == volume.Generation {
+			if ready := meta.FindStatusCondition(volume.Status.Conditions, commonv1.ConditionReady); ready != nil {
+				status.Ready, status.Message = ready.Status, ready.Message
+			}
+		}
+		cr.Status.SharedVolumes = append(cr.Status.SharedVolumes, status)
+	}
+	conditions := &cr.Status.Conditions
+	if len(cr.Spec.SharedVolumes) == 0 && meta.IsStatusConditionTrue(*conditions, metav1alpha1.ConditionSharedVolumesReady) {
+		meta.RemoveStatusCondition(conditions, metav1alpha1.ConditionSharedVolumesReady)
+	}
+}
+
+// removed at the same time: a volume may be held by pods for long.
+func removed(cr *metav1alpha1.ControlPlane, in engine.Inputs) ([]engine.Child, error) {
+	all := []engine.Child{engine.Absent(&novav1.Nova{ObjectMeta: named(cr.Name)})}
+	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {
+		all = append(all, engine.Absent(&storagev1.SharedVolume{ObjectMeta: named(volume.Name)}))
+	}
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,13 +16,14 @@ import (
 
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
 var subject = enginetest.Subject[*metav1alpha1.ControlPlane]{
 	Service:     Service,
-	AddToScheme: []func(*runtime.Scheme) error{metav1alpha1.AddToScheme, novav1.AddToScheme},
+	AddToScheme: []func(*runtime.Scheme) error{metav1alpha1.AddToScheme, novav1.AddToScheme, storagev1.AddToScheme},
 	Conditions:  metav1alpha1.ControlPlaneConditions,
-	CRDs:        []string{"../../../nova/config/crd"},
+	CRDs:        []string{"../../../nova/config/crd", "../../../shared-volume/config/crd"},
 }
 
 func TestControlPlane(t *testing.T) {
@@ -48,7 +50,7 @@ var _ = Describe("ControlPlane", func() {
 		cr   *metav1alpha1.ControlPlane
 	)
 	BeforeEach(func() {
-		enginetest.InstallCRDs(GinkgoTB(), "../../config/crd", "../../../nova/config/crd")
+		enginetest.InstallCRDs(GinkgoTB(), "../../config/crd", "../../../nova/config/crd", "../../../shared-volume/config/crd")
 		w = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{}, subject.AddToScheme...)
 		cr = sample()
 		nova = &novav1.Nova{ObjectMeta: named(cr.Name)}
@@ -67,6 +69,8 @@ var _ = Describe("ControlPlane", func() {
 		enginetest.Await(GinkgoTB(), w.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		Expect(w.Operator.Requests.Of("apply", "novas")).To(HaveLen(1))
 		Expect(w.Operator.Requests.Of("apply", "secrets")).To(HaveLen(1))
+		Expect(w.Operator.Requests.Of("apply", "sharedvolumes")).To(BeEmpty())
+		Expect(meta.FindStatusCondition(cr.Status.Conditions, metav1alpha1.ConditionSharedVolumesReady)).To(BeNil(), "none is wanted")
 
 		shared := &corev1.Secret{ObjectMeta: named(cr.Name + "-metadata")}
 		Expect(w.Read(shared)).To(BeTrue())
@@ -107,6 +111,103 @@ var _ = Describe("ControlPlane", func() {
 		Expect(nova.Spec.ContainerImage).To(Equal("mine"))
 		w.Delete(nova, metav1.DeletePropagationBackground)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	})
+
+	Describe("with shared volumes", func() {
+		const hold = "storage.asterism.dev/held-by-the-test"
+		var images, keys *storagev1.SharedVolume
+
+		BeforeEach(func() {
+			images, keys = &storagev1.SharedVolume{ObjectMeta: named("images")}, &storagev1.SharedVolume{ObjectMeta: named("keys")}
+			for _, name := range []string{"images", "keys"} {
+				cr.Spec.SharedVolumes = append(cr.Spec.SharedVolumes, metav1alpha1.SharedVolumeTemplate{
+					Name:             name,
+					SharedVolumeSpec: storagev1.SharedVolumeSpec{FileSystemID: "fs-484648c8", AccessPointID: "fsap-0000000a"},
+				})
+			}
+			images.Namespace, keys.Namespace, nova.Namespace = w.Namespace, w.Namespace, w.Namespace
+			play(nil)
+		})
+		playVolumes := func(report func(engine.Object) (condition, message string)) {
+			enginetest.Sibling{Kind: images, Report: report}.Start(GinkgoTB(), w.Namespace, subject.AddToScheme...)
+		}
+
+		It("makes them, changes them and removes them as they are listed", func() {
+			playVolumes(nil)
+			w.Create(cr)
+			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+			enginetest.Await(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, metav1.ConditionTrue)
+			Expect(cr.Status.SharedVolumes).To(HaveExactElements(
+				metav1alpha1.SharedVolumeStatus{Name: "images", Ready: metav1.ConditionTrue},
+				metav1alpha1.SharedVolumeStatus{Name: "keys", Ready: metav1.ConditionTrue},
+			))
+			Expect(w.Operator.Requests.Of("apply", "sharedvolumes")).To(HaveLen(2))
+
+			w.Operator.Requests.Reset()
+			w.Change(cr, func() { cr.Spec.SharedVolumes[1].AccessPointID = "fsap-0000000b" })
+			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+			Expect(w.Read(keys)).To(BeTrue())
+			Expect(keys.Spec.AccessPointID).To(BeEquivalentTo("fsap-0000000b"))
+			Expect(w.Operator.Requests.Of("apply", "sharedvolumes")).To(HaveLen(1))
+
+			w.Change(cr, func() { cr.Spec.SharedVolumes = cr.Spec.SharedVolumes[:1] })
+			enginetest.AwaitGone(GinkgoTB(), w.Client, keys)
+			w.Change(cr, func() { cr.Spec.SharedVolumes = nil })
+			enginetest.AwaitGone(GinkgoTB(), w.Client, images)
+			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+			Eventually(func(g Gomega) {
+				g.Expect(w.Read(cr)).To(BeTrue())
+				g.Expect(meta.FindStatusCondition(cr.Status.Conditions, metav1alpha1.ConditionSharedVolumesReady)).To(BeNil())
+				g.Expect(cr.Status.SharedVolumes).To(BeEmpty())
+			}).Should(Succeed())
+		})
+
+		It("says what one of them waits for, and is available all the same", func() {
+			playVolumes(func(obj engine.Object) (condition, message string) {
+				if obj.GetName() == "keys" {
+					return commonv1.ConditionReady, "no policy grants it"
+				}
+				return "", ""
+			})
+			w.Create(cr)
+			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, engine.ReasonWaiting, "SharedVolume keys: no policy grants it")
+			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, "SharedVolume keys")
+			enginetest.Await(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionNovaReady, metav1.ConditionTrue)
+			enginetest.Await(GinkgoTB(), w.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+			Eventually(func(g Gomega) {
+				g.Expect(w.Read(cr)).To(BeTrue())
+				g.Expect(cr.Status.SharedVolumes).To(HaveExactElements(
+					metav1alpha1.SharedVolumeStatus{Name: "images", Ready: metav1.ConditionTrue},
+					metav1alpha1.SharedVolumeStatus{Name: "keys", Ready: metav1.ConditionFalse, Message: "no policy grants it"},
+				))
+			}).Should(Succeed())
+		})
+
+		It("leaves alone one that is somebody else's, also on deletion", func() {
+			playVolumes(nil)
+			images.Spec = storagev1.SharedVolumeSpec{FileSystemID: "fs-0000000f", AccessPointID: "fsap-0000000f"}
+			w.Create(images)
+			w.Create(cr)
+			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, engine.ReasonConflict, "SharedVolume images exists and was not made by this operator")
+			w.Delete(cr, metav1.DeletePropagationBackground)
+			enginetest.AwaitGone(GinkgoTB(), w.Client, cr)
+			Expect(w.Read(images)).To(BeTrue())
+			Expect(images.DeletionTimestamp).To(BeNil())
+			Expect(images.Spec.FileSystemID).To(BeEquivalentTo("fs-0000000f"))
+		})
+
+		It("goes only when they are gone, and does not keep the Nova for them", func() {
+			playVolumes(nil)
+			w.Create(cr)
+			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+			w.Change(keys, func() { keys.Finalizers = append(keys.Finalizers, hold) })
+			w.Delete(cr, metav1.DeletePropagationBackground)
+			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "SharedVolume keys is being deleted", hold)
+			enginetest.AwaitGone(GinkgoTB(), w.Client, nova, images)
+			w.Change(keys, func() { keys.Finalizers = nil })
+			enginetest.AwaitGone(GinkgoTB(), w.Client, keys, cr)
+			w.AwaitNothing(cr.UID, Service.Owns...)
+		})
 	})
 
 	DescribeTable("goes only when the Nova is gone", func(policy metav1.DeletionPropagation) {

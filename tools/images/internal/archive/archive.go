@@ -19,28 +19,40 @@ import (
 // tagged with the image's name. The file appears under its name only when it
 // is complete.
 func Write(path, image string, config v1.ConfigFile, layer v1.Layer) error {
-	tag, err := name.NewTag(image, name.StrictValidation)
-	if err != nil {
-		return fmt.Errorf("image name %q: %w", image, err)
-	}
-	config.RootFS.Type = "layers"
-	built, err := mutate.ConfigFile(empty.Image, &config)
-	if err != nil {
-		return fmt.Errorf("image %s: set configuration: %w", image, err)
-	}
-	built, err = mutate.Append(built, mutate.Addendum{Layer: layer, History: v1.History{Created: config.Created}})
-	if err != nil {
-		return fmt.Errorf("image %s: add layer: %w", image, err)
+	return WriteAll(path, map[string]v1.ConfigFile{image: config}, layer)
+}
+
+// WriteAll is Write for several images of the same layer, by their names.
+func WriteAll(path string, images map[string]v1.ConfigFile, layer v1.Layer) error {
+	tagged := map[name.Tag]v1.Image{}
+	for image, config := range images {
+		tag, err := name.NewTag(image, name.StrictValidation)
+		if err != nil {
+			return fmt.Errorf("image name %q: %w", image, err)
+		}
+		if tagged[tag], err = build(config, layer); err != nil {
+			return fmt.Errorf("image %s: %w", image, err)
+		}
 	}
 	partial := path + ".partial"
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("image %s: %w", image, err)
+		return err
 	}
-	if err := tarball.WriteToFile(partial, tag, built); err != nil {
-		return fmt.Errorf("image %s: write %s: %w", image, partial, err)
+	if err := tarball.MultiWriteToFile(partial, tagged); err != nil {
+		return fmt.Errorf("write %s: %w", partial, err)
 	}
-	if err := os.Rename(partial, path); err != nil {
-		return fmt.Errorf("image %s: %w", image, err)
+	return os.Rename(partial, path)
+}
+
+func build(config v1.ConfigFile, layer v1.Layer) (v1.Image, error) {
+	config.RootFS.Type = "layers"
+	built, err := mutate.ConfigFile(empty.Image, &config)
+	if err != nil {
+		return nil, fmt.Errorf("set configuration: %w", err)
 	}
-	return nil
+	built, err = mutate.Append(built, mutate.Addendum{Layer: layer, History: v1.History{Created: config.Created}})
+	if err != nil {
+		return nil, fmt.Errorf("add layer: %w", err)
+	}
+	return built, nil
 }

@@ -1,0 +1,156 @@
+package v1alpha1_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/lib/common/enginetest"
+)
+
+const definitions = "../../config/crd"
+
+func TestAdmission(t *testing.T) {
+	enginetest.Conventions(t, definitions)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "admission of shared volumes")
+}
+
+var _ = Describe("SharedVolume", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), definitions)
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/sharedvolume.yaml", "SharedVolume")
+	})
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("everything", `spec: {claimName: pictures.web, access: ReadOnly, capacity: 20Gi, mountOptions: [noatime, noresvport]}`),
+		Entry("the longest IDs", `spec: {fileSystemID: fs-`+strings.Repeat("0", 40)+`, accessPointID: fsap-`+strings.Repeat("f", 40)+`}`),
+		Entry("a name of 63 characters", `metadata: {name: `+strings.Repeat("a", 63)+`}`),
+		Entry("a name of 253 characters", `metadata: {name: `+strings.Repeat("a", 253)+`}`),
+	)
+
+	It("defaults to what most need", func() {
+		stored, err := server.Create(sample, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored.Object["spec"]).To(And(HaveKeyWithValue("access", "ReadWrite"), HaveKeyWithValue("capacity", "1Gi"), Not(HaveKey("claimName"))))
+	})
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("no file system", `spec: {fileSystemID: null}`, "spec.fileSystemID: Required value"),
+		Entry("no access point", `spec: {accessPointID: null}`, "spec.accessPointID: Required value"),
+		Entry("a file system in upper case", `spec: {fileSystemID: FS-484648C8}`, "spec.fileSystemID in body should match"),
+		Entry("hexadecimal in upper case", `spec: {fileSystemID: fs-484648C8}`, "spec.fileSystemID in body should match"),
+		Entry("a file system that is too short", `spec: {fileSystemID: fs-484648c}`, "spec.fileSystemID in body should match"),
+		Entry("a file system that is too long", `spec: {fileSystemID: fs-`+strings.Repeat("0", 41)+`}`, "Too long: may not be more than 43 bytes"),
+		Entry("a directory in the file system", `spec: {fileSystemID: "fs-484648c8:/etc"}`, "spec.fileSystemID in body should match"),
+		Entry("another access point in the file system", `spec: {fileSystemID: "fs-484648c8::fsap-0"}`, "spec.fileSystemID in body should match"),
+		Entry("a way up", `spec: {fileSystemID: "fs-484648c8/../fs-00000000"}`, "spec.fileSystemID in body should match"),
+		Entry("a second line", `spec: {fileSystemID: "fs-484648c8\n"}`, "spec.fileSystemID in body should match"),
+		Entry("an access point that is a file system", `spec: {accessPointID: fs-484648c8}`, "spec.accessPointID in body should match"),
+		Entry("an access point with a directory", `spec: {accessPointID: "fsap-097bd0daaba932e64:/"}`, "spec.accessPointID in body should match"),
+		Entry("an empty access point", `spec: {accessPointID: ""}`, "spec.accessPointID in body should match"),
+		Entry("a claim that is no name", `spec: {claimName: ../images}`, "spec.claimName in body should match"),
+		Entry("a claim of 254 characters", `spec: {claimName: `+strings.Repeat("a", 254)+`}`, "may not be more than 253 bytes"),
+		Entry("an access that there is not", `spec: {access: ReadWriteOnce}`, `Unsupported value: "ReadWriteOnce"`),
+		Entry("an option that moves the mount", `spec: {mountOptions: ["accesspoint=fsap-00000000"]}`, `Unsupported value: "accesspoint=fsap-00000000"`),
+		Entry("an option that lifts read-only", `spec: {access: ReadOnly, mountOptions: [rw]}`, `Unsupported value: "rw"`),
+		Entry("an option twice", `spec: {mountOptions: [noatime, noatime]}`, "Duplicate value"),
+		Entry("no capacity", `spec: {capacity: 0Gi}`, "spec.capacity in body should match"),
+		Entry("a capacity without unit", `spec: {capacity: "1000000000"}`, "may not be more than 8 bytes"),
+		Entry("a name of 254 characters", `metadata: {name: `+strings.Repeat("a", 254)+`}`, "no more than 253"),
+		Entry("a mistyped field", `spec: {filesystemID: fs-484648c8}`, `unknown field "spec.filesystemID"`),
+	)
+
+	It("shows its state", func() {
+		Expect(server.Columns(sample, `
+claimRef: {name: images}
+conditions:
+- {type: Ready, status: "False", reason: Denied, message: "ask", lastTransitionTime: "2026-01-01T00:00:00Z"}
+`)).To(Equal(map[string]any{
+			"Ready": "False", "File System": "fs-484648c8", "Access Point": "fsap-097bd0daaba932e64", "Claim": "images", "Message": "ask",
+		}))
+	})
+})
+
+var _ = Describe("SharedVolumePolicy", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), definitions)
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/sharedvolumepolicy.yaml", "SharedVolumePolicy")
+		sample.SetName("admission")
+	})
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("names only", `spec: {namespaces: {selector: null}}`),
+		Entry("every namespace", `spec: {namespaces: {names: null, selector: {matchLabels: null}}}`),
+		Entry("expressions", `
+spec:
+  namespaces:
+    selector:
+      matchExpressions:
+      - {key: example.org/team, operator: In, values: [a, b]}
+      - {key: sandbox, operator: DoesNotExist}
+`),
+		Entry("every access point, to read", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, access: ReadOnly}]}`),
+	)
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("nobody", `spec: {namespaces: {names: null, selector: null}}`, "must have names or a selector"),
+		Entry("no file system", `spec: {fileSystems: []}`, "spec.fileSystems in body should have at least 1 items"),
+		Entry("a file system twice", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any}, {fileSystemID: fs-484648c8, accessPoints: Any}]}`, "Duplicate value"),
+		Entry("a list that is left out", `spec: {fileSystems: [{fileSystemID: fs-484648c8}]}`, "must have accessPointIDs if accessPoints is Listed"),
+		Entry("a list where any is granted", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none if it is Any"),
+		Entry("any by a pattern", `spec: {fileSystems: [{fileSystemID: "fs-*", accessPoints: Any}]}`, "fileSystemID in body should match"),
+		Entry("values for Exists", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}`, "must have values for In and NotIn"),
+		Entry("In without values", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: In}]}}}`, "must have values for In and NotIn"),
+		Entry("a namespace that is no name", `spec: {namespaces: {names: ["team-*"]}}`, "should match"),
+	)
+})
+
+var _ = Describe("SharedVolumeDriver", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), definitions)
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/sharedvolumedriver.yaml", "SharedVolumeDriver")
+	})
+
+	// A dry run only: the name is taken where an operator runs.
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a second one", `metadata: {name: other}`, "metadata.name must be cluster: a cluster has one driver"),
+		Entry("a state that there is not", `spec: {managementState: Unmanaged}`, `Unsupported value: "Unmanaged"`),
+		Entry("a mistyped toleration", `spec: {tolerations: [{kee: a}]}`, `unknown field "spec.tolerations[0].kee"`),
+	)
+})

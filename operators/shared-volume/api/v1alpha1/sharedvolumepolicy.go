@@ -1,0 +1,145 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SharedVolumePolicy grants namespaces the use of file systems. It is an
+// administrator's. What several policies grant adds up; what none grants is
+// denied. Taking a grant away stops new claims and is reported on existing
+// SharedVolumes; their pods keep what they have.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=sharedvolumepolicies,scope=Cluster,shortName=svp
+// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces.names`
+// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.namespaces.selector.matchLabels`
+// +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems[*].fileSystemID`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SharedVolumePolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is granted.
+	// +required
+	Spec SharedVolumePolicySpec `json:"spec"`
+}
+
+// SharedVolumePolicySpec is what a policy grants to whom.
+type SharedVolumePolicySpec struct {
+	// namespaces whose SharedVolumes may use the file systems.
+	// +required
+	Namespaces NamespaceSet `json:"namespaces"`
+
+	// fileSystems that may be used.
+	// +required
+	// +listType=map
+	// +listMapKey=fileSystemID
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	FileSystems []FileSystemGrant `json:"fileSystems"`
+}
+
+// NamespaceSet is the namespaces that are named and those that are selected.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="must have names or a selector; an empty selector means every namespace"
+type NamespaceSet struct {
+	// names of namespaces.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Names []string `json:"names,omitempty"`
+
+	// selector finds namespaces by their labels. Empty: every namespace. Mind who
+	// may label a namespace.
+	// +optional
+	Selector *LabelSelector `json:"selector,omitempty"`
+}
+
+// LabelSelector selects what has all the labels and meets all the expressions.
+type LabelSelector struct {
+	// matchLabels are labels and their values.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// matchExpressions are conditions on labels.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MatchExpressions []LabelRequirement `json:"matchExpressions,omitempty"`
+}
+
+// LabelRequirement is a condition on one label.
+//
+// +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == has(self.values)",message="must have values for In and NotIn, and none for Exists and DoesNotExist"
+type LabelRequirement struct {
+	// key of the label.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([-a-z0-9.]{1,253}/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`
+	Key string `json:"key"`
+
+	// operator relates the label to the values: In, NotIn, Exists, DoesNotExist.
+	// +required
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+
+	// values for In and NotIn.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^([A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?)?$`
+	Values []string `json:"values,omitempty"`
+}
+
+// AccessPoints says which access points of a file system are granted.
+// +kubebuilder:validation:Enum=Listed;Any
+type AccessPoints string
+
+const (
+	// AccessPointsListed grants those in accessPointIDs.
+	AccessPointsListed AccessPoints = "Listed"
+	// AccessPointsAny grants every access point of the file system.
+	AccessPointsAny AccessPoints = "Any"
+)
+
+// FileSystemGrant grants access points of one file system.
+//
+// +kubebuilder:validation:XValidation:rule="(self.accessPoints == 'Listed') == has(self.accessPointIDs)",message="must have accessPointIDs if accessPoints is Listed, and none if it is Any"
+type FileSystemGrant struct {
+	// fileSystemID of the EFS file system.
+	// +required
+	FileSystemID FileSystemID `json:"fileSystemID"`
+
+	// accessPoints is Listed, which grants those in accessPointIDs, or Any, which
+	// grants every access point of the file system, also future ones.
+	// +optional
+	// +default="Listed"
+	AccessPoints AccessPoints `json:"accessPoints,omitempty"`
+
+	// accessPointIDs that are granted.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	AccessPointIDs []AccessPointID `json:"accessPointIDs,omitempty"`
+
+	// access is the most that may be asked for: ReadWrite, or ReadOnly.
+	// +optional
+	// +default="ReadWrite"
+	Access Access `json:"access,omitempty"`
+}
+
+// SharedVolumePolicyList is a list of SharedVolumePolicies.
+//
+// +kubebuilder:object:root=true
+type SharedVolumePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []SharedVolumePolicy `json:"items"`
+}

@@ -1,0 +1,19 @@
+// Command shared-volume-operator runs the operator of shared storage.
+package main
+
+import (
+	securityv1 "github.com/openshift/api/security/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/operator"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/driver"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+func main() {
+	kinds := runtime.NewSchemeBuilder(storagev1.AddToScheme, securityv1.Install)
+	operator.Main("shared-volume", kinds.AddToScheme,
+		volume.Service, driver.New(driver.ImagesFromEnvironment()), driver.Singleton{})
+}

@@ -1,0 +1,235 @@
+//go:build bench
+
+// Package bench measures SharedVolumes against a bare client that makes the same
+// volumes and claims, on a machine that does nothing else meanwhile.
+//
+//	make bench [BENCH_ARGS='-count-of 10000 -runs 1']
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/enginetest"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+var (
+	countOf    = flag.Int("count-of", 1000, "how many volumes")
+	runs       = flag.Int("runs", 3, "how often each is measured, alternating")
+	both       = flag.Bool("both", true, "measure the bare client as well")
+	slower     = flag.Float64("slower", 1.15, "how many times the bare client's time is too long")
+	namespaces = flag.Int("namespaces", 20, "over how many namespaces they are spread")
+)
+
+const (
+	workers    = 16 // of the client that creates and deletes
+	fileSystem = "fs-0000000b"
+	patience   = 30 * time.Minute
+	// maxResident of the operator in MiB, when all are ready.
+	maxResident = 100
+)
+
+// figures of one run.
+type figures struct {
+	bound, gone                time.Duration
+	writesToReady, writesToGo  float64 // per SharedVolume
+	residentReady, residentMax int     // MiB
+}
+
+func TestBench(t *testing.T) {
+	b := newBench(t)
+	var bare, ours []figures
+	for run := range *runs {
+		if *both {
+			bare = append(bare, b.bare(run))
+			report(t, "bare client", bare[run])
+		}
+		ours = append(ours, b.operated(run))
+		report(t, "operator", ours[run])
+		check(t, ours[run])
+	}
+	if !*both {
+		return
+	}
+	t.Logf("| %d volumes | bare client | operator | ratio |", *countOf)
+	compare(t, "created → all bound", bare, ours, func(f figures) time.Duration { return f.bound })
+	compare(t, "deleted → all gone", bare, ours, func(f figures) time.Duration { return f.gone })
+}
+
+func compare(t *testing.T, what string, bare, ours []figures, of func(figures) time.Duration) {
+	t.Helper()
+	ratio := median(ours, of) / median(bare, of)
+	t.Logf("| %s | %.1f s | %.1f s | %.2f |", what, median(bare, of), median(ours, of), ratio)
+	if ratio > *slower {
+		t.Errorf("%s: %.2f times the bare client's time, %.2f at most", what, ratio, *slower)
+	}
+}
+
+func median(all []figures, of func(figures) time.Duration) float64 {
+	var values []float64
+	for _, f := range all {
+		values = append(values, of(f).Seconds())
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func report(t *testing.T, who string, f figures) {
+	t.Helper()
+	line := fmt.Sprintf("%-11s: %d bound after %.1f s, gone after %.1f s", who, *countOf, f.bound.Seconds(), f.gone.Seconds())
+	if f.writesToReady > 0 {
+		line += fmt.Sprintf("; writes each: %.3f to Ready, %.3f to delete; resident: %d MiB when ready, %d MiB at most", f.writesToReady, f.writesToGo, f.residentReady, f.residentMax)
+	}
+	t.Log(line)
+}
+
+func check(t *testing.T, f figures) {
+	t.Helper()
+	if f.writesToReady > 5 {
+		t.Errorf("%.3f writes per SharedVolume until it is Ready, 5 at most", f.writesToReady)
+	}
+	if f.writesToGo > 4 {
+		t.Errorf("%.3f writes per SharedVolume to delete it, 4 at most", f.writesToGo)
+	}
+	if f.residentReady > maxResident {
+		t.Errorf("the operator holds %d MiB for %d SharedVolumes, %d at most", f.residentReady, *countOf, maxResident)
+	}
+}
+
+// bench is a set of namespaces.
+type bench struct {
+	t          *testing.T
+	ctx        context.Context
+	client     client.WithWatch
+	namespaces []string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	enginetest.InstallCRDs(t, "../../config/crd")
+	c, err := client.NewWithWatch(enginetest.Config(t), client.Options{Scheme: enginetest.Scheme(t, storagev1.AddToScheme)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, ctx: context.Background(), client: c}
+	for range *namespaces {
+		b.namespaces = append(b.namespaces, enginetest.Namespace(t))
+	}
+	policy := &storagev1.SharedVolumePolicy{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
+	policy.Spec.Namespaces.Names = b.namespaces
+	policy.Spec.FileSystems = []storagev1.FileSystemGrant{{FileSystemID: fileSystem, AccessPoints: storagev1.AccessPointsAny, Access: storagev1.AccessReadWrite}}
+	b.must(c.Create(b.ctx, policy))
+	t.Cleanup(func() { b.must(c.Delete(b.ctx, policy)) })
+	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
+	b.must(client.IgnoreAlreadyExists(c.Create(b.ctx, cluster)))
+	managed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"managementState":"Managed"}}`)) // whatever another suite has left
+	b.must(c.Patch(b.ctx, cluster, managed))
+	return b
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// name and namespace of the i-th volume.
+func (b *bench) key(run, i int) client.ObjectKey {
+	return client.ObjectKey{Namespace: b.namespaces[i%len(b.namespaces)], Name: fmt.Sprintf("v-%d-%05d", run, i)}
+}
+
+// bare does what has to be done, and nothing else.
+func (b *bench) bare(run int) (f figures) {
+	b.t.Helper()
+	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
+	began := time.Now()
+	b.each(func(i int) error {
+		key := b.key(run, i)
+		volume, claim := pair(key, i)
+		if err := b.client.Create(b.ctx, volume); err != nil {
+			return err
+		}
+		return b.client.Create(b.ctx, claim)
+	})
+	f.bound = claims.until(began, func(yes, _ int) bool { return yes == *countOf })
+	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
+	began = time.Now()
+	b.each(func(i int) error {
+		key := b.key(run, i)
+		volume, claim := pair(key, i)
+		if err := b.client.Delete(b.ctx, claim); err != nil {
+			return err
+		}
+		return b.client.Delete(b.ctx, volume)
+	})
+	f.gone = max(claims.until(began, none), volumes.until(began, none))
+	return f
+}
+
+// operated is the same by SharedVolumes.
+func (b *bench) operated(run int) (f figures) {
+	b.t.Helper()
+	process := b.start()
+	defer process.stop()
+	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
+	ready := b.follow(&storagev1.SharedVolumeList{}, isReady)
+	audit := openAudit(b.t)
+	began := time.Now()
+	b.each(func(i int) error { return b.client.Create(b.ctx, b.shared(run, i)) })
+	f.bound = claims.until(began, func(yes, _ int) bool { return yes == *countOf })
+	ready.until(began, func(yes, _ int) bool { return yes == *countOf })
+	f.writesToReady = float64(audit.writes(sharing)) / float64(*countOf)
+	f.residentReady = process.resident()
+	b.rests(process, run)
+	process = b.start()
+	defer process.stop()
+	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
+	b.settled(run)
+	audit = openAudit(b.t)
+	began = time.Now()
+	b.each(func(i int) error { return b.client.Delete(b.ctx, b.shared(run, i)) })
+	f.gone = max(claims.until(began, none), volumes.until(began, none))
+	ready.until(began, none)
+	f.writesToGo = float64(audit.writes(sharing)) / float64(*countOf)
+	f.residentMax = process.residentMax()
+	return f
+}
+
+// rests demands that a new process writes nothing but what is new.
+func (b *bench) rests(process *process, run int) {
+	b.t.Helper()
+	process.stop()
+	audit := openAudit(b.t)
+	again := b.start()
+	defer again.stop()
+	b.settled(run)
+	// one SharedVolume was made and deleted since
+	if writes := audit.writes(sharing); writes > 5+4 {
+		b.t.Errorf("%d writes at rest, after a restart", writes-9)
+	}
+}
+
+// settled makes and deletes one SharedVolume: when it is gone, the operator has
+// looked at all others.
+func (b *bench) settled(run int) {
+	b.t.Helper()
+	last := b.shared(run, *countOf)
+	b.must(b.client.Create(b.ctx, last))
+	b.await(last, func() bool {
+		return b.client.Get(b.ctx, client.ObjectKeyFromObject(last), last) == nil && isReady(last)
+	})
+	b.must(b.client.Delete(b.ctx, last))
+	b.await(last, func() bool { return b.absent(last) })
+}

@@ -1,0 +1,347 @@
+//go:build bench
+
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+const class = "bench"
+
+// pair is what a SharedVolume comes to.
+func pair(key client.ObjectKey, i int) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
+	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace + "-" + key.Name}}
+	volume.Spec = corev1.PersistentVolumeSpec{
+		Capacity: capacity, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: class,
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: key.Namespace, Name: key.Name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: "efs.csi.aws.com", VolumeHandle: fmt.Sprintf("%s::fsap-%08x", fileSystem, i),
+		}},
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	claim.Spec.AccessModes, claim.Spec.VolumeName = volume.Spec.AccessModes, volume.Name
+	claim.Spec.StorageClassName, claim.Spec.Resources.Requests = &volume.Spec.StorageClassName, capacity
+	return volume, claim
+}
+
+func (b *bench) shared(run, i int) *storagev1.SharedVolume {
+	key := b.key(run, i)
+	cr := &storagev1.SharedVolume{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	cr.Spec.FileSystemID = fileSystem
+	cr.Spec.AccessPointID = storagev1.AccessPointID(fmt.Sprintf("fsap-%08x", i))
+	return cr
+}
+
+// each does it for every volume, by as many workers as a busy client has.
+func (b *bench) each(do func(i int) error) {
+	b.t.Helper()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	failures := make(chan error, workers)
+	for range workers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < *countOf; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-failures:
+		b.t.Fatal(err)
+	default:
+	}
+}
+
+func bound(obj client.Object) bool {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	return ok && claim.Status.Phase == corev1.ClaimBound
+}
+
+func isReady(obj client.Object) bool {
+	cr, ok := obj.(*storagev1.SharedVolume)
+	return ok && meta.IsStatusConditionTrue(cr.Status.Conditions, "Ready")
+}
+
+func ofBench(client.Object) bool { return true }
+
+func none(_, all int) bool { return all == 0 }
+
+// follower counts the objects of a kind, and those that are as they should be.
+type follower struct {
+	t       *testing.T
+	mu      sync.Mutex
+	is      map[types.UID]bool
+	changed chan struct{}
+}
+
+func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *follower {
+	b.t.Helper()
+	f := &follower{t: b.t, is: map[types.UID]bool{}, changed: make(chan struct{}, 1)}
+	w, err := b.watch(list, f, as)
+	b.must(err)
+	var over atomic.Bool
+	b.t.Cleanup(func() { over.Store(true); w.Stop() })
+	go func() {
+		for !over.Load() {
+			for event := range w.ResultChan() {
+				if obj, ok := event.Object.(client.Object); ok && b.ours(obj) {
+					f.note(obj.GetUID(), event.Type == watch.Deleted, as(obj))
+				}
+			}
+			if again, err := b.watch(list, f, as); err == nil { // the server ends the watch of whoever is too slow
+				w = again
+			}
+		}
+	}()
+	return f
+}
+
+// watch from what there is now.
+func (b *bench) watch(list client.ObjectList, f *follower, as func(client.Object) bool) (watch.Interface, error) {
+	if err := b.client.List(b.ctx, list); err != nil {
+		return nil, err
+	}
+	now := map[types.UID]bool{}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok && b.ours(obj) {
+			now[obj.GetUID()] = as(obj)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.is = now
+	f.mu.Unlock()
+	f.tell()
+	return b.client.Watch(b.ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+}
+
+// ours are the volumes of this run; the extra one is not counted.
+func (b *bench) ours(obj client.Object) bool {
+	name := obj.GetName()
+	if volume, ok := obj.(*corev1.PersistentVolume); ok {
+		if volume.Spec.ClaimRef == nil {
+			return false
+		}
+		name = volume.Spec.ClaimRef.Name
+	}
+	number, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	return strings.HasPrefix(name, "v-") && err == nil && number < *countOf
+}
+
+func (f *follower) note(uid types.UID, deleted, is bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is[uid] = is; deleted {
+		delete(f.is, uid)
+	}
+	f.tell()
+}
+
+func (f *follower) tell() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// until the counts are right; it says how long after the beginning that was.
+func (f *follower) until(began time.Time, right func(yes, all int) bool) time.Duration {
+	f.t.Helper()
+	deadline := time.After(patience)
+	for {
+		yes := 0
+		f.mu.Lock()
+		for _, is := range f.is {
+			if is {
+				yes++
+			}
+		}
+		all := len(f.is)
+		f.mu.Unlock()
+		if right(yes, all) {
+			return time.Since(began)
+		}
+		select {
+		case <-f.changed:
+		case <-deadline:
+			f.t.Fatalf("after %s, %d of %d", patience, yes, all)
+		}
+	}
+}
+
+func (b *bench) absent(obj client.Object) bool {
+	return apierrors.IsNotFound(b.client.Get(b.ctx, client.ObjectKeyFromObject(obj), obj))
+}
+
+func (b *bench) await(obj client.Object, done func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited %s for %s", patience, obj.GetName())
+		}
+	}
+}
+
+// process is the operator as it is deployed.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(os.TempDir(), fmt.Sprintf("shared-volume-operator-%d", os.Getpid()))
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../../cmd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the operator: %w: %s", err, out)
+	}
+	return binary, nil
+})
+
+func (b *bench) start() *process {
+	b.t.Helper()
+	binary, err := build()
+	b.must(err)
+	b.t.Cleanup(func() { _ = os.Remove(binary) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	b.must(err)
+	address := listener.Addr().String()
+	b.must(listener.Close())
+	log, err := os.Create(filepath.Join(b.t.TempDir(), "operator.log"))
+	b.must(err)
+	cmd := exec.Command(binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
+	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default")
+	cmd.Stdout, cmd.Stderr = log, log
+	b.must(cmd.Start())
+	p := &process{t: b.t, cmd: cmd}
+	b.t.Cleanup(p.stop)
+	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	b.await(cluster, func() bool {
+		response, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK && b.client.Get(b.ctx, client.ObjectKeyFromObject(cluster), cluster) == nil &&
+			meta.IsStatusConditionTrue(cluster.Status.Conditions, storagev1.ConditionInstalled)
+	})
+	return p
+}
+
+func (p *process) stop() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
+	}
+}
+
+func (p *process) resident() int    { return p.memory("VmRSS:") }
+func (p *process) residentMax() int { return p.memory("VmHWM:") }
+
+// memory of the process in MiB.
+func (p *process) memory(what string) int {
+	p.t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(string(content), "\n") {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == what {
+			kilobytes, err := strconv.Atoi(fields[1])
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return kilobytes / 1024
+		}
+	}
+	p.t.Fatalf("no %s in the status of the operator's process", what)
+	return 0
+}
+
+// audit is what the API server writes from now on.
+type audit struct {
+	t    *testing.T
+	file *os.File
+}
+
+func openAudit(t *testing.T) *audit {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "audit.log")
+	file, err := os.Open(path)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		t.Fatalf("the API server's audit log, which tools/cluster puts beside the KUBECONFIG: %v", err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return &audit{t: t, file: file}
+}
+
+// sharing are the resources of a SharedVolume. Events and the driver's are not.
+var sharing = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true}
+
+// writes of the operator to the resources.
+func (a *audit) writes(resources map[string]bool) int {
+	a.t.Helper()
+	count := 0
+	lines := bufio.NewReaderSize(a.file, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return count
+		}
+		var entry struct {
+			Stage, Verb, UserAgent string
+			ObjectRef              struct{ Resource string }
+		}
+		if err == nil {
+			err = json.Unmarshal(line, &entry)
+		}
+		if err != nil {
+			a.t.Fatalf("reading the audit log: %v", err)
+		}
+		write := entry.Verb != "get" && entry.Verb != "list" && entry.Verb != "watch"
+		if write && entry.Stage == "ResponseComplete" && resources[entry.ObjectRef.Resource] && strings.HasPrefix(entry.UserAgent, "shared-volume-operator") {
+			count++
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// Package driver says what the CSI driver for EFS is made of, and when it is left
+// to somebody else.
+package driver
+
+import (
+	securityv1 "github.com/openshift/api/security/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	kstoragev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/status,verbs=patch
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/finalizers,verbs=update
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers;storageclasses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch;create;patch;delete
+// What the driver's account may, we have to be allowed to give:
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// fixtures are what one cluster has once, in the order in which it is made.
+var fixtures = []string{"namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "csidriver", "storageclass"}
+
+const constraints = "securitycontextconstraints"
+
+// constraintsGVK is served by OpenShift alone.
+var constraintsGVK = securityv1.GroupVersion.WithKind("SecurityContextConstraints")
+
+// New is the table of contents of a SharedVolumeDriver whose pods run the images.
+func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
+	return engine.Service[*storagev1.SharedVolumeDriver]{
+		Name: "shared-volume-driver",
+		Stages: []engine.Stage[*storagev1.SharedVolumeDriver]{
+			{Condition: storagev1.ConditionDetected, Needs: csiDriver, Build: detected},
+			{Condition: storagev1.ConditionInstalled, Needs: present, Build: installed},
+			{Condition: storagev1.ConditionRolledOut, Needs: present, Build: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+				return rolledOut(cr, in, images)
+			}},
+		},
+		Teardown: []engine.Stage[*storagev1.SharedVolumeDriver]{
+			{Condition: "Unused", Needs: users, Build: unused},
+			{Condition: "Removed", Needs: present, Build: removed},
+		},
+		Report: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) { report(cr, in, images) },
+		Owns: []client.Object{
+			&corev1.Namespace{}, &corev1.ServiceAccount{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
+			&kstoragev1.CSIDriver{}, &kstoragev1.StorageClass{}, &appsv1.DaemonSet{}, &securityv1.SecurityContextConstraints{},
+		},
+	}
+}
+
+func nothing(client.Object) any { return nil }
+
+func csiDriver(*storagev1.SharedVolumeDriver) []engine.Need {
+	object := &kstoragev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: volume.DriverName}}
+	return []engine.Need{engine.Existing(object).Counting(nothing).Optional()}
+}
+
+func present(cr *storagev1.SharedVolumeDriver) []engine.Need {
+	needs := append(csiDriver(cr), engine.Served(constraintsGVK).Optional(), engine.Children())
+	if cr.Spec.ManagementState == storagev1.StateRemoved {
+		needs = append(needs, users(cr)...)
+	}
+	return needs
+}
+
+func users(*storagev1.SharedVolumeDriver) []engine.Need {
+	return []engine.Need{engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(nothing)}
+}
+
+// foreign is the CSIDriver that somebody else has made, nil if there is none.
+func foreign(in engine.Inputs) *kstoragev1.CSIDriver {
+	found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
+	if !ok || in.Ours(found) {
+		return nil
+	}
+	return found
+}
+
+// detected waits for the driver that somebody else is to install.
+func detected(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+	_, found := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
+	if !found && cr.Spec.ManagementState == storagev1.StateExternal {
+		return nil, engine.Wait("CSIDriver %s does not exist: install the driver, or set spec.managementState to %s", volume.DriverName, storagev1.StateManaged)
+	}
+	return nil, nil
+}
+
+// installed is everything but the pods, whose rollout must not concern anybody.
+func installed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+	switch cr.Spec.ManagementState {
+	case storagev1.StateManaged:
+		if foreign(in) != nil {
+			return nil, nil
+		}
+		return apply(in)
+	case storagev1.StateRemoved:
+		return remove(cr, in)
+	}
+	return keep(in), nil
+}
+
+func rolledOut(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) ([]engine.Child, error) {
+	switch {
+	case cr.Spec.ManagementState != storagev1.StateManaged:
+		return keep(in), nil
+	case foreign(in) != nil:
+		return nil, nil
+	}
+	object, err := daemonSet(cr.Spec, images, in.Served(constraintsGVK))
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Child{engine.Unowned(object)}, nil
+}
+
+// apply what does not move. What differs is replaced, since hardly a field of
+// these kinds can be changed.
+func apply(in engine.Inputs) ([]engine.Child, error) {
+	names := fixtures
+	if in.Served(constraintsGVK) {
+		names = append(names[:len(names):len(names)], constraints)
+	}
+	var all []engine.Child
+	for _, name := range names {
+		object, err := manifest(name)
+		if err != nil {
+			return nil, err
+		}
+		child := engine.Unowned(object)
+		switch name {
+		case "csidriver", "storageclass", "clusterrolebinding":
+			child = engine.Replaced(child)
+		}
+		all = append(all, child)
+	}
+	return all, nil
+}
+
+// keep what there is as it is.
+func keep(in engine.Inputs) []engine.Child {
+	var all []engine.Child
+	for _, child := range engine.ChildrenOf[client.Object](in) {
+		all = append(all, engine.Kept(named(child)))
+	}
+	return all
+}
+
+// named is all that it takes to keep or remove a child.
+func named(child client.Object) client.Object {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: child.GetNamespace(), Name: child.GetName()}}
+	object.SetGroupVersionKind(child.GetObjectKind().GroupVersionKind())
+	return object
+}
+
+// remove what was installed, which is in use as long as there are SharedVolumes.
+func remove(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+	left := engine.ChildrenOf[client.Object](in)
+	if len(left) == 0 {
+		return nil, engine.WaitAs(storagev1.ReasonRemoved, "nothing is installed, as spec.managementState says")
+	}
+	if _, err := unused(cr, in); err != nil {
+		return nil, err
+	}
+	return absent(left), nil
+}
+
+func absent(left []client.Object) []engine.Child {
+	var all []engine.Child
+	for _, child := range left {
+		all = append(all, engine.Absent(named(child)))
+	}
+	return all
+}
+
+// unused says which SharedVolumes need the driver.
+func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+	var names []string
+	for _, user := range engine.Listed[*storagev1.SharedVolume](in) {
+		names = append(names, user.Namespace+"/"+user.Name)
+	}
+	if len(names) > 0 {
+		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by %s", engine.Names("SharedVolume", names))
+	}
+	return nil, nil
+}
+
+func removed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
+	if cr.Spec.ManagementState == storagev1.StateExternal {
+		return keep(in), nil
+	}
+	return absent(engine.ChildrenOf[client.Object](in)), nil
+}

@@ -1,0 +1,250 @@
+package suite
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+// second namespace of the scene, with the same rights.
+func (s *scene) second(name string) *scene {
+	s.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s.must(s.client.Create(s.ctx, namespace))
+	other := *s
+	other.namespace = name
+	s.t.Cleanup(func() { s.must(s.client.Delete(s.ctx, namespace)) })
+	s.t.Cleanup(other.clear)
+	s.allow(storagev1.NamespaceSet{Names: []string{name}}, storagev1.AccessReadWrite)
+	return &other
+}
+
+// wanting is a claim that somebody makes who would like to have a volume.
+func (s *scene) wanting(name, volume string) *corev1.PersistentVolumeClaim {
+	claim := s.claimNamed(name)
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	claim.Spec.StorageClassName = new(string)
+	*claim.Spec.StorageClassName = "shared-volume"
+	claim.Spec.VolumeName = volume
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return claim
+}
+
+func TestNamesThatConcatenateAlike(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	other := s.second(s.namespace + "-b")
+	s.run(other.namespace)
+	first := s.shared("b-c")
+	second := other.shared("c", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000002" })
+	s.ready(first, second)
+	s.bound(first)
+	claim, bound := other.bound(second)
+	s.must(s.client.Delete(s.ctx, first))
+	s.Eventually(s.gone(first)).Should(BeTrue())
+	other.ready(second)
+	claimNow, boundNow := other.bound(second)
+	s.Expect(claimNow.UID).To(Equal(claim.UID))
+	s.Expect(boundNow.UID).To(Equal(bound.UID))
+}
+
+func TestClaimOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	theirs := s.wanting("images", "")
+	s.must(s.client.Create(s.ctx, theirs))
+	s.run()
+	cr := s.shared("images")
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and was not made by this operator"))
+	s.Expect(s.gone(s.volumeNamed(volume.Name(cr)))()).To(BeTrue(), "no volume is reserved for a claim that is not ours")
+	version := theirs.ResourceVersion
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.must(s.get(theirs))
+	s.Expect(theirs.DeletionTimestamp).To(BeNil())
+	s.Expect(theirs.Labels).To(BeEmpty())
+	s.Expect(theirs.Spec.VolumeName).To(BeEmpty(), "version %s, now %s", version, theirs.ResourceVersion)
+	again := s.shared("images")
+	s.Eventually(s.condition(again, "Cleared")).Should(HavePrefix("False Conflict"))
+	s.must(s.client.Delete(s.ctx, theirs))
+	s.ready(again) // the end of the conflict wakes us
+}
+
+func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	first := s.shared("images")
+	s.ready(first)
+	second := s.shared("pictures", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
+	s.Eventually(s.condition(second, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and belongs to SharedVolume images"))
+	s.must(s.client.Delete(s.ctx, second))
+	s.Eventually(s.gone(second)).Should(BeTrue())
+	s.bound(first)
+}
+
+// revoke what the scene may, so that a SharedVolume gets no further than its UID.
+func (s *scene) revoke() {
+	s.t.Helper()
+	s.must(s.client.Delete(s.ctx, s.policy))
+}
+
+func (s *scene) grantAgain() {
+	s.t.Helper()
+	s.policy = s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
+}
+
+func TestVolumeOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.revoke()
+	s.run()
+	cr := s.shared("images")
+	theirs := s.volumeNamed(volume.Name(cr))
+	theirs.Spec = corev1.PersistentVolumeSpec{
+		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: "theirs"}},
+	}
+	s.must(s.client.Create(s.ctx, theirs))
+	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, theirs)) })
+	s.grantAgain()
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name))
+	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue())
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.must(s.get(theirs))
+	s.Expect(theirs.DeletionTimestamp).To(BeNil())
+	s.Expect(theirs.Spec.ClaimRef).To(BeNil())
+	s.Expect(theirs.Labels).To(BeEmpty())
+}
+
+func TestClaimElsewhereWaitsInVain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.revoke()
+	other := s.second(s.namespace + "-thief")
+	s.run()
+	cr := s.shared("images")
+	byName := other.wanting("images", volume.Name(cr))
+	byClass := other.wanting("any", "")
+	s.must(s.client.Create(s.ctx, byName))
+	s.must(s.client.Create(s.ctx, byClass))
+	s.grantAgain()
+	s.ready(cr)
+	s.bound(cr)
+	for _, claim := range []*corev1.PersistentVolumeClaim{byName, byClass} {
+		s.must(s.get(claim))
+		s.Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending), claim.Name)
+	}
+}
+
+// TestForeignLabelOnOurVolume: labels do not give a volume away.
+func TestForeignLabelOnOurVolume(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	thief := s.shared("thief", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000002" })
+	s.ready(cr, thief)
+	claim, bound := s.bound(cr)
+	ours := string(cr.UID)
+	s.must(s.patch(bound, `{"metadata":{"labels":{"asterism.dev/owner-uid":"`+string(thief.UID)+`","app.kubernetes.io/instance":"thief"}}}`))
+	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ours))
+	s.operator.Stop()
+	s.must(s.patch(bound, `{"metadata":{"labels":{"asterism.dev/owner-uid":"`+string(thief.UID)+`"}}}`))
+	s.must(s.client.Delete(s.ctx, thief))
+	s.run()
+	s.Eventually(s.gone(thief)).Should(BeTrue())
+	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ours))
+	s.ready(cr)
+	claimNow, boundNow := s.bound(cr)
+	s.Expect(claimNow.UID).To(Equal(claim.UID))
+	s.Expect(boundNow.UID).To(Equal(bound.UID))
+}
+
+// TestForgedOwnerOnOurVolume: even whoever forges everything that can be edited
+// gets nothing deleted.
+func TestForgedOwnerOnOurVolume(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	thief := s.shared("thief", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000002" })
+	s.ready(cr, thief)
+	_, bound := s.bound(cr)
+	s.must(s.patch(bound, `{"metadata":{"labels":{"asterism.dev/owner-uid":"`+string(thief.UID)+`"},
+		"annotations":{"asterism.dev/owner":"x/thief/`+string(thief.UID)+`"}}}`))
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict"))
+	s.must(s.client.Delete(s.ctx, thief))
+	s.Eventually(s.gone(thief)).Should(BeTrue())
+	s.must(s.get(bound))
+	s.Expect(bound.DeletionTimestamp).To(BeNil())
+	s.must(s.patch(bound, `{"metadata":{"annotations":{"asterism.dev/owner":null},"labels":{"asterism.dev/owner-uid":"`+string(cr.UID)+`"}}}`))
+	s.ready(cr)
+	s.bound(cr)
+}
+
+func TestReservationThatIsCleared(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.pod("web", "images")
+	for range 2 { // the second time, it was us who gave the reservation
+		s.must(s.patch(bound, `{"spec":{"claimRef":null}}`))
+		s.Eventually(func() bool {
+			s.must(s.get(bound))
+			return bound.Spec.ClaimRef != nil && bound.Spec.ClaimRef.UID == claim.UID && bound.Status.Phase == corev1.VolumeBound
+		}).Should(BeTrue())
+	}
+	s.ready(cr)
+	claimNow, boundNow := s.bound(cr)
+	s.Expect(claimNow.UID).To(Equal(claim.UID), "the claim is not made anew")
+	s.Expect(boundNow.UID).To(Equal(bound.UID))
+	s.Expect(cr.Status.BlockedBy).To(BeNil())
+}
+
+// TestVolumeThatIsStolen: somebody who may edit volumes gives ours to another claim.
+func TestVolumeThatIsStolen(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"seen at once": false, "seen when the other claim has it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			other := s.second(s.namespace + "-thief")
+			theirs := other.wanting("images", "")
+			s.must(s.client.Create(s.ctx, theirs))
+			s.run()
+			cr := s.shared("images")
+			s.ready(cr)
+			claim, bound := s.bound(cr)
+			if late {
+				s.operator.Stop()
+			}
+			s.must(s.patch(bound, `{"spec":{"claimRef":{"namespace":"`+other.namespace+`","name":"images","uid":"`+string(theirs.UID)+`","resourceVersion":null}}}`))
+			if late {
+				s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.ClaimBound))
+				s.run()
+			}
+			s.Eventually(func() bool {
+				return s.get(claim) == nil && s.get(bound) == nil && bound.Spec.ClaimRef.Namespace == s.namespace
+			}).Should(BeTrue())
+			s.ready(cr)
+			claimNow, boundNow := s.bound(cr)
+			s.Expect(claimNow.UID).To(Equal(claim.UID), "running pods keep their claim")
+			s.Expect(boundNow.UID).To(Equal(bound.UID))
+			// No node mounts a volume for a claim that it is not reserved for. Kubernetes
+			// says so of the claim when it looks at it again, every 15 s.
+			s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(theirs)); return theirs.Status.Phase }).ShouldNot(Equal(corev1.ClaimBound))
+		})
+	}
+}

@@ -1,0 +1,254 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+func TestClaimIsBoundAndRests(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, _ := s.bound(cr)
+	s.Expect(claim.Name).To(Equal("images"))
+	s.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
+	s.Expect(cr.Status.ClaimRef.Name).To(Equal("images"))
+	s.Expect(cr.Status.VolumeName).To(Equal(volume.Name(cr)))
+	s.Expect(cr.Status.FileSystemID).To(Equal(string(s.fileSystem)))
+	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"))
+	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 5), "writes until it is ready: %v", s.operator.Requests.Writes())
+	s.pass(cr)
+	s.operator.Requests.Reset()
+	s.must(s.patch(cr, `{"metadata":{"annotations":{"note":"mine"}}}`))
+	s.must(s.patch(claim, `{"metadata":{"annotations":{"note":"mine"}}}`))
+	s.pass(cr)
+	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "the status that was wiped, and nothing else")
+}
+
+func TestDeletionTakesFourWrites(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.operator.Requests.Reset()
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.Expect(s.gone(claim)()).To(BeTrue(), "the claim is gone before the SharedVolume")
+	s.Expect(s.gone(bound)()).To(BeTrue(), "the volume is gone before the SharedVolume")
+	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 4), "writes to delete: %v", s.operator.Requests.Writes())
+}
+
+func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, old := s.bound(cr)
+	var pods []*corev1.Pod
+	for i := range 12 {
+		pods = append(pods, s.pod(fmt.Sprintf("web-%02d", i), "images"))
+	}
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000002" })
+	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
+	s.Expect(cr.Status.BlockedBy.Count).To(BeEquivalentTo(12))
+	s.Expect(cr.Status.BlockedBy.Pods).To(HaveLen(10))
+	s.Expect(cr.Status.BlockedBy.Pods[0]).To(Equal("web-00"))
+	s.Expect(s.condition(cr, "Cleared")()).To(ContainSubstring("waits for 12 pods: web-00, "))
+	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False"))
+	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"), "what is in effect")
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000003" })
+	for _, pod := range pods {
+		s.end(pod)
+	}
+	s.ready(cr)
+	changed, _ := s.bound(cr)
+	s.Expect(changed.UID).NotTo(Equal(claim.UID))
+	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000003"))
+	s.Expect(cr.Status.BlockedBy).To(BeNil())
+	s.Expect(s.gone(old)()).To(BeTrue(), "the old volume")
+	for _, request := range s.operator.Requests.Of("apply", "persistentvolumes") {
+		s.Expect(request.Name).NotTo(Equal(volume.Name(&storagev1.SharedVolume{ObjectMeta: cr.ObjectMeta, Spec: storagev1.SharedVolumeSpec{
+			FileSystemID: s.fileSystem, AccessPointID: "fsap-00000002",
+		}})), "a volume of the spec in between was made")
+	}
+}
+
+func TestMountOptionsChangeInPlace(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.pod("web", "images")
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.MountOptions = []storagev1.MountOption{"noatime"} })
+	s.ready(cr)
+	sameClaim, sameVolume := s.bound(cr)
+	s.Expect(sameClaim.UID).To(Equal(claim.UID))
+	s.Expect(sameVolume.UID).To(Equal(bound.UID))
+	s.Expect(sameVolume.Spec.MountOptions).To(Equal([]string{"noatime"}))
+}
+
+func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	for name, change := range map[string]func(*storagev1.SharedVolumeSpec){
+		"capacity":  func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = "2Gi" },
+		"access":    func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadOnly },
+		"claimName": func(spec *storagev1.SharedVolumeSpec) { spec.ClaimName = "pictures" },
+	} {
+		before := s.claim(cr)
+		s.change(cr, change)
+		s.ready(cr)
+		claim, bound := s.bound(cr)
+		s.Expect(claim.UID).NotTo(Equal(before.UID), name)
+		s.Expect(claim.Name).To(Equal(cr.ClaimName()), name)
+		s.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal(cr.Spec.Capacity), name)
+		s.Expect(bound.Spec.CSI.ReadOnly).To(Equal(cr.Spec.Access == storagev1.AccessReadOnly), name)
+	}
+	bound := s.volume(cr)
+	s.Expect(bound.Spec.MountOptions).To(Equal([]string{"ro"}))
+	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue(), "the claim of the old name")
+}
+
+func TestHalfThatIsDeletedIsHealed(t *testing.T) {
+	t.Parallel()
+	for name, half := range map[string]func(*scene, *storagev1.SharedVolume) client.Object{
+		"claim":  func(s *scene, cr *storagev1.SharedVolume) client.Object { return s.claim(cr) },
+		"volume": func(s *scene, cr *storagev1.SharedVolume) client.Object { return s.volume(cr) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.run()
+			cr := s.shared("images")
+			s.ready(cr)
+			claim, bound := s.bound(cr)
+			s.must(s.client.Delete(s.ctx, half(s, cr)))
+			s.Eventually(func() bool {
+				return s.get(claim) == nil && s.get(bound) == nil && claim.DeletionTimestamp == nil && bound.DeletionTimestamp == nil
+			}).Should(BeTrue())
+			s.ready(cr)
+			healed, healedVolume := s.bound(cr)
+			s.Expect(healed.UID).NotTo(BeEmpty())
+			s.Expect(healedVolume.Spec.ClaimRef.UID).To(Equal(healed.UID))
+		})
+	}
+}
+
+// TestVolumeThatIsForcedAwayIsHealed: a volume whose protection was lifted leaves
+// a lost claim.
+func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.operator.Stop()
+	s.must(s.client.Delete(s.ctx, bound))
+	s.release(bound)
+	s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(claim)); return claim.Status.Phase }).Should(Equal(corev1.ClaimLost))
+	s.run()
+	s.Eventually(func() bool { return s.get(bound) == nil }).Should(BeTrue())
+	s.ready(cr)
+	healed, _ := s.bound(cr)
+	s.Expect(healed.UID).NotTo(Equal(claim.UID))
+}
+
+func TestDeletionWaitsForPods(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	pod := s.pod("web", "images")
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
+	s.Expect(cr.Status.BlockedBy.Pods).To(Equal([]string{"web"}))
+	s.Expect(cr.Status.BlockedBy.Count).To(BeEquivalentTo(1))
+	s.Expect(s.condition(cr, "Ready")()).To(And(HavePrefix("False Deleting"), ContainSubstring("waits for 1 pod: web")))
+	s.must(s.get(bound))
+	s.Expect(bound.DeletionTimestamp).To(BeNil(), "the volume waits for the claim")
+	s.operator.Stop() // however long it takes, and whoever does it
+	s.run()
+	s.end(pod)
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.Expect(s.gone(claim)()).To(BeTrue())
+	s.Expect(s.gone(bound)()).To(BeTrue())
+}
+
+func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	_, bound := s.bound(cr)
+	pod := s.pod("web", "images")
+	s.operator.Requests.Reset()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(func() bool { return s.get(pod) == nil && pod.DeletionTimestamp != nil }).Should(BeTrue(), "Kubernetes begins with the pods")
+	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))) // a kubelet would
+	s.Eventually(s.gone(bound)).Should(BeTrue(), "the volume is not leaked")
+	s.Eventually(s.gone(namespace)).Should(BeTrue())
+	for _, write := range s.operator.Requests.Writes() {
+		s.Expect(write.Verb).NotTo(Equal("apply"), "%s is made in a namespace that goes", write)
+	}
+}
+
+// TestNewNamesakeDoesNotAdopt: the old SharedVolume was let go by force, and
+// another one of its name is made at once.
+func TestNewNamesakeDoesNotAdopt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, old := s.bound(cr)
+	pod := s.pod("web", "images")
+	s.operator.Stop()
+	s.must(s.client.Delete(s.ctx, cr))
+	s.release(cr)
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.run()
+	again := s.shared("images", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000009" })
+	s.Eventually(s.condition(again, "Cleared")).Should(HavePrefix("False"), "waits for the old claim")
+	s.Expect(again.Spec.AccessPointID).To(BeEquivalentTo("fsap-00000009"), "the spec is the user's")
+	s.Expect(again.Status.AccessPointID).To(BeEmpty(), "nothing of the new one is in effect")
+	s.end(pod)
+	s.ready(again)
+	made, _ := s.bound(again)
+	s.Expect(made.UID).NotTo(Equal(claim.UID))
+	s.must(s.get(old))
+	s.Expect(old.DeletionTimestamp).To(BeNil(), "the old volume is nobody's, and untouched")
+}
+
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	short, long := s.shared(strings.Repeat("a", 63)), s.shared(strings.Repeat("b", 253))
+	s.ready(short, long)
+	s.bound(short)
+	s.bound(long)
+}

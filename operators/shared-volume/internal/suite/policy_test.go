@@ -1,0 +1,127 @@
+package suite
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"asterism.dev/lib/common/enginetest"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+func (s *scene) label(labels string) {
+	s.t.Helper()
+	s.must(s.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, `{"metadata":{"labels":`+labels+`}}`))
+}
+
+func TestDeniedAllowedRevoked(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.revoke()
+	s.allow(storagev1.NamespaceSet{Selector: &storagev1.LabelSelector{MatchLabels: map[string]string{"storage": s.namespace}}}, storagev1.AccessReadWrite)
+	s.run()
+	cr := s.shared("images")
+	s.Eventually(s.condition(cr, "Allowed")).Should(And(
+		HavePrefix("False Denied: namespace "+s.namespace+" may not use access point fsap-00000001 of file system "+string(s.fileSystem)),
+		ContainSubstring("ask an administrator"),
+	))
+	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue())
+	s.Expect(s.gone(s.volumeNamed(volume.Name(cr)))()).To(BeTrue())
+
+	s.label(`{"storage":"` + s.namespace + `"}`)
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.pod("web", "images")
+
+	s.label(`{"storage":null}`)
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
+	s.bound(cr)
+	s.Expect(cr.Status.ClaimRef.Name).To(Equal("images"), "what is in effect")
+	second := s.shared("more")
+	s.Eventually(s.condition(second, "Allowed")).Should(HavePrefix("False Denied"))
+	s.Expect(s.gone(s.claimNamed("more"))()).To(BeTrue(), "no new claim")
+
+	s.must(s.get(bound))
+	s.must(s.get(claim))
+	s.Expect(claim.DeletionTimestamp).To(BeNil(), "no running pod is cut off")
+	s.Expect(bound.DeletionTimestamp).To(BeNil())
+}
+
+// TestClaimIsNotHealedWhileDenied: what is revoked does not come back.
+func TestClaimIsNotHealedWhileDenied(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, _ := s.bound(cr)
+	s.revoke()
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
+	s.must(s.client.Delete(s.ctx, claim))
+	s.Eventually(s.gone(claim)).Should(BeTrue())
+	s.Eventually(func() any { s.must(s.get(cr)); return cr.Status.ClaimRef }).Should(BeNil(), "nothing is in effect")
+	s.pass(cr)
+	s.Expect(s.gone(claim)()).To(BeTrue())
+	s.grantAgain()
+	s.ready(cr)
+	s.bound(cr)
+}
+
+func TestEditToSomethingDenied(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = "fs-00000000" })
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
+	s.Expect(cr.Status.FileSystemID).To(Equal(string(s.fileSystem)), "the old file system stays, shown as such")
+	s.Expect(cr.Status.VolumeName).To(Equal(bound.Name))
+	s.must(s.get(claim))
+	s.Expect(claim.DeletionTimestamp).To(BeNil())
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = s.fileSystem })
+	s.ready(cr)
+	same, _ := s.bound(cr)
+	s.Expect(same.UID).To(Equal(claim.UID))
+}
+
+func TestReadOnlyGrant(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.revoke()
+	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadOnly)
+	s.run()
+	cr := s.shared("images")
+	s.Eventually(s.condition(cr, "Allowed")).Should(And(HavePrefix("False Denied"), ContainSubstring("only to read: set spec.access to ReadOnly")))
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadOnly })
+	s.ready(cr)
+	_, bound := s.bound(cr)
+	s.Expect(bound.Spec.MountOptions).To(ContainElement("ro"))
+	s.Expect(bound.Spec.CSI.ReadOnly).To(BeTrue())
+	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite) // what is granted adds up
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadWrite })
+	s.ready(cr)
+}
+
+// TestPolicyForOthersTouchesNothing, and tells nothing.
+func TestPolicyForOthersTouchesNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	denied := s.shared("denied", func(cr *storagev1.SharedVolume) { cr.Spec.FileSystemID = "fs-00000001" })
+	s.ready(cr)
+	s.Eventually(s.condition(denied, "Allowed")).Should(HavePrefix("False Denied"))
+	s.pass(cr)
+	s.operator.Requests.Reset()
+	secret := s.allow(storagev1.NamespaceSet{Names: []string{"somebody-else"}}, storagev1.AccessReadWrite)
+	s.pass(cr)
+	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "the status that was wiped, and nothing else")
+	s.must(s.get(denied))
+	s.Expect(enginetest.Conditions(denied)).NotTo(Or(ContainSubstring("somebody-else"), ContainSubstring(secret.Name)))
+}

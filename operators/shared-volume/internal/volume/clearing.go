@@ -1,0 +1,131 @@
+package volume
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+// room is what must not be taken: a volume that is reserved for a claim of
+// somebody else's would be bound to it.
+func room(cr *storagev1.SharedVolume) []engine.Need {
+	return []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
+}
+
+// cleared removes what is not as the spec wants it and cannot become so: the
+// claim first, and its volume when the claim is gone. A claim or a volume that
+// has lost its other half goes as well, and both are made anew.
+func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	volumes := engine.ChildrenOf[*corev1.PersistentVolume](in)
+	var staying *corev1.PersistentVolumeClaim
+	var stale []engine.Child
+	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
+		stays, err := claimStays(cr, claim, volumes)
+		if err != nil {
+			return nil, err
+		}
+		if stays {
+			staying = claim
+		} else {
+			stale = append(stale, going(claim))
+		}
+	}
+	if len(stale) > 0 {
+		return stale, nil
+	}
+	for _, volume := range volumes {
+		if !volumeStays(cr, volume, staying) {
+			stale = append(stale, engine.Absent(volumeNamed(volume.Name)))
+		}
+	}
+	return stale, nil
+}
+
+// claimStays if nothing of it would have to change, and its volume stays too. A
+// claim that is lost although its volume is there gets it back.
+func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (bool, error) {
+	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil ||
+		claim.Spec.VolumeName != Name(cr) || !asksFor(claim, cr.Spec.Capacity) {
+		return false, nil
+	}
+	for _, volume := range volumes {
+		if volume.Name == claim.Spec.VolumeName {
+			return volumeStays(cr, volume, claim), nil
+		}
+	}
+	if claim.Status.Phase == corev1.ClaimBound {
+		return false, engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", claim.Spec.VolumeName, claim.Name)
+	}
+	return false, nil
+}
+
+func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {
+	wanted, err := resource.ParseQuantity(capacity)
+	return err != nil || claim.Spec.Resources.Requests.Storage().Cmp(wanted) == 0 // what is wrong is reported when it is built
+}
+
+// volumeStays if nothing of it would have to change, and it is reserved for or
+// bound to the claim that stays, if there is one.
+func volumeStays(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if volume.Name != Name(cr) || volume.DeletionTimestamp != nil || volume.Spec.CSI.ReadOnly != readOnly(cr) {
+		return false
+	}
+	reserved := volume.Spec.ClaimRef
+	switch {
+	case reserved == nil, claim != nil && wasBound(claim):
+		return true // it is reserved again
+	case reserved.Namespace != cr.Namespace || reserved.Name != cr.ClaimName():
+		return false
+	}
+	return reserved.UID == "" || claim != nil && reserved.UID == claim.UID
+}
+
+// wasBound says whether Kubernetes has ever bound the claim.
+func wasBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost
+}
+
+func withoutClaim(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	gone := []engine.Child{going(claimNamed(cr))}
+	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
+		if claim.Name != cr.ClaimName() {
+			gone = append(gone, going(claim))
+		}
+	}
+	return gone, nil
+}
+
+func withoutVolume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	gone := []engine.Child{engine.Absent(volumeNamed(Name(cr)))}
+	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
+		if volume.Name != Name(cr) {
+			gone = append(gone, engine.Absent(volumeNamed(volume.Name)))
+		}
+	}
+	return gone, nil
+}
+
+// going is a claim that is deleted and may have to wait for pods.
+func going(claim *corev1.PersistentVolumeClaim) engine.Child {
+	named := &corev1.PersistentVolumeClaim{}
+	named.Name = claim.Name
+	return engine.HeldBy(engine.Holders{Kind: &corev1.PodList{}, Hold: uses}, engine.Absent(named))
+}
+
+// uses says whether a pod keeps a claim from going: it has a node, and has not ended.
+func uses(holder, claim client.Object) bool {
+	pod, ok := holder.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.GetName() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package volume
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+const (
+	// DriverName is the name of the CSI driver for EFS.
+	DriverName = "efs.csi.aws.com"
+	// StorageClassName is on every volume and claim, so that a quota can count
+	// them. The class provisions nothing.
+	StorageClassName = "shared-volume"
+	// readOnlyOption is how a volume is mounted read-only. The access mode
+	// ReadOnlyMany is refused by the driver.
+	readOnlyOption = "ro"
+	// annotationClaimUID is on a volume whose reservation somebody has removed
+	// while the claim was bound, and which we therefore give the claim's UID.
+	annotationClaimUID = "storage.asterism.dev/claim-uid"
+)
+
+// Handle is the CSI volume handle of an access point: file system, no path, access
+// point. Every release of the driver understands this form; the kubelet takes
+// another spelling for another volume.
+func Handle(fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) string {
+	return string(fileSystem) + "::" + string(accessPoint)
+}
+
+func parseHandle(volume *corev1.PersistentVolume) (fileSystem, accessPoint string) {
+	if volume.Spec.CSI == nil {
+		return "", ""
+	}
+	fileSystem, accessPoint, _ = strings.Cut(volume.Spec.CSI.VolumeHandle, "::")
+	return fileSystem, accessPoint
+}
+
+// Name of the volume of a SharedVolume, which proves whose it is: nobody else
+// comes to the same name, and neither name nor handle of a volume can be changed.
+func Name(cr *storagev1.SharedVolume) string {
+	return nameFor(cr, Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
+}
+
+func nameFor(cr *storagev1.SharedVolume, handle string) string {
+	return "sv-" + engine.Hash(cr.UID, handle)
+}
+
+// proven says whether the volume was made for this SharedVolume, by any spec of
+// it. Labels and annotations can be forged.
+func proven(cr *storagev1.SharedVolume, child client.Object) bool {
+	volume, ok := child.(*corev1.PersistentVolume)
+	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
+}
+
+// volume is reserved for the claim, so that no other one can take it.
+func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	capacity, err := capacityOf(cr)
+	if err != nil {
+		return nil, err
+	}
+	reserved := applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("PersistentVolumeClaim").
+		WithNamespace(cr.Namespace).WithName(cr.ClaimName())
+	source := applycorev1.CSIPersistentVolumeSource().WithDriver(DriverName).
+		WithVolumeHandle(Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
+	if readOnly(cr) {
+		source.WithReadOnly(true) // unlike the mount option, nobody can change it afterwards
+	}
+	volume := applycorev1.PersistentVolume(Name(cr))
+	if uid := lostReservation(cr, in); uid != "" {
+		reserved.WithUID(uid)
+		volume.WithAnnotations(map[string]string{annotationClaimUID: string(uid)})
+	}
+	return []engine.Child{volume.WithSpec(
+		applycorev1.PersistentVolumeSpec().
+			WithCapacity(capacity).
+			WithAccessModes(corev1.ReadWriteMany).
+			WithPersistentVolumeReclaimPolicy(corev1.PersistentVolumeReclaimRetain).
+			WithStorageClassName(StorageClassName).
+			WithVolumeMode(corev1.PersistentVolumeFilesystem).
+			WithMountOptions(mountOptions(cr)...).
+			WithClaimRef(reserved).
+			WithCSI(source),
+	)}, nil
+}
+
+// lostReservation is the UID of the bound claim, if somebody has changed or
+// removed the volume's reservation: given back without it, Kubernetes would take
+// the claim for lost. Once given it has to stay.
+func lostReservation(cr *storagev1.SharedVolume, in engine.Inputs) (uid types.UID) {
+	var phase corev1.PersistentVolumeClaimPhase
+	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
+		if claim.Name == cr.ClaimName() && wasBound(claim) {
+			uid, phase = claim.UID, claim.Status.Phase
+		}
+	}
+	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
+		if volume.Name == Name(cr) && (volume.Annotations[annotationClaimUID] == string(uid) || lost(volume.Spec.ClaimRef, uid, phase)) {
+			return uid
+		}
+	}
+	return ""
+}
+
+// lost says whether a reservation is not that of a claim that was bound. One that
+// has no UID yet is seen while Kubernetes binds the two.
+func lost(reserved *corev1.ObjectReference, claim types.UID, phase corev1.PersistentVolumeClaimPhase) bool {
+	if reserved == nil || phase == corev1.ClaimLost {
+		return true
+	}
+	return reserved.UID != "" && reserved.UID != claim
+}
+
+func mountOptions(cr *storagev1.SharedVolume) []string {
+	var options []string
+	if readOnly(cr) {
+		options = append(options, readOnlyOption)
+	}
+	for _, option := range cr.Spec.MountOptions {
+		options = append(options, string(option))
+	}
+	return options
+}
+
+func readOnly(cr *storagev1.SharedVolume) bool { return wanted(cr) != storagev1.AccessReadWrite }
+
+// claim asks for exactly that volume.
+func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) {
+	capacity, err := capacityOf(cr)
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
+		applycorev1.PersistentVolumeClaimSpec().
+			WithAccessModes(corev1.ReadWriteMany).
+			WithStorageClassName(StorageClassName).
+			WithVolumeName(Name(cr)).
+			WithResources(applycorev1.VolumeResourceRequirements().WithRequests(capacity)),
+	)}, nil
+}
+
+func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {
+	quantity, err := resource.ParseQuantity(cr.Spec.Capacity)
+	if err != nil {
+		return nil, engine.Stop(engine.ReasonInvalid, "spec.capacity %q: %v", cr.Spec.Capacity, err)
+	}
+	return corev1.ResourceList{corev1.ResourceStorage: quantity}, nil
+}
+
+func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: cr.ClaimName()}}
+}
+
+func volumeNamed(name string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}

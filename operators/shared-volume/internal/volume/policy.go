@@ -1,0 +1,93 @@
+package volume
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+// policies are all that there are, and the namespace with its labels. What they
+// say is judged anew in every pass and no input: a policy for others must not
+// touch this SharedVolume.
+func policies(cr *storagev1.SharedVolume) []engine.Need {
+	nothing := func(client.Object) any { return nil }
+	return []engine.Need{
+		engine.Existing(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cr.Namespace}}).Counting(nothing),
+		engine.Labelled(&storagev1.SharedVolumePolicy{}, nil).Counting(nothing),
+		engine.Children(),
+	}
+}
+
+// allowed makes nothing. Where it fails, the walk ends, and what there is stays:
+// no running pod loses what it has because a policy has changed.
+func allowed(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
+	if namespace == nil || namespace.DeletionTimestamp != nil {
+		return nil, engine.Wait("namespace %s is being deleted", cr.Namespace)
+	}
+	var most storagev1.Access
+	for _, policy := range engine.Listed[*storagev1.SharedVolumePolicy](in) {
+		granted := grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
+		if granted == storagev1.AccessReadWrite || granted == wanted(cr) {
+			return nil, nil
+		}
+		if granted != "" {
+			most = granted
+		}
+	}
+	what := "access point " + string(cr.Spec.AccessPointID) + " of file system " + string(cr.Spec.FileSystemID)
+	if most != "" {
+		return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may use %s only to read: set spec.access to ReadOnly, or ask an administrator of the cluster for a SharedVolumePolicy with access %s",
+			cr.Namespace, what, wanted(cr))
+	}
+	return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may not use %s: ask an administrator of the cluster for a SharedVolumePolicy with this namespace, file system and access point, and access %s",
+		cr.Namespace, what, wanted(cr))
+}
+
+func wanted(cr *storagev1.SharedVolume) storagev1.Access {
+	if cr.Spec.Access == "" {
+		return storagev1.AccessReadWrite
+	}
+	return cr.Spec.Access
+}
+
+// grant is the most access that the policy gives the namespace, "" for none. An
+// access or a choice of access points that this version does not know is none.
+func grant(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) storagev1.Access {
+	if policy.DeletionTimestamp != nil || !includes(policy.Spec.Namespaces, namespace) {
+		return ""
+	}
+	for _, granted := range policy.Spec.FileSystems {
+		if granted.FileSystemID != fileSystem {
+			continue
+		}
+		listed := granted.AccessPoints != storagev1.AccessPointsAny
+		if listed && !slices.Contains(granted.AccessPointIDs, accessPoint) {
+			continue
+		}
+		return granted.Access
+	}
+	return ""
+}
+
+func includes(set storagev1.NamespaceSet, namespace *corev1.Namespace) bool {
+	if slices.Contains(set.Names, namespace.Name) {
+		return true
+	}
+	if set.Selector == nil {
+		return false
+	}
+	selector := &metav1.LabelSelector{MatchLabels: set.Selector.MatchLabels}
+	for _, requirement := range set.Selector.MatchExpressions {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement(requirement))
+	}
+	matcher, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && matcher.Matches(labels.Set(namespace.Labels)) // what cannot be understood selects nothing
+}

@@ -1,0 +1,93 @@
+// Package volume says what a SharedVolume is made of: a PersistentVolume that is
+// reserved for one claim, and that claim.
+package volume
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes/status,verbs=patch
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumepolicies;sharedvolumedrivers,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Service is the table of contents of a SharedVolume.
+var Service = engine.Service[*storagev1.SharedVolume]{
+	Name: "shared-volume",
+	Stages: []engine.Stage[*storagev1.SharedVolume]{
+		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
+		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
+		{Condition: storagev1.ConditionCleared, Needs: room, Build: cleared},
+		{Condition: storagev1.ConditionVolumeReady, Build: volume},
+		{Condition: storagev1.ConditionBound, Build: claim},
+	},
+	Teardown: []engine.Stage[*storagev1.SharedVolume]{
+		{Condition: "ClaimRemoved", Needs: children, Build: withoutClaim},
+		{Condition: "VolumeRemoved", Needs: children, Build: withoutVolume},
+	},
+	Report: report,
+	Proof:  proven,
+	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
+}
+
+// driver is not asked whether it is rolled out: a node that restarts would
+// touch every SharedVolume.
+func driver(*storagev1.SharedVolume) []engine.Need {
+	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
+	return []engine.Need{engine.Condition(cluster, storagev1.ConditionInstalled).As(driverInstalled)}
+}
+
+const driverInstalled = "installed"
+
+// driverReady does not repeat what the driver says, which names SharedVolumes of
+// other namespaces.
+func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	if !in.Met(driverInstalled) {
+		return nil, engine.Wait("the CSI driver %s is not installed: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, storagev1.SharedVolumeDriverName)
+	}
+	return nil, nil
+}
+
+func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
+
+// report says what is in effect: the claim that is bound, whatever the spec says.
+// When everything goes, it would go out of date with every step.
+func report(cr *storagev1.SharedVolume, in engine.Inputs) {
+	cr.Status.BlockedBy = nil
+	if pods := in.Holders(); len(pods) > 0 {
+		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
+	}
+	if cr.DeletionTimestamp != nil {
+		return
+	}
+	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy}
+	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
+		if claim.Status.Phase != corev1.ClaimBound {
+			continue
+		}
+		status.ClaimRef = &commonv1.ObjectReference{Name: claim.Name}
+		for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
+			if volume.Name == claim.Spec.VolumeName {
+				status.VolumeName = volume.Name
+				status.FileSystemID, status.AccessPointID = parseHandle(volume)
+			}
+		}
+	}
+	cr.Status = status
+}
+
+const (
+	shownPods = 10
+	maxCount  = 1 << 30
+)

@@ -1,0 +1,78 @@
+package volume
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"asterism.dev/lib/common/enginetest"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+var subject = enginetest.Subject[*storagev1.SharedVolume]{
+	Service:     Service,
+	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
+	Conditions:  storagev1.SharedVolumeConditions,
+}
+
+func TestSharedVolume(t *testing.T) { subject.Test(t) }
+
+func named(namespace, name string, uid types.UID) *storagev1.SharedVolume {
+	return &storagev1.SharedVolume{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
+		Spec:       storagev1.SharedVolumeSpec{FileSystemID: "fs-484648c8", AccessPointID: "fsap-097bd0daaba932e64"},
+	}
+}
+
+// TestNameFollowsUID: not names, which concatenate to the same string.
+func TestNameFollowsUID(t *testing.T) {
+	first, second := named("a", "b-c", "1"), named("a-b", "c", "2")
+	if Name(first) == Name(second) {
+		t.Error("two SharedVolumes share a volume's name")
+	}
+	again := named("a", "b-c", "3")
+	if Name(first) == Name(again) {
+		t.Error("a SharedVolume of the same name as an earlier one shares its volume's name")
+	}
+	changed := named("a", "b-c", "1")
+	changed.Spec.AccessPointID = "fsap-00000000"
+	if Name(first) == Name(changed) {
+		t.Error("two access points share a volume's name")
+	}
+}
+
+// TestVolumeIsProvenByName: nothing that can be edited makes a volume ours.
+func TestVolumeIsProvenByName(t *testing.T) {
+	first, second := named("a", "b", "1"), named("a", "c", "2")
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(first), Labels: map[string]string{"asterism.dev/owner-uid": "2"}}}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: Handle(first.Spec.FileSystemID, first.Spec.AccessPointID)}
+	if !proven(first, volume) || proven(second, volume) {
+		t.Error("a label decides whose the volume is")
+	}
+}
+
+func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "images"}}
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		holds  bool
+	}{
+		"runs":         {func(*corev1.Pod) {}, true},
+		"has no node":  {func(p *corev1.Pod) { p.Spec.NodeName = "" }, false},
+		"has ended":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false},
+		"has failed":   {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+		"uses another": {func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "other" }, false},
+		"uses none":    {func(p *corev1.Pod) { p.Spec.Volumes = nil }, false},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node"}}
+		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"}}}}
+		c.change(pod)
+		if uses(pod, claim) != c.holds {
+			t.Errorf("a pod that %s: holds the claim: %t, want %t", name, !c.holds, c.holds)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sharedVolume is the operator that installs the driver.
+const sharedVolume = "shared-volume"
+
+// driverImage is one that the operator would otherwise take from a public registry.
+type driverImage struct{ variable, name string }
+
+var driverImages = []driverImage{
+	{"RELATED_IMAGE_EFS_CSI_DRIVER", "asterism.dev/demo/aws-efs-csi-driver"},
+	{"RELATED_IMAGE_NODE_DRIVER_REGISTRAR", "asterism.dev/demo/csi-node-driver-registrar"},
+	{"RELATED_IMAGE_LIVENESS_PROBE", "asterism.dev/demo/livenessprobe"},
+}
+
+func (d *demo) driverArchive() string { return d.work("images", "efs-driver.tar") }
+
+// buildDriver makes the real driver, and what stands in for EFS.
+func (d *demo) buildDriver(ctx context.Context, line *line) error {
+	const driver, standIn = "aws-efs-csi-driver", "efs-stand-in"
+	d.driver = ""
+	for binary, source := range map[string]string{driver: "github.com/kubernetes-sigs/aws-efs-csi-driver/cmd", standIn: "."} {
+		line.note(binary)
+		err := d.run(ctx, line, command{
+			name: "build-" + binary,
+			dir:  filepath.Join(d.root, "tools", "efs-driver"),
+			env:  []string{"CGO_ENABLED=0", "GOWORK=off"},
+			args: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", d.work("bin", binary), source},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	tag, err := digest(d.work("bin", driver), d.work("bin", standIn))
+	if err != nil {
+		return err
+	}
+	d.driver = tag
+	_, err = d.output(ctx, command{args: []string{
+		d.work("bin", "images"), "efs-driver", "--tag", tag, "--driver", d.work("bin", driver),
+		"--stand-in", d.work("bin", standIn), "--output", d.driverArchive(),
+	}})
+	return err
+}
+
+// driverImages tells the operator of them, as on a cluster without a way to the
+// public registries.
+func (d *demo) driverImages() patch {
+	var operations []string
+	for _, image := range driverImages {
+		operations = append(operations, fmt.Sprintf("- {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: %s, value: %q}}",
+			image.variable, image.name+":"+d.driver))
+	}
+	return patch{
+		Target: map[string]string{"kind": kindDeployment, "name": operatorDeployment(sharedVolume)},
+		Patch:  strings.Join(operations, "\n"),
+	}
+}
+
+// withoutSharedVolume leaves out all that the operator of shared volumes is made of.
+var withoutSharedVolume = patch{
+	Target: map[string]string{"labelSelector": "app.kubernetes.io/name=" + sharedVolume + "-operator"},
+	Patch:  "$patch: delete\napiVersion: any\nkind: any\nmetadata: {name: any}\n",
+}
+
+// shareFiles does the administrator's part, and starts two pods with the volume
+// that the ControlPlane asks for.
+func (d *demo) shareFiles(ctx context.Context, line *line) error {
+	if err := d.nameInstances(ctx); err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "files", "-k", d.example("demo", "shared-volume")); err != nil {
+		return err
+	}
+	return d.awaitAll(ctx, line,
+		object{resource: drivers, kind: "SharedVolumeDriver", name: "cluster"},
+		statefulSet("shared-files"),
+	)
+}
+
+// nameInstances tells the driver on which instance it runs, where no cloud does:
+// it ends if nobody knows.
+func (d *demo) nameInstances(ctx context.Context) error {
+	nodes := d.kube.typed.CoreV1().Nodes()
+	all, err := nodes.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range all.Items {
+		if node.Spec.ProviderID != "" {
+			continue
+		}
+		instance := "i-" + strings.ReplaceAll(string(node.UID), "-", "")[:17]
+		content, err := json.Marshal(map[string]any{"spec": map[string]any{"providerID": "aws:///asterism/" + instance}})
+		if err != nil {
+			return err
+		}
+		if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, content, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+			return fmt.Errorf("node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+// driverFiles are what the driver's pods make outside of the cluster's folder:
+// one file, and folders, which are left if they hold anything else.
+var driverFiles = []string{
+	"/var/amazon/efs/efs-utils.conf", "/var/amazon/efs", "/var/amazon", "/etc/amazon/efs", "/etc/amazon", "/run/efs",
+}
+
+func removeDriverFolders() error {
+	for _, path := range driverFiles {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+)
+
+// inCopy is a demo whose work folder is not the repository's, with the files of
+// the repository that it reads.
+func inCopy(t *testing.T) *demo {
+	t.Helper()
+	root, err := repositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{root: t.TempDir(), driver: "0123456789ab", tags: map[string]string{"meta": "ba9876543210"}}
+	for _, folder := range []string{"config", "examples"} {
+		if err := os.CopyFS(filepath.Join(d.root, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.makeWorkFolder(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func overlay(t *testing.T, d *demo) (patches []patch) {
+	t.Helper()
+	if err := d.writeOverlay(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(d.work("operators", "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := struct{ Patches []patch }{}
+	if err := yaml.Unmarshal(content, &written); err != nil {
+		t.Fatal(err)
+	}
+	return written.Patches
+}
+
+func TestDriverHasImagesOfTheDemo(t *testing.T) {
+	d := inCopy(t)
+	patches := overlay(t, d)
+	if len(patches) != 1 || patches[0].Target["name"] != "asterism-shared-volume-operator" {
+		t.Fatalf("patches %+v", patches)
+	}
+	var operations []struct {
+		Value corev1.EnvVar
+	}
+	if err := yaml.Unmarshal([]byte(patches[0].Patch), &operations); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"RELATED_IMAGE_EFS_CSI_DRIVER":        "asterism.dev/demo/aws-efs-csi-driver:0123456789ab",
+		"RELATED_IMAGE_NODE_DRIVER_REGISTRAR": "asterism.dev/demo/csi-node-driver-registrar:0123456789ab",
+		"RELATED_IMAGE_LIVENESS_PROBE":        "asterism.dev/demo/livenessprobe:0123456789ab",
+	}
+	for _, operation := range operations {
+		if want[operation.Value.Name] != operation.Value.Value {
+			t.Errorf("%s is %s", operation.Value.Name, operation.Value.Value)
+		}
+		delete(want, operation.Value.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not said: %v", want)
+	}
+	if names, err := d.operators(); err != nil || !slices.Contains(names, sharedVolume) {
+		t.Errorf("operators %v, %v", names, err)
+	}
+}
+
+// TestExistingClusterGetsNoDriver: it may be anywhere.
+func TestExistingClusterGetsNoDriver(t *testing.T) {
+	d := inCopy(t)
+	d.existing, d.registry = true, "registry.example/demo"
+	if patches := overlay(t, d); len(patches) != 1 || !strings.Contains(patches[0].Patch, "$patch: delete") {
+		t.Errorf("patches %+v", patches)
+	}
+	if names, err := d.operators(); err != nil || len(names) < 6 || slices.Contains(names, sharedVolume) {
+		t.Errorf("operators %v, %v", names, err)
+	}
+	path, err := d.controlPlane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(content), "sharedVolumes") || !strings.Contains(string(content), "registry.example/demo/demo/openstack:bookworm") {
+		t.Errorf("%v\n%s", err, content)
+	}
+	for _, s := range d.steps() {
+		if s.name == stepDriver || s.name == stepFiles {
+			t.Errorf("there is a step %q", s.name)
+		}
+	}
+}
+
+func TestNodesWithoutACloudAreNamed(t *testing.T) {
+	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "35d49563-71b5-48bc-a633-cad11ea2ecc7"}}
+	clouded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "clouded"}, Spec: corev1.NodeSpec{ProviderID: "aws:///zone/i-1"}}
+	d := &demo{kube: &kube{typed: kubernetesfake.NewClientset(bare, clouded)}}
+	if err := d.nameInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"bare": "aws:///asterism/i-35d4956371b548bca", "clouded": "aws:///zone/i-1"} {
+		node, err := d.kube.typed.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || node.Spec.ProviderID != want {
+			t.Errorf("node %s is %q, %v; want %q", name, node.Spec.ProviderID, err, want)
+		}
+	}
+}
+
+// TestStepsNeedEarlierSteps: one that needs a later step, or none that exists,
+// would wait for ever.
+func TestStepsNeedEarlierSteps(t *testing.T) {
+	for _, existing := range []bool{false, true} {
+		before := map[string]bool{}
+		for _, s := range (&demo{existing: existing}).steps() {
+			for _, need := range s.needs {
+				if !before[need] {
+					t.Errorf("existing %v: step %q needs %q", existing, s.name, need)
+				}
+			}
+			before[s.name] = true
+		}
+	}
+}

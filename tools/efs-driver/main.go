@@ -1,0 +1,41 @@
+// Command efs-driver stands in, on a machine without EFS, for what surrounds the
+// CSI driver of EFS. Each part is called by the name that its original has.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// parts by the name of the program.
+var parts = map[string]func(ctx context.Context, args []string) error{
+	"mount.efs":                 mountEFS,
+	"amazon-efs-mount-watchdog": watch,
+	"csi-node-driver-registrar": register,
+	"livenessprobe":             serveHealth,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	name := filepath.Base(os.Args[0])
+	part, known := parts[name]
+	if !known {
+		fmt.Fprintf(os.Stderr, "%s is called by the name of what it stands in for: mount.efs, amazon-efs-mount-watchdog, csi-node-driver-registrar or livenessprobe\n", name)
+		os.Exit(2)
+	}
+	if err := part(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// watch would look after TLS tunnels; there are none.
+func watch(ctx context.Context, _ []string) error {
+	<-ctx.Done()
+	return nil
+}

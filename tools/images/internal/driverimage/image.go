@@ -1,0 +1,113 @@
+// Package driverimage packs the CSI driver of EFS, with what stands in for EFS
+// itself, for a cluster on this machine.
+package driverimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"asterism.dev/tools/images/internal/archive"
+)
+
+// Names of the images, which differ in what they start.
+const (
+	driverName    = "asterism.dev/demo/aws-efs-csi-driver"
+	registrarName = "asterism.dev/demo/csi-node-driver-registrar"
+	probeName     = "asterism.dev/demo/livenessprobe"
+)
+
+const (
+	driverPath    = "usr/bin/aws-efs-csi-driver"
+	registrarPath = "usr/bin/csi-node-driver-registrar"
+	probePath     = "usr/bin/livenessprobe"
+)
+
+// standIns are the names under which one program is called. mount(8) looks for
+// its helpers in /sbin only.
+var standIns = []string{"sbin/mount.efs", "usr/bin/amazon-efs-mount-watchdog", registrarPath, probePath}
+
+// staticFiles is a folder that the driver copies, and misses if it is not there.
+const staticFiles = "etc/amazon/efs-static-files/"
+
+// epoch is every time stamp, so that the same files make the same images.
+var epoch = time.Unix(0, 0).UTC()
+
+// Write packs the driver and the stand-in, both static, with this machine's own
+// mount and umount, and writes three images of one layer to output.
+func Write(ctx context.Context, tag, driver, standIn, output string) error {
+	files, err := mountPrograms(ctx)
+	if err != nil {
+		return err
+	}
+	files = append(files, file{driverPath, driver}, file{standIns[0], standIn})
+	content, err := pack(files)
+	if err != nil {
+		return err
+	}
+	layer, err := archive.LayerFromBytes(content)
+	if err != nil {
+		return err
+	}
+	images := map[string]v1.ConfigFile{}
+	for name, path := range map[string]string{driverName: driverPath, registrarName: registrarPath, probeName: probePath} {
+		images[name+":"+tag] = configuration("/" + path)
+	}
+	return archive.WriteAll(output, images, layer)
+}
+
+// configuration: the machine is not one of EC2, so the driver asks Kubernetes
+// about its node, at once.
+func configuration(program string) v1.ConfigFile {
+	return v1.ConfigFile{
+		OS:           "linux",
+		Architecture: runtime.GOARCH,
+		Created:      v1.Time{Time: epoch},
+		Config: v1.Config{
+			Entrypoint: []string{program},
+			Env:        []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "AWS_EC2_METADATA_DISABLED=true"},
+			WorkingDir: "/",
+		},
+	}
+}
+
+// file of the image, and where its content is.
+type file struct{ name, source string }
+
+func pack(files []file) ([]byte, error) {
+	var content bytes.Buffer
+	writer := tar.NewWriter(&content)
+	entry := func(header tar.Header, body []byte) error {
+		header.Mode, header.ModTime, header.Format, header.Size = 0o755, epoch, tar.FormatPAX, int64(len(body))
+		if err := writer.WriteHeader(&header); err != nil {
+			return fmt.Errorf("pack %s: %w", header.Name, err)
+		}
+		_, err := writer.Write(body)
+		return err
+	}
+	for _, f := range files {
+		body, err := os.ReadFile(f.source)
+		if err != nil {
+			return nil, err
+		}
+		if err := entry(tar.Header{Typeflag: tar.TypeReg, Name: f.name}, body); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range standIns[1:] {
+		if err := entry(tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: standIns[0]}, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := entry(tar.Header{Typeflag: tar.TypeDir, Name: staticFiles}, nil); err != nil {
+		return nil, err
+	}
+	err := writer.Close() // writes the archive's end
+	return content.Bytes(), err
+}

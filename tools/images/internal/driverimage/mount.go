@@ -1,0 +1,39 @@
+package driverimage
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// library is a line of ldd(1): where a library or the loader is.
+var library = regexp.MustCompile(`(/\S+) \(0x`)
+
+// mountPrograms are mount(8) and umount(8) of this machine, with the libraries
+// that they load: the driver calls them.
+func mountPrograms(ctx context.Context) ([]file, error) {
+	paths := map[string]string{}
+	for _, name := range []string{"mount", "umount"} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			return nil, fmt.Errorf("the driver's image needs this machine's %s: %w", name, err)
+		}
+		paths["usr/bin/"+name] = program
+		output, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("libraries of %s: %w\n%s", program, err, output)
+		}
+		for _, found := range library.FindAllStringSubmatch(string(output), -1) {
+			paths[strings.TrimPrefix(found[1], "/")] = found[1]
+		}
+	}
+	var files []file
+	for name, source := range paths {
+		files = append(files, file{name, source})
+	}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return files, nil
+}
