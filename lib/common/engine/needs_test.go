@@ -86,7 +86,7 @@ func TestAnyOfWakesByItself(t *testing.T) {
 			rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 			return []engine.Need{engine.AnyOf(
 				engine.AllOf(engine.Condition(rack, "Ready"), engine.ConfigMap("never", "key")),
-				engine.TrueFor(rack, "Ready", 2*time.Second),
+				engine.TrueFor(rack, "Ready", 6*time.Second), // later than progress is written
 			)}
 		},
 		Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
