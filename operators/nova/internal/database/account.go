@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 

@@ -19,6 +19,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )

@@ -29,6 +29,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 

@@ -19,6 +19,7 @@ import (
 	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 

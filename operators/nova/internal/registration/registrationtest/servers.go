@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
