@@ -19,11 +19,7 @@ import (
 func checkJobPods(all *problems, stages []engine.Rendered) {
 	var children []engine.RenderedChild
 	for _, stage := range stages {
-		for _, child := range stage.Children {
-			if child.Treatment != "absent" {
-				children = append(children, child)
-			}
-		}
+		children = append(children, stage.Children...)
 	}
 	for _, job := range children {
 		if job.GetKind() != "Job" {

@@ -106,8 +106,8 @@ func (s Server) check(in engine.Inputs, parse func(map[string][]byte) error) err
 	return nil
 }
 
-func (o Owner) password(in engine.Inputs, key string) registration.Password {
-	return registration.Password(in.Secret(o.Credentials)[key])
+func (o Owner) password(in engine.Inputs, key string) config.Password {
+	return config.Password(in.Secret(o.Credentials)[key])
 }
 
 // administratorNeeds: the Secret may say user or username.

@@ -129,7 +129,7 @@ func (d Database) server(in engine.Inputs) (database.Server, error) {
 	}
 	host, port, err := d.address(in)
 	return database.Server{
-		Address: join(host, port), User: admin.User, Password: registration.Password(admin.Password), TLS: admin.TLS, CA: admin.CA,
+		Address: join(host, port), User: admin.User, Password: admin.Password, TLS: admin.TLS, CA: admin.CA,
 	}, err
 }
 
@@ -151,7 +151,7 @@ func Hosts(ctx context.Context, secret map[string][]byte) (database.Hosts, error
 	}
 	var hosts database.Hosts
 	server := database.Server{
-		Address: join(d.Hostname, d.Port), User: d.User, Password: registration.Password(d.Password), TLS: d.TLS, CA: d.CA,
+		Address: join(d.Hostname, d.Port), User: d.User, Password: d.Password, TLS: d.TLS, CA: d.CA,
 	}
 	err = withDatabase(ctx, server, func(c *database.Client) error {
 		hosts, err = c.Hosts(ctx, d.Database)

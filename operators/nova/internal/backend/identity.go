@@ -11,7 +11,6 @@ import (
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/identity"
-	"asterism.dev/operators/nova/internal/registration"
 )
 
 // Identity is the services' account at Keystone and the catalog entries.
@@ -174,7 +173,7 @@ func (i Identity) do(ctx context.Context, in engine.Inputs, what func(*identity.
 	c, err := identity.Connect(ctx, identity.Server{
 		AuthURL:       string(admin[config.KeyAuthURL]),
 		User:          account.User,
-		Password:      registration.Password(account.Password),
+		Password:      account.Password,
 		UserDomain:    string(admin[config.KeyUserDomain]),
 		Project:       string(admin[config.KeyProject]),
 		ProjectDomain: string(admin[config.KeyProjectDomain]),

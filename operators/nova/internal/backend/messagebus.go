@@ -122,7 +122,7 @@ func (m MessageBus) server(in engine.Inputs) (messagebus.Server, error) {
 	}
 	address, err := m.management(in, admin.TLS)
 	return messagebus.Server{
-		Address: address, User: admin.User, Password: registration.Password(admin.Password), TLS: admin.TLS, CA: admin.CA,
+		Address: address, User: admin.User, Password: admin.Password, TLS: admin.TLS, CA: admin.CA,
 	}, err
 }
 

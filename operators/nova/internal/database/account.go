@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -17,7 +19,7 @@ const longestUser = 80
 // one database and none on any other.
 type Account struct {
 	User       string
-	Password   registration.Password
+	Password   config.Password
 	Database   string
 	RequireTLS bool // REQUIRE SSL; needs Server.TLS
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -25,7 +27,7 @@ import (
 type Server struct {
 	Address  string // host:port
 	User     string
-	Password registration.Password
+	Password config.Password
 	TLS      bool   // encrypt, and verify the server's certificate
 	CA       []byte // PEM, optional: default is the system's certificates
 

@@ -13,11 +13,13 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
-const password = registration.Password("c4n4ry'\"\\$%@:#?& é")
+const password = config.Password("c4n4ry'\"\\$%@:#?& é")
 
 func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
 	for cause, address := range map[string]string{

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
@@ -33,7 +35,7 @@ func realServer(t *testing.T) Server {
 	return Server{
 		Address:  registrationtest.Env(t, "ASTERISM_MARIADB_ADDR"),
 		User:     registrationtest.Env(t, "ASTERISM_MARIADB_USER"),
-		Password: registration.Password(registrationtest.Env(t, "ASTERISM_MARIADB_PASSWORD")),
+		Password: config.Password(registrationtest.Env(t, "ASTERISM_MARIADB_PASSWORD")),
 		TLS:      ca != nil, CA: ca,
 	}
 }

@@ -28,6 +28,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -35,7 +37,7 @@ import (
 type Server struct {
 	AuthURL       string // with or without /v3
 	User          string
-	Password      registration.Password
+	Password      config.Password
 	UserDomain    string // default: Default
 	Project       string // default: admin
 	ProjectDomain string // default: Default
@@ -118,7 +120,7 @@ func (c *Client) newAPI(endpoint string) *gophercloud.ServiceClient {
 // login says whose token is wanted. Without a project it is unscoped.
 type login struct {
 	user, userDomain       string
-	password               registration.Password
+	password               config.Password
 	project, projectDomain string
 }
 

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
 const (
-	password = registration.Password("c4n4ry'\"\\$%@:#?& é")
+	password = config.Password("c4n4ry'\"\\$%@:#?& é")
 	mark     = registration.Mark("asterism c/openstack/demo")
 )
 

@@ -27,6 +27,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/services"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
@@ -38,7 +40,7 @@ func realServer(t *testing.T) Server {
 	return Server{
 		AuthURL:  registrationtest.Env(t, "ASTERISM_KEYSTONE_URL"),
 		User:     registrationtest.Env(t, "ASTERISM_KEYSTONE_USER"),
-		Password: registration.Password(registrationtest.Env(t, "ASTERISM_KEYSTONE_PASSWORD")),
+		Password: config.Password(registrationtest.Env(t, "ASTERISM_KEYSTONE_PASSWORD")),
 		CA:       registrationtest.CAFile(t, "ASTERISM_KEYSTONE_CA_FILE"),
 	}
 }

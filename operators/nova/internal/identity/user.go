@@ -11,6 +11,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -20,7 +22,7 @@ const longestUser = 255
 // User is a service's own user.
 type User struct {
 	Name          string
-	Password      registration.Password
+	Password      config.Password
 	Domain        string   // default: Default
 	Project       string   // default: service
 	ProjectDomain string   // default: Default

@@ -18,6 +18,8 @@ import (
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -26,7 +28,7 @@ import (
 type Server struct {
 	Address  string // host:port of the management API
 	User     string
-	Password registration.Password
+	Password config.Password
 	TLS      bool   // HTTPS, and verify the server's certificate
 	CA       []byte // PEM, optional: default is the system's certificates
 }

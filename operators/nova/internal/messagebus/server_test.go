@@ -21,6 +21,8 @@ import (
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
@@ -36,7 +38,7 @@ func realServer(t *testing.T) Server {
 	return Server{
 		Address:  parsed.Host,
 		User:     registrationtest.Env(t, "ASTERISM_RABBITMQ_USER"),
-		Password: registration.Password(registrationtest.Env(t, "ASTERISM_RABBITMQ_PASSWORD")),
+		Password: config.Password(registrationtest.Env(t, "ASTERISM_RABBITMQ_PASSWORD")),
 		TLS:      parsed.Scheme == "https",
 		CA:       registrationtest.CAFile(t, "ASTERISM_RABBITMQ_CA_FILE"),
 	}
@@ -99,7 +101,7 @@ func wrote(t *testing.T, writes *registrationtest.Writes, want ...string) {
 
 // passwordWorks asks RabbitMQ to let the user in. Our users may not use the
 // management API: then the refusal says that, instead of "Login failed".
-func passwordWorks(t *testing.T, name string, password registration.Password) bool {
+func passwordWorks(t *testing.T, name string, password config.Password) bool {
 	t.Helper()
 	server := realServer(t)
 	server.User, server.Password = name, password

@@ -12,6 +12,8 @@ import (
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -19,7 +21,7 @@ import (
 // any other.
 type User struct {
 	Name     string
-	Password registration.Password
+	Password config.Password
 	Vhost    string
 }
 
@@ -67,7 +69,7 @@ func tag(user *rabbithole.UserInfo) string { return strings.Join(user.Tags, ",")
 // (https://www.rabbitmq.com/docs/passwords). A login attempt would tell less:
 // a user without the tag "management" is refused with any password. A hash of
 // an unknown kind counts as wrong.
-func hasPassword(user *rabbithole.UserInfo, password registration.Password) bool {
+func hasPassword(user *rabbithole.UserInfo, password config.Password) bool {
 	stored, err := base64.StdEncoding.DecodeString(user.PasswordHash)
 	if err != nil || len(stored) < 4 {
 		return false

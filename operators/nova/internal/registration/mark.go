@@ -26,15 +26,6 @@ func NewMark(clusterID, namespace, name string) Mark {
 // IsMark tells whether text is the mark of some custom resource, ours or not.
 func IsMark(text string) bool { return strings.HasPrefix(text, markPrefix) }
 
-// Password is a string that fmt does not print.
-type Password string
-
-// String hides the value from %v and %s.
-func (Password) String() string { return "(hidden)" }
-
-// GoString hides the value from %#v.
-func (Password) GoString() string { return "(hidden)" }
-
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 
 // CheckName refuses a name that could mean something else in SQL, in a URL or

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -39,7 +41,7 @@ func (a Answer) handler(t testing.TB) http.HandlerFunc {
 // MustReportAnswers checks what every operation of a client says of an answer:
 // connect returns the operations at a server that gives it, and its address.
 // What every server that speaks HTTP may answer is added.
-func MustReportAnswers(t *testing.T, answers map[string]Answer, password registration.Password, connect func(*testing.T, http.HandlerFunc) (operations map[string]error, address string)) {
+func MustReportAnswers(t *testing.T, answers map[string]Answer, password config.Password, connect func(*testing.T, http.HandlerFunc) (operations map[string]error, address string)) {
 	answers["503 of a proxy"] = Answer{503, "<html>no backend</html>", IsUnreachable}
 	answers["200 of a website"] = Answer{200, "<html>hello</html>", IsUntyped}
 	answers["redirect"] = Answer{302, "", IsUnreachable}
@@ -79,7 +81,7 @@ func IsUntyped(err error) bool {
 
 // MustReportUnreachable checks what connect says of servers that cannot be
 // reached, each in its way; withTLS asks for a connection by TLS.
-func MustReportUnreachable(t *testing.T, port string, password registration.Password, connect func(address string, withTLS bool) error) {
+func MustReportUnreachable(t *testing.T, port string, password config.Password, connect func(address string, withTLS bool) error) {
 	tlsServer := httptest.NewUnstartedServer(nil)
 	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tlsServer.StartTLS()

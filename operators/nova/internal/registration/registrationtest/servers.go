@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/operators/nova/internal/registration"
 )
 
@@ -70,9 +72,9 @@ func Name(t testing.TB, suffix string) string {
 
 // Passwords returns values that break careless quoting, and count random ones
 // made of such characters; it logs the seed. None has a line break.
-func Passwords(t testing.TB, count int) []registration.Password {
+func Passwords(t testing.TB, count int) []config.Password {
 	t.Helper()
-	passwords := []registration.Password{
+	passwords := []config.Password{
 		"c4n4ry'\"\\$%@:#?& é", `\`, `'`, `''`, `\'`, `"`, "`", `?`, `%s`, `$$`, ` leading`, `trailing `, `;--`, `/* x */`, "tab\there", "星",
 	}
 	seed := mathrand.Uint64()
@@ -84,7 +86,7 @@ func Passwords(t testing.TB, count int) []registration.Password {
 		for range 1 + source.IntN(30) {
 			text.WriteRune(alphabet[source.IntN(len(alphabet))])
 		}
-		passwords = append(passwords, registration.Password(text.String()))
+		passwords = append(passwords, config.Password(text.String()))
 	}
 	return passwords
 }
@@ -224,7 +226,7 @@ func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
 
 // MustBeUnreachable checks that a connection to address failed in time, and
 // that the message tells the address and the cause, and not the password.
-func MustBeUnreachable(t testing.TB, err error, address, cause string, password registration.Password, since time.Time) {
+func MustBeUnreachable(t testing.TB, err error, address, cause string, password config.Password, since time.Time) {
 	t.Helper()
 	unreachable, ok := errors.AsType[*registration.Unreachable](err)
 	if !ok || unreachable.Address != address || !strings.Contains(err.Error(), cause) {
@@ -237,7 +239,7 @@ func MustBeUnreachable(t testing.TB, err error, address, cause string, password 
 }
 
 // MustNotTell checks that no spelling of the error holds the password.
-func MustNotTell(t testing.TB, err error, password registration.Password) {
+func MustNotTell(t testing.TB, err error, password config.Password) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		text := fmt.Sprintf("%v %#v", cause, cause)
