@@ -142,13 +142,13 @@ func kill(ctx context.Context, serviceAccount string) {
 var suffix = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
 // namesOf lists what operators made in a namespace, but for what follows from a
-// compute node.
+// compute node, and shared volumes, which only the demo has.
 func namesOf(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	var names []string
 	for _, o := range everything(ctx, namespace) {
 		name := o.GetKind() + "/" + suffix.ReplaceAllString(o.GetName(), "")
-		if o.GetLabels()["app.kubernetes.io/managed-by"] == "asterism" && o.GetKind() != "Pod" && !strings.Contains(name, "-discover") {
+		if o.GetLabels()["app.kubernetes.io/managed-by"] == "asterism" && o.GetKind() != "Pod" && o.GetKind() != sharedVolume && !strings.Contains(name, "-discover") {
 			names = append(names, name)
 		}
 	}
