@@ -16,10 +16,7 @@ import (
 
 func TestClaimIsBoundAndRests(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, _ := s.bound(cr)
 	s.Expect(claim.Name).To(Equal("images"))
 	s.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
@@ -38,10 +35,7 @@ func TestClaimIsBoundAndRests(t *testing.T) {
 
 func TestDeletionTakesFourWrites(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.operator.Requests.Reset()
 	s.must(s.client.Delete(s.ctx, cr))
@@ -53,10 +47,7 @@ func TestDeletionTakesFourWrites(t *testing.T) {
 
 func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, old := s.bound(cr)
 	var pods []*corev1.Pod
 	for i := range 12 {
@@ -89,10 +80,7 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 
 func TestMountOptionsChangeInPlace(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.pod("web", "images")
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.MountOptions = []storagev1.MountOption{"noatime"} })
@@ -105,10 +93,7 @@ func TestMountOptionsChangeInPlace(t *testing.T) {
 
 func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	for name, change := range map[string]func(*storagev1.SharedVolumeSpec){
 		"capacity":  func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = "2Gi" },
 		"access":    func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadOnly },
@@ -136,10 +121,7 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.run()
-			cr := s.shared("images")
-			s.ready(cr)
+			s, cr := newReady(t)
 			claim, bound := s.bound(cr)
 			s.must(s.client.Delete(s.ctx, half(s, cr)))
 			s.Eventually(func() bool {
@@ -157,10 +139,7 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 // a lost claim.
 func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.operator.Stop()
 	s.must(s.client.Delete(s.ctx, bound))
@@ -175,10 +154,7 @@ func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
 
 func TestDeletionWaitsForPods(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	pod := s.pod("web", "images")
 	s.must(s.client.Delete(s.ctx, cr))
@@ -198,10 +174,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 
 func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	_, bound := s.bound(cr)
 	pod := s.pod("web", "images")
 	s.operator.Requests.Reset()
@@ -220,10 +193,7 @@ func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 // another one of its name is made at once.
 func TestNewNamesakeDoesNotAdopt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, old := s.bound(cr)
 	pod := s.pod("web", "images")
 	s.operator.Stop()

@@ -67,6 +67,16 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// newReady is a scene with an operator and a SharedVolume that is ready.
+func newReady(t *testing.T) (*scene, *storagev1.SharedVolume) {
+	t.Helper()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	return s, cr
+}
+
 // installDriver says that there is one; nobody looks after it in these suites.
 func (s *scene) installDriver() {
 	s.t.Helper()
@@ -169,7 +179,8 @@ func (s *scene) ready(crs ...*storagev1.SharedVolume) {
 func (s *scene) condition(obj interface {
 	client.Object
 	Common() *commonv1.Status
-}, name string) func() string {
+}, name string,
+) func() string {
 	return func() string {
 		if err := s.get(obj); err != nil {
 			return err.Error()
