@@ -51,7 +51,7 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	claim, old := s.bound(cr)
 	var pods []*corev1.Pod
 	for i := range 12 {
-		pods = append(pods, s.pod(fmt.Sprintf("web-%02d", i), "images"))
+		pods = append(pods, s.pod(fmt.Sprintf("web-%02d", i)))
 	}
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000002" })
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
@@ -82,7 +82,7 @@ func TestMountOptionsChangeInPlace(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
-	s.pod("web", "images")
+	s.pod("web")
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.MountOptions = []storagev1.MountOption{"noatime"} })
 	s.ready(cr)
 	sameClaim, sameVolume := s.bound(cr)
@@ -156,7 +156,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
 	s.Expect(cr.Status.BlockedBy.Pods).To(Equal([]string{"web"}))
@@ -176,7 +176,7 @@ func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	_, bound := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.operator.Requests.Reset()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.must(s.client.Delete(s.ctx, namespace))
@@ -195,7 +195,7 @@ func TestNewNamesakeDoesNotAdopt(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, old := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.operator.Stop()
 	s.must(s.client.Delete(s.ctx, cr))
 	s.release(cr)

@@ -35,7 +35,7 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 	s.label(`{"storage":"` + s.namespace + `"}`)
 	s.ready(cr)
 	claim, bound := s.bound(cr)
-	s.pod("web", "images")
+	s.pod("web")
 
 	s.label(`{"storage":null}`)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
