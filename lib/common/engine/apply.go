@@ -214,7 +214,7 @@ func (p *pass) ensureGenerated(ctx context.Context, d desired) error {
 
 // ensureAbsent deletes what is ours. settled says that the stage was done for
 // its current inputs before: then the watch is proof enough, otherwise only a
-// live read is.
+// live read is, once.
 func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error {
 	key := d.key
 	current, err := p.observe(ctx, key)
@@ -224,11 +224,12 @@ func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error 
 		}
 		return err
 	}
-	if current == nil && !settled {
+	if current == nil && !settled && !p.passes.isAbsent(p.request, key) {
 		if current, err = p.observer.read(ctx, p.observer.live, key); err != nil {
 			return err
 		}
 	}
+	p.passes.setAbsent(p.request, key, current == nil)
 	if current == nil || !p.isOurs(current) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type memory struct {
 	lists   *rate.Limiter                   // of holders
 	gone    map[reconcile.Request]types.UID
 	held    map[reconcile.Request]map[objectKey]held
+	absent  map[reconcile.Request][]objectKey // by a live read; the watch shows what comes after
 }
 
 // held is what was found to keep a child from going.
@@ -56,6 +58,7 @@ func newMemory() *memory {
 		lists:   rate.NewLimiter(progressRate, progressBurst),
 		gone:    map[reconcile.Request]types.UID{},
 		held:    map[reconcile.Request]map[objectKey]held{},
+		absent:  map[reconcile.Request][]objectKey{},
 	}
 }
 
@@ -123,6 +126,24 @@ func (m *memory) setHolders(request reconcile.Request, child objectKey, names []
 	m.held[request][child] = held{by: names, at: time.Now(), again: time.Now().Add(again)}
 }
 
+func (m *memory) isAbsent(request reconcile.Request, key objectKey) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.absent[request], key)
+}
+
+func (m *memory) setAbsent(request reconcile.Request, key objectKey, absent bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := slices.Index(m.absent[request], key)
+	switch {
+	case absent && at < 0:
+		m.absent[request] = append(m.absent[request], key)
+	case !absent && at >= 0:
+		m.absent[request] = slices.Delete(m.absent[request], at, at+1)
+	}
+}
+
 // letGo remembers an object whose finalizer was taken off: it is gone, although
 // the watch has not shown that yet.
 func (m *memory) letGo(request reconcile.Request, uid types.UID) {
@@ -161,4 +182,5 @@ func (m *memory) forget(request reconcile.Request) {
 	delete(m.pending, request)
 	delete(m.gone, request)
 	delete(m.held, request)
+	delete(m.absent, request)
 }

@@ -57,6 +57,7 @@ type observer struct {
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
 	absent   map[schema.GroupVersionKind]time.Time
+	scopes   map[schema.GroupVersionKind]bool // whether a kind has namespaces
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -157,6 +158,7 @@ func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, infor
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		absent:   map[schema.GroupVersionKind]time.Time{},
+		scopes:   map[schema.GroupVersionKind]bool{},
 	}
 }
 
@@ -386,11 +388,23 @@ func (o *observer) serves(gvk schema.GroupVersionKind) error {
 }
 
 func (o *observer) namespaced(gvk schema.GroupVersionKind) bool {
+	o.mu.Lock()
+	known, ok := o.scopes[gvk]
+	o.mu.Unlock()
+	if ok {
+		return known
+	}
 	if o.serves(gvk) != nil {
 		return true // discovery costs requests; the children of most kinds are namespaced
 	}
 	mapping, err := o.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if err != nil {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.scopes[gvk] = mapping.Scope.Name() == meta.RESTScopeNameNamespace // which never changes
+	return o.scopes[gvk]
 }
 
 // watch makes sure that the kind is watched, which starts on its first use.

@@ -28,7 +28,7 @@ import (
 
 // gcPercent is how much garbage the process may hold, relative to what it needs:
 // an operator is mostly its caches, and has time to collect.
-const gcPercent = 40
+const gcPercent = 60
 
 // Controller is what engine.Service is to a manager.
 type Controller interface {

@@ -80,7 +80,9 @@ type SharedVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is what is wanted. A change of anything but mountOptions deletes the
+	// claim and makes it anew, which waits until no pod uses it; the data are not
+	// touched.
 	// +required
 	Spec SharedVolumeSpec `json:"spec"`
 
@@ -100,9 +102,7 @@ func (s *SharedVolume) ClaimName() string {
 	return s.Name
 }
 
-// SharedVolumeSpec is what is wanted of a SharedVolume. A change of anything but
-// mountOptions deletes the claim and makes it anew, which waits until no pod
-// uses it; the data are not touched.
+// SharedVolumeSpec is what is wanted of a SharedVolume.
 type SharedVolumeSpec struct {
 	// fileSystemID of the EFS file system, for example fs-484648c8.
 	// +required
@@ -122,7 +122,8 @@ type SharedVolumeSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClaimName string `json:"claimName,omitempty"`
 
-	// access is ReadWrite, or ReadOnly for pods that must not write.
+	// access is ReadWrite, or ReadOnly for pods that must not write. Default:
+	// ReadWrite.
 	// +optional
 	// +default="ReadWrite"
 	Access Access `json:"access,omitempty"`
@@ -135,7 +136,7 @@ type SharedVolumeSpec struct {
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 
 	// capacity that the claim asks for, in Mi, Gi or Ti. EFS grows with what is
-	// written and ignores it; quotas count it.
+	// written and ignores it; quotas count it. Default: 1Gi.
 	// +optional
 	// +default="1Gi"
 	// +kubebuilder:validation:MaxLength=8

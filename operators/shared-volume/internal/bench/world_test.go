@@ -229,7 +229,7 @@ type process struct {
 
 var build = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(os.TempDir(), fmt.Sprintf("shared-volume-operator-%d", os.Getpid()))
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../../cmd").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, "../../cmd").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the operator: %w: %s", err, out)
 	}

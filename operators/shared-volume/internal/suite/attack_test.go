@@ -193,12 +193,9 @@ func TestForgedOwnerOnOurVolume(t *testing.T) {
 
 func TestReservationThatIsCleared(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
-	s.pod("web", "images")
+	s.pod("web")
 	for range 2 { // the second time, it was us who gave the reservation
 		s.must(s.patch(bound, `{"spec":{"claimRef":null}}`))
 		s.Eventually(func() bool {

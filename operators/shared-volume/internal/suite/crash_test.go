@@ -35,10 +35,7 @@ func TestEveryWriteOfADeletionMayBeTheLast(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.run()
-			cr := s.shared("images")
-			s.ready(cr)
+			s, cr := newReady(t)
 			s.operator.Stop()
 			s.must(s.client.Delete(s.ctx, cr))
 			fence := enginetest.NewFence(n, true)

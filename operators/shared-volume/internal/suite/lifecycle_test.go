@@ -16,10 +16,7 @@ import (
 
 func TestClaimIsBoundAndRests(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, _ := s.bound(cr)
 	s.Expect(claim.Name).To(Equal("images"))
 	s.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
@@ -38,10 +35,7 @@ func TestClaimIsBoundAndRests(t *testing.T) {
 
 func TestDeletionTakesFourWrites(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.operator.Requests.Reset()
 	s.must(s.client.Delete(s.ctx, cr))
@@ -53,14 +47,11 @@ func TestDeletionTakesFourWrites(t *testing.T) {
 
 func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, old := s.bound(cr)
 	var pods []*corev1.Pod
 	for i := range 12 {
-		pods = append(pods, s.pod(fmt.Sprintf("web-%02d", i), "images"))
+		pods = append(pods, s.pod(fmt.Sprintf("web-%02d", i)))
 	}
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000002" })
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
@@ -89,12 +80,9 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 
 func TestMountOptionsChangeInPlace(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
-	s.pod("web", "images")
+	s.pod("web")
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.MountOptions = []storagev1.MountOption{"noatime"} })
 	s.ready(cr)
 	sameClaim, sameVolume := s.bound(cr)
@@ -105,10 +93,7 @@ func TestMountOptionsChangeInPlace(t *testing.T) {
 
 func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	for name, change := range map[string]func(*storagev1.SharedVolumeSpec){
 		"capacity":  func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = "2Gi" },
 		"access":    func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadOnly },
@@ -136,10 +121,7 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.run()
-			cr := s.shared("images")
-			s.ready(cr)
+			s, cr := newReady(t)
 			claim, bound := s.bound(cr)
 			s.must(s.client.Delete(s.ctx, half(s, cr)))
 			s.Eventually(func() bool {
@@ -157,10 +139,7 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 // a lost claim.
 func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.operator.Stop()
 	s.must(s.client.Delete(s.ctx, bound))
@@ -175,12 +154,9 @@ func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
 
 func TestDeletionWaitsForPods(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
 	s.Expect(cr.Status.BlockedBy.Pods).To(Equal([]string{"web"}))
@@ -198,12 +174,9 @@ func TestDeletionWaitsForPods(t *testing.T) {
 
 func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	_, bound := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.operator.Requests.Reset()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.must(s.client.Delete(s.ctx, namespace))
@@ -220,12 +193,9 @@ func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 // another one of its name is made at once.
 func TestNewNamesakeDoesNotAdopt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, old := s.bound(cr)
-	pod := s.pod("web", "images")
+	pod := s.pod("web")
 	s.operator.Stop()
 	s.must(s.client.Delete(s.ctx, cr))
 	s.release(cr)

@@ -64,7 +64,7 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	cr := s.shared("images")
 	s.ready(cr)
-	s.pod("web", "images")
+	s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
 	s.must(s.client.DeleteAllOf(s.ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.GracePeriodSeconds(0)))

@@ -35,7 +35,7 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 	s.label(`{"storage":"` + s.namespace + `"}`)
 	s.ready(cr)
 	claim, bound := s.bound(cr)
-	s.pod("web", "images")
+	s.pod("web")
 
 	s.label(`{"storage":null}`)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
@@ -54,10 +54,7 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 // TestClaimIsNotHealedWhileDenied: what is revoked does not come back.
 func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, _ := s.bound(cr)
 	s.revoke()
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
@@ -73,10 +70,7 @@ func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 
 func TestEditToSomethingDenied(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.run()
-	cr := s.shared("images")
-	s.ready(cr)
+	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = "fs-00000000" })
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))

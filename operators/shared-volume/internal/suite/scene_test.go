@@ -67,6 +67,16 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// newReady is a scene with an operator and a SharedVolume that is ready.
+func newReady(t *testing.T) (*scene, *storagev1.SharedVolume) {
+	t.Helper()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	return s, cr
+}
+
 // installDriver says that there is one; nobody looks after it in these suites.
 func (s *scene) installDriver() {
 	s.t.Helper()
@@ -169,7 +179,8 @@ func (s *scene) ready(crs ...*storagev1.SharedVolume) {
 func (s *scene) condition(obj interface {
 	client.Object
 	Common() *commonv1.Status
-}, name string) func() string {
+}, name string,
+) func() string {
 	return func() string {
 		if err := s.get(obj); err != nil {
 			return err.Error()
@@ -236,15 +247,15 @@ func (s *scene) bound(cr *storagev1.SharedVolume) (*corev1.PersistentVolumeClaim
 	return claim, volume
 }
 
-// pod that runs on a node and uses the claim. There is no kubelet.
-func (s *scene) pod(name, claim string) *corev1.Pod {
+// pod that runs on a node and uses the claim images. There is no kubelet.
+func (s *scene) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	pod.Spec.NodeName = "node"
 	pod.Spec.AutomountServiceAccountToken = new(bool)
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"},
 	}}}
 	s.Eventually(func() error { return s.client.Create(s.ctx, pod) }).Should(Succeed()) // the namespace's account comes with a delay
 	return pod
