@@ -24,6 +24,7 @@ type Answer struct {
 
 // handler gives the answer.
 func (a Answer) handler(t testing.TB) http.HandlerFunc {
+	t.Helper()
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if a.Status == 0 {
 			HangUp(t, w)
