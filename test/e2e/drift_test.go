@@ -43,6 +43,10 @@ func driftSpecs() {
 		before := servicePods(ctx, demoNamespace, "demo")
 		holdRollouts(ctx, true)
 		down := []string{"nova", "nova-scheduler", "nova-api", "nova-metadata"}
+		DeferCleanup(func(ctx SpecContext) { // also if this fails half-way
+			scaleOperators(ctx, demoNamespace, 1, down...)
+			holdRollouts(ctx, false)
+		})
 		scaleOperators(ctx, demoNamespace, 0, down...)
 		changed := map[string]string{
 			"configmap/demo-scheduler-config-data": `{"data":{"10-defaults.conf":"[DEFAULT]\ndebug = true\n"}}`,
