@@ -137,6 +137,7 @@ var installations = []struct{ overlay, folder, what string }{
 	{"operators", "examples/demo/operators", "in the demo's namespace, which is all that they watch"},
 	{"default", "config/default", "in asterism-system, which is all that they watch"},
 	{"all-namespaces", "config/all-namespaces", "in asterism-system, for every namespace"},
+	{"shared-volume", "config/shared-volume", "that of shared volumes alone, in asterism-system"},
 }
 
 func (d *demo) writeInstallations() error {

@@ -34,7 +34,7 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\nNext:")
+	fmt.Println("\nNext, after kubectl create namespace asterism-system, one of:")
 	for _, install := range installations {
 		fmt.Printf("  kubectl apply --server-side -k %-32s # %s\n", d.short(d.work(install.overlay)), install.what)
 	}
