@@ -1,5 +1,5 @@
 # `make help` lists the targets. Every list of modules is a glob: a new operator
-# is a directory and a line in go.work.
+# is a directory, a line in go.work, and one in config/default.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
