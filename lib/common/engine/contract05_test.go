@@ -96,10 +96,15 @@ func (w *world) judgesChildren() {
 // play the rack's own operator.
 func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, message string) {
 	w.t.Helper()
+	w.playCondition(rack, "Ready", ready, message)
+}
+
+func (w *world) playCondition(rack *widget.Rack, condition string, status metav1.ConditionStatus, message string) {
+	w.t.Helper()
 	w.must(w.get(rack))
 	before := rack.DeepCopy()
 	rack.Status.ObservedGeneration = rack.Generation
-	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{Type: "Ready", Status: ready, Reason: "Waiting", Message: message})
+	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{Type: condition, Status: status, Reason: "Waiting", Message: message})
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
 }
 

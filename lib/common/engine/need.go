@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
 // Need names something that a stage waits for. It is declared once: gate, watch
@@ -289,7 +291,8 @@ func (p *pass) lookCondition(key objectKey, current client.Object, need Need) er
 		return fmt.Errorf("%s has no conditions that this engine knows", key)
 	}
 	status := object.Common()
-	if status.ObservedGeneration != object.GetGeneration() {
+	// Available speaks of users, who are served whatever the spec has asked for since.
+	if need.condition != commonv1.ConditionAvailable && status.ObservedGeneration != object.GetGeneration() {
 		return Wait("%s: its operator has not seen generation %d yet", key, object.GetGeneration())
 	}
 	found := meta.FindStatusCondition(status.Conditions, need.condition)

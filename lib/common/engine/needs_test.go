@@ -143,3 +143,28 @@ func TestOnceDependsOnWhatItIsTold(t *testing.T) {
 	w.Eventually(func() int { return w.created(cr.Name) }).Should(Equal(2))
 	w.awaitReady(cr)
 }
+
+// TestAvailableOutlivesAnEdit: what serves users goes on while a new spec has not
+// been seen.
+func TestAvailableOutlivesAnEdit(t *testing.T) {
+	w := newTestWorld(t)
+	named := func(name string) *widget.Rack { return &widget.Rack{ObjectMeta: metaOf(w.namespace, name)} }
+	start(w, service{
+		Name: owner,
+		Available: func(cr *widget.Widget) []engine.Need {
+			return []engine.Need{engine.Condition(named(cr.Name), "Available")}
+		},
+		Stages: []stage{configMaps("ConfigReady")},
+	})
+	rack := named("serves")
+	w.create(rack)
+	w.playCondition(rack, "Available", "True", "")
+	cr := w.widget("serves", widget.Spec{})
+	w.Eventually(w.condition(cr, "Available")).Should(HavePrefix("True"))
+	rack.Spec.Text = "edited"
+	w.must(w.client.Update(w.ctx, rack))
+	w.Expect(rack.Status.ObservedGeneration).NotTo(Equal(rack.Generation))
+	w.change(cr, func(s *widget.Spec) { s.Text = "looked at again" })
+	w.awaitReady(cr)
+	w.Expect(w.condition(cr, "Available")()).To(HavePrefix("True"))
+}
