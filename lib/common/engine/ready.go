@@ -82,13 +82,23 @@ func replicas(want *int32) int32 {
 	return *want
 }
 
+// admitted repeats what a router says that refuses the Route: only its owner, or
+// the owner of the host, can change that.
 func admitted(route *routev1.Route) error {
+	var refused error
 	for _, ingress := range route.Status.Ingress {
 		for _, condition := range ingress.Conditions {
-			if condition.Type == routev1.RouteAdmitted && condition.Status == corev1.ConditionTrue {
+			switch {
+			case condition.Type != routev1.RouteAdmitted:
+			case condition.Status == corev1.ConditionTrue:
 				return nil
+			case refused == nil && condition.Message != "":
+				refused = Wait("Route %s: router %s does not admit host %s: %s", route.Name, ingress.RouterName, ingress.Host, condition.Message)
 			}
 		}
+	}
+	if refused != nil {
+		return refused
 	}
 	return progressing("Route %s is not admitted by any router yet", route.Name)
 }

@@ -75,10 +75,10 @@ func TestComplete(t *testing.T) {
 		"a claim with a volume": {
 			&corev1.PersistentVolumeClaim{ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, "",
 		},
-		"a Route that nobody serves":    {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
-		"a Route that a router refuses": {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
-		"a Route that a router serves":  {admission(corev1.ConditionTrue), ""},
-		"what has no life of its own":   {&corev1.Service{ObjectMeta: meta}, ""},
+		"a Route that nobody serves":   {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
+		"a Route without a word why":   {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
+		"a Route that a router serves": {admission(corev1.ConditionTrue), ""},
+		"what has no life of its own":  {&corev1.Service{ObjectMeta: meta}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -91,6 +91,17 @@ func TestComplete(t *testing.T) {
 			g.Expect(Reason(err)).To(Equal(ReasonProgressing))
 		})
 	}
+}
+
+func TestRouteRepeatsWhyARouterRefuses(t *testing.T) {
+	g := NewWithT(t)
+	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: routev1.RouteStatus{Ingress: []routev1.RouteIngress{{
+		RouterName: "inner", Host: "x.example.org",
+		Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: corev1.ConditionFalse, Message: "taken"}},
+	}}}}
+	err := complete(route)
+	g.Expect(err).To(MatchError("Route x: router inner does not admit host x.example.org: taken"))
+	g.Expect(Reason(err)).To(Equal(ReasonWaiting))
 }
 
 func TestMaskHidesWhatSecretsHold(t *testing.T) {

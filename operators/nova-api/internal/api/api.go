@@ -36,7 +36,7 @@ var Service = engine.Service[*novav1.NovaAPI]{
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
 		{Condition: novav1.ConditionEndpointReady, Needs: routes, Build: route, Report: endpoints},
 	},
-	Report: report,
+	Report: service.Report,
 	Owns: []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &routev1.Route{},
 	},
@@ -47,11 +47,6 @@ var Service = engine.Service[*novav1.NovaAPI]{
 func inputs(cr *novav1.NovaAPI) []engine.Need {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 	return append(service.Inputs(cr), engine.Existing(deployment).As("deployment"))
-}
-
-func report(cr *novav1.NovaAPI, in engine.Inputs) {
-	service.Report(cr, in)
-	reportRejection(cr, in)
 }
 
 // graceSeconds for requests that are being answered.

@@ -1,11 +1,8 @@
 package api
 
 import (
-	"fmt"
-
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -77,36 +74,6 @@ func admittedHost(route *routev1.Route) string {
 		for _, condition := range ingress.Conditions {
 			if condition.Type == routev1.RouteAdmitted && condition.Status == corev1.ConditionTrue {
 				return ingress.Host
-			}
-		}
-	}
-	return ""
-}
-
-// reportRejection says why no router admits the Route, where one has said it.
-func reportRejection(cr *novav1.NovaAPI, in engine.Inputs) {
-	made, ok := engine.Get[*routev1.Route](in, cr.Name)
-	if !ok || admittedHost(made) != "" {
-		return
-	}
-	message := rejection(made)
-	endpoint := meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionEndpointReady)
-	if message == "" || endpoint == nil || endpoint.Reason != engine.ReasonProgressing {
-		return
-	}
-	general := endpoint.Message
-	for i := range cr.Status.Conditions { // Ready repeats the first that is not True
-		if c := &cr.Status.Conditions[i]; c.Reason == engine.ReasonProgressing && c.Message == general {
-			c.Reason, c.Message = engine.ReasonWaiting, message
-		}
-	}
-}
-
-func rejection(route *routev1.Route) string {
-	for _, ingress := range route.Status.Ingress {
-		for _, condition := range ingress.Conditions {
-			if condition.Type == routev1.RouteAdmitted && condition.Message != "" {
-				return fmt.Sprintf("Route %s: router %s does not admit host %s: %s", route.Name, ingress.RouterName, ingress.Host, condition.Message)
 			}
 		}
 	}
