@@ -84,6 +84,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	credentials, config := w.secret(cr.Name+"-credentials"), w.configMap(cr.Name)
 	w.must(w.get(credentials))
 	uid := credentials.UID
+	w.Expect(credentials.OwnerReferences).To(BeEmpty(), "the garbage collector must not take what the teardown needs")
 
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, held by test.asterism.dev/held", pv.Name))
