@@ -212,9 +212,10 @@ func (p *pass) ensureGenerated(ctx context.Context, d desired) error {
 	return err
 }
 
-// ensureAbsent deletes what is ours. settled says that the stage was done for
-// its current inputs before: then the watch is proof enough, otherwise only a
-// live read is, once.
+// ensureAbsent deletes what is ours, and is content when it is gone. The watch may
+// not have shown yet what an earlier process has made: it is proof only after a
+// live read, or after we have deleted just what it had shown, or where settled
+// says that the stage was done for its current inputs before.
 func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error {
 	key := d.key
 	current, err := p.observe(ctx, key)
@@ -224,33 +225,49 @@ func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error 
 		}
 		return err
 	}
-	if current == nil && !settled && !p.passes.isAbsent(p.request, key) {
+	shown := current != nil
+	if !shown && !settled && !p.passes.trusts(p.request, key) {
 		if current, err = p.observer.read(ctx, p.observer.live, key); err != nil {
 			return err
 		}
+		if current == nil {
+			p.passes.trust(p.request, key)
+		}
 	}
-	p.passes.setAbsent(p.request, key, current == nil)
 	if current == nil || !p.isOurs(current) {
 		return nil
 	}
-	if err := p.delete(ctx, key, current); err != nil {
+	deleted, err := p.deletes(ctx, key, current)
+	if err != nil {
 		return err
+	}
+	if deleted && shown {
+		p.passes.trust(p.request, key)
 	}
 	return p.leaving(ctx, d, current)
 }
 
 // delete asks for the deletion of exactly this object, dependents first.
 func (p *pass) delete(ctx context.Context, key objectKey, current client.Object) error {
+	_, err := p.deletes(ctx, key, current)
+	return err
+}
+
+// deletes is delete, and says whether the server has found the object and agreed.
+func (p *pass) deletes(ctx context.Context, key objectKey, current client.Object) (bool, error) {
 	if current.GetDeletionTimestamp() != nil {
-		return nil
+		return false, nil
 	}
 	uid := current.GetUID()
 	err := p.client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(current)))
-	if err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
-		return fmt.Errorf("deleting %s: %w", key, err)
+	if errors.IsNotFound(err) || errors.IsConflict(err) {
+		return false, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return true, nil
 }
 
 // propagation is foreground for what has dependents, so that those go first.
