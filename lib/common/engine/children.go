@@ -143,7 +143,7 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 		if names, err = p.listHolders(ctx, *d.holders, current); err != nil {
 			return err
 		}
-		left = min(waiting, heldMax)
+		left = heldFor(since.Time)
 		p.passes.setHolders(p.request, d.key, names, left)
 	}
 	*p.in.holders = append(*p.in.holders, names...)
@@ -153,6 +153,9 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 	}
 	return result
 }
+
+// heldFor is how long a child is left alone that has been waiting to go.
+func heldFor(since time.Time) time.Duration { return min(time.Since(since), heldMax) }
 
 func (p *pass) listHolders(ctx context.Context, h Holders, child client.Object) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)

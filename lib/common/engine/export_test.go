@@ -58,7 +58,7 @@ func (e *engine) remembered() int {
 	e.passes.mu.Lock()
 	defer e.passes.mu.Unlock()
 	o := e.observer
-	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending)
+	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.uids) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending)
 	for _, of := range o.readers {
 		count += of.size()
 	}

@@ -39,7 +39,7 @@ type memory struct {
 	lists   *rate.Limiter                   // of holders
 	gone    map[reconcile.Request]types.UID
 	held    map[reconcile.Request]map[objectKey]held
-	absent  map[reconcile.Request][]objectKey // by a live read; the watch shows what comes after
+	trusted map[reconcile.Request][]objectKey // whose absence in the watch needs no live read
 }
 
 // held is what was found to keep a child from going.
@@ -58,7 +58,7 @@ func newMemory() *memory {
 		lists:   rate.NewLimiter(progressRate, progressBurst),
 		gone:    map[reconcile.Request]types.UID{},
 		held:    map[reconcile.Request]map[objectKey]held{},
-		absent:  map[reconcile.Request][]objectKey{},
+		trusted: map[reconcile.Request][]objectKey{},
 	}
 }
 
@@ -70,7 +70,7 @@ const (
 	progressEvery  = 3 * time.Second // of one object
 	progressRate   = 5               // a second, of all objects of a controller
 	progressBurst  = 20
-	progressLatest = time.Minute // however many there are
+	progressLatest = 5 * time.Minute // however many there are
 )
 
 // progressDue says how long progress has still to wait until it is written.
@@ -103,7 +103,8 @@ func (m *memory) writeStatus(request reconcile.Request) {
 }
 
 // holders are those that were found last, and how long they need not be looked for
-// again. Who lists them for very many children at once takes his time.
+// again. Whose turn it is not, where very many children are waiting, comes back
+// after as long again as its own has been.
 func (m *memory) holders(request reconcile.Request, child objectKey, since time.Time) (names []string, left time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +113,7 @@ func (m *memory) holders(request reconcile.Request, child objectKey, since time.
 		last = held{}
 	}
 	if left = time.Until(last.again); left <= 0 && !m.lists.Allow() {
-		left = heldMin
+		left = heldFor(since)
 	}
 	return last.by, left
 }
@@ -126,21 +127,18 @@ func (m *memory) setHolders(request reconcile.Request, child objectKey, names []
 	m.held[request][child] = held{by: names, at: time.Now(), again: time.Now().Add(again)}
 }
 
-func (m *memory) isAbsent(request reconcile.Request, key objectKey) bool {
+// trusts says whether the watch is proof that the object is gone.
+func (m *memory) trusts(request reconcile.Request, key objectKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Contains(m.absent[request], key)
+	return slices.Contains(m.trusted[request], key)
 }
 
-func (m *memory) setAbsent(request reconcile.Request, key objectKey, absent bool) {
+func (m *memory) trust(request reconcile.Request, key objectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := slices.Index(m.absent[request], key)
-	switch {
-	case absent && at < 0:
-		m.absent[request] = append(m.absent[request], key)
-	case !absent && at >= 0:
-		m.absent[request] = slices.Delete(m.absent[request], at, at+1)
+	if !slices.Contains(m.trusted[request], key) {
+		m.trusted[request] = append(m.trusted[request], key)
 	}
 }
 
@@ -182,5 +180,5 @@ func (m *memory) forget(request reconcile.Request) {
 	delete(m.pending, request)
 	delete(m.gone, request)
 	delete(m.held, request)
-	delete(m.absent, request)
+	delete(m.trusted, request)
 }

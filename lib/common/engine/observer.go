@@ -52,6 +52,7 @@ type observer struct {
 	looked   map[reconcile.Request][]objectKey
 	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
 	owners   map[types.UID]reconcile.Request
+	uids     map[reconcile.Request]types.UID // the owners, by request
 	children map[types.UID][]child
 	written  map[objectKey]written
 	contents map[objectKey]content
@@ -153,6 +154,7 @@ func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, infor
 		looked:   map[reconcile.Request][]objectKey{},
 		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
 		owners:   map[types.UID]reconcile.Request{},
+		uids:     map[reconcile.Request]types.UID{},
 		children: map[types.UID][]child{},
 		written:  map[objectKey]written{},
 		contents: map[objectKey]content{},
@@ -503,7 +505,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if owner := ownerUID(obj); marked(obj) {
 		o.index(owner, key, labels, deleted)
 		if request, ok := o.owners[owner]; ok {
-			o.queue.Add(request)
+			o.soon(request)
 		}
 	}
 	if deleted {
@@ -512,13 +514,19 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
-	o.readers[key].each(o.queue.Add)
+	o.readers[key].each(o.soon)
 	for request := range o.listers[gvk] {
 		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
-			o.queue.Add(request)
+			o.soon(request)
 		}
 	}
 }
+
+// gathering is how long a pass waits for what else happens: a change of one child
+// seldom comes alone, and one pass sees it all.
+const gathering = 20 * time.Millisecond
+
+func (o *observer) soon(request reconcile.Request) { o.queue.AddAfter(request, gathering) }
 
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
 	at := slices.IndexFunc(o.children[owner], func(c child) bool { return c.key == key })
@@ -584,7 +592,17 @@ func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 func (o *observer) own(owner types.UID, request reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owners[owner] = request
+	if before, known := o.uids[request]; known && before != owner {
+		o.disown(request)
+	}
+	o.owners[owner], o.uids[request] = request, owner
+}
+
+func (o *observer) disown(request reconcile.Request) {
+	owner := o.uids[request]
+	delete(o.uids, request)
+	delete(o.owners, owner)
+	delete(o.children, owner)
 }
 
 // forget drops everything about an object that is gone.
@@ -592,12 +610,7 @@ func (o *observer) forget(request reconcile.Request) {
 	o.settle(request, nil)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for owner, of := range o.owners {
-		if of == request {
-			delete(o.owners, owner)
-			delete(o.children, owner)
-		}
-	}
+	o.disown(request)
 	for _, requests := range o.listers {
 		delete(requests, request)
 	}
