@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+	"unsafe"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// trimmedVolume is a volume as it comes from the watch.
+func trimmedVolume(t *testing.T, name string) *corev1.PersistentVolume {
+	t.Helper()
+	applied := &metav1.FieldsV1{}
+	applied.SetRawString(`{"f:spec":{"f:capacity":{}}}`)
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes",
+	}}}
+	volume.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "us", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: applied, Time: &metav1.Time{Time: time.Now()}},
+		{Manager: "them", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: applied},
+		{Manager: "us", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: applied},
+	}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	cached, err := engine.Trim(volume)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	again, err := engine.Trim(cached) // as a resync does
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return again.(*corev1.PersistentVolume) //nolint:forcetypeassert // as it was given
+}
+
+func TestTrimKeepsWhatWasApplied(t *testing.T) {
+	g := NewWithT(t)
+	volume := trimmedVolume(t, "one")
+	g.Expect(volume.ManagedFields).To(HaveLen(1))
+	g.Expect(volume.ManagedFields[0].Manager).To(Equal("us"))
+	g.Expect(volume.ManagedFields[0].FieldsV1.GetRawString()).To(Equal(`{"f:spec":{"f:capacity":{}}}`))
+	g.Expect(volume.Annotations).To(Equal(map[string]string{"kept": "yes"}))
+	g.Expect(volume.Spec.Capacity.Storage().String()).To(Equal("1Gi"))
+}
+
+// TestTrimShares: ten thousand volumes have one capacity and one list of fields.
+func TestTrimShares(t *testing.T) {
+	g := NewWithT(t)
+	one, two := trimmedVolume(t, "one"), trimmedVolume(t, "two")
+	g.Expect(one.ManagedFields[0].FieldsV1).To(BeIdenticalTo(two.ManagedFields[0].FieldsV1))
+	one.Spec.Capacity["shared"] = resource.MustParse("1")
+	defer delete(one.Spec.Capacity, "shared")
+	g.Expect(two.Spec.Capacity).To(HaveKey(corev1.ResourceName("shared")), "the same map")
+	copied := one.DeepCopy()
+	g.Expect(copied.ManagedFields[0].FieldsV1).NotTo(BeIdenticalTo(one.ManagedFields[0].FieldsV1), "whoever gets one gets a copy")
+}
+
+func TestTrimSharesTheWordsOfAStatus(t *testing.T) {
+	g := NewWithT(t)
+	var words []*byte
+	for range 2 {
+		var cr widget.Widget
+		g.Expect(json.Unmarshal([]byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":""}],"completed":[{"stage":"Registered","inputs":"x"}]}}`), &cr)).To(Succeed())
+		before := cr.DeepCopy()
+		_, err := engine.Trim(&cr)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cr).To(Equal(*before))
+		words = append(words, unsafe.StringData(cr.Status.Conditions[0].Reason), unsafe.StringData(cr.Status.Completed[0].Stage))
+	}
+	g.Expect(words[0]).To(BeIdenticalTo(words[2]))
+	g.Expect(words[1]).To(BeIdenticalTo(words[3]))
+}
+
+// TestTrimMakesOwnersAlike, and a list of fields covers its owner all the same.
+func TestTrimMakesOwnersAlike(t *testing.T) {
+	g := NewWithT(t)
+	var kept []*metav1.FieldsV1
+	for _, uid := range []string{"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8", "7520b48b-30d2-45e9-84b2-f9f14f312be3"} {
+		claim := &corev1.PersistentVolumeClaim{}
+		claim.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "us", Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"` + uid + `\"}":{}}}}`),
+		}}
+		_, err := engine.Trim(claim)
+		g.Expect(err).NotTo(HaveOccurred())
+		kept = append(kept, claim.ManagedFields[0].FieldsV1)
+	}
+	g.Expect(kept[0]).To(BeIdenticalTo(kept[1]))
+	g.Expect(kept[0].GetRawString()).To(Equal(`{"f:metadata":{"f:ownerReferences":{"k:{}":{}}}}`))
+}
