@@ -87,7 +87,8 @@ func (w *world) leavesWhatAnotherControllerOwns() {
 func (w *world) losesTheRaceToCreate(before *hooks) {
 	theirs := w.configMap("race")
 	theirs.Data = map[string]string{"text": "theirs"}
-	before.apply(theirs.Name, func() { w.create(theirs.DeepCopy()) })
+	made := theirs.DeepCopy() // theirs is read again while this runs
+	before.apply(theirs.Name, func() { w.create(made) })
 	cr := w.widget("race", widget.Spec{Text: "ours"})
 	w.Eventually(func() string { _ = w.get(theirs); return string(theirs.UID) }).ShouldNot(BeEmpty())
 	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
@@ -101,9 +102,10 @@ func (w *world) losesTheRaceToUpdate(before *hooks) {
 	w.awaitReady(cr)
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
-	before.apply(child.Name, func() {
-		w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
-		theirs := w.configMap(cr.Name)
+	name := child.Name // cr and child are read again while this runs
+	before.apply(name, func() {
+		w.must(w.client.Delete(w.ctx, w.configMap(name)))
+		theirs := w.configMap(name)
 		theirs.Data = map[string]string{"text": "theirs"}
 		w.create(theirs)
 	})

@@ -27,7 +27,7 @@ const startServer = `in the repository's root, type
 or let "make test" do both`
 
 // established is how long a CustomResourceDefinition may take to be served.
-const established = 30 * time.Second
+const established = time.Minute
 
 // Config is how to reach the API server that KUBECONFIG names. Without one, or
 // with one that is not on this machine, the test fails and says what to type:

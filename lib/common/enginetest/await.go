@@ -16,8 +16,9 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// patience is how long a test waits for anything.
-const patience = 30 * time.Second
+// patience is how long a test waits for anything. The garbage collector looks for
+// new kinds every 30 s, and collects nothing of theirs before.
+const patience = 2 * time.Minute
 
 // Eventually checks until there is no error; the last one fails the test.
 func Eventually(t testing.TB, what string, check func() error) {

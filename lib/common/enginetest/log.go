@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,10 @@ import (
 
 // logLines is how much of an operator's log a failed test shows.
 const logLines = 200
+
+// comesOrGoes matches what a manager says when it starts and stops, which would
+// hide why a test failed.
+var comesOrGoes = regexp.MustCompile(`"msg"="(Starting|Stopping and waiting|Shutdown signal|All workers finished|Wait completed)`)
 
 // quiet keeps what has no logger of its own from writing between the tests.
 var quiet = sync.OnceFunc(func() {
@@ -37,6 +42,9 @@ func operatorLog(t testing.TB) logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		mu.Lock()
 		defer mu.Unlock()
+		if comesOrGoes.MatchString(args) {
+			return
+		}
 		lines = append(lines, prefix+" "+args)
 		if len(lines) > logLines {
 			lines = lines[1:]

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	patience  = 30 * time.Second
+	patience  = 2 * time.Minute // the garbage collector looks for new kinds every 30 s
 	finalizer = "storage.asterism.dev/shared-volume"
 )
 
