@@ -22,6 +22,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,6 +63,31 @@ func (b *bench) shared(run, i int) *storagev1.SharedVolume {
 	return cr
 }
 
+func kindOf(obj client.Object) string {
+	if _, ok := obj.(*corev1.PersistentVolume); ok {
+		return "PersistentVolume"
+	}
+	return "PersistentVolumeClaim"
+}
+
+// readyStatus is as large as the operator's.
+const readyStatus = `{"status":{"observedGeneration":1,"claimRef":{"name":"some-claim"},"volumeName":"sv-0123456789abcdef",
+"fileSystemID":"fs-0000000b","accessPointID":"fsap-00000000","conditions":[` +
+	`{"type":"Allowed","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+	`{"type":"DriverReady","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+	`{"type":"Cleared","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+	`{"type":"VolumeReady","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+	`{"type":"Bound","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
+	`{"type":"Ready","status":"True","reason":"Ready","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+
+func readyEvent(cr *storagev1.SharedVolume) *eventsv1.Event {
+	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: cr.Namespace, GenerateName: cr.Name + "-"}}
+	event.EventTime, event.Type, event.Reason, event.Action = metav1.NowMicro(), corev1.EventTypeNormal, "Ready", "Bound"
+	event.ReportingController, event.ReportingInstance = "asterism.dev/bench", "bench"
+	event.Regarding = corev1.ObjectReference{APIVersion: storagev1.GroupVersion.String(), Kind: "SharedVolume", Namespace: cr.Namespace, Name: cr.Name, UID: cr.UID}
+	return event
+}
+
 // each does it for every volume, by as many workers as a busy client has.
 func (b *bench) each(do func(i int) error) {
 	b.t.Helper()
@@ -95,6 +121,10 @@ func isReady(obj client.Object) bool {
 	cr, ok := obj.(*storagev1.SharedVolume)
 	return ok && meta.IsStatusConditionTrue(cr.Status.Conditions, "Ready")
 }
+
+func mostBound(yes, _ int) bool { return yes >= *countOf*99/100 }
+
+func allBound(yes, _ int) bool { return yes == *countOf }
 
 func ofBench(client.Object) bool { return true }
 
