@@ -104,6 +104,7 @@ func (p *pass) claimed(key objectKey, current client.Object) error {
 func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
 	body.SetResourceVersion("1")
+	p.passes.distrust(p.request, d.key)
 	err := p.apply(ctx, body)
 	if errors.IsConflict(err) {
 		existing, readErr := p.observer.read(ctx, p.observer.live, d.key)

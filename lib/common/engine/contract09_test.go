@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,6 +48,8 @@ func contract09(w *world) {
 	w.tearsDown("foreground", metav1.DeletePropagationForeground)
 	w.abandons()
 	w.waitsUntilGone()
+	w.readsNothingThatWasShown()
+	w.remembersWhatWasNotAnswered()
 }
 
 func (w *world) hasFinalizerFirst() {
@@ -174,6 +177,96 @@ func (w *world) waitsUntilGone() {
 	w.must(w.client.Update(w.ctx, old))
 	w.awaitReady(cr)
 	w.operator.Stop()
+}
+
+// readsNothingThatWasShown: once the watch has shown what we delete, it also shows
+// it go.
+func (w *world) readsNothingThatWasShown() {
+	w.t.Helper()
+	start(w, service{
+		Name: owner,
+		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{volume(cr)}
+		})},
+		Teardown: []stage{build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Absent(volume(cr))}
+		})},
+	})
+	cr := w.widget("shown", widget.Spec{})
+	w.awaitReady(cr)
+	w.operator.Requests.Reset()
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.Expect(w.operator.Requests.Of("get", "persistentvolumes")).To(BeEmpty(), "the watch has shown it go")
+	w.operator.Stop()
+}
+
+// remembersWhatWasNotAnswered: an object may exist although nobody said so, neither
+// the answer to our write nor the watch.
+func (w *world) remembersWhatWasNotAnswered() {
+	w.t.Helper()
+	var lost lostAnswers
+	start(w, service{
+		Name: owner,
+		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.When(cr.Spec.Text == "wanted", volume(cr))}
+		})},
+		Teardown: []stage{build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Absent(volume(cr))}
+		})},
+	}, func(s *engine.Seam) {
+		s.Client = lossyClient{s.Client, &lost}
+		s.Cached = blindAfter{s.Cached, &lost}
+	})
+	cr := w.widget("unanswered", widget.Spec{Text: "wanted"})
+	w.awaitReady(cr)
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.change(cr, func(s *widget.Spec) { s.Text = "unwanted" })
+	w.Eventually(func() bool { return w.gone(pv) }).Should(BeTrue())
+	w.awaitReady(cr)
+
+	again := cr.DeepCopy()
+	lost.next(func() { w.must(w.client.Delete(w.ctx, again)) })
+	w.change(cr, func(s *widget.Spec) { s.Text = "wanted" })
+	w.Eventually(func() bool { return w.gone(again) }).Should(BeTrue())
+	w.Expect(w.gone(pv)).To(BeTrue(), "what was made without an answer is not left behind")
+	w.operator.Stop()
+}
+
+// lostAnswers breaks the connection after the next apply; from then on the watch of
+// volumes shows nothing.
+type lostAnswers struct {
+	meanwhile atomic.Pointer[func()]
+	blind     atomic.Bool
+}
+
+func (l *lostAnswers) next(meanwhile func()) { l.meanwhile.Store(&meanwhile) }
+
+type lossyClient struct {
+	client.Client
+	lost *lostAnswers
+}
+
+func (c lossyClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	err := c.Client.Apply(ctx, obj, opts...)
+	if meanwhile := c.lost.meanwhile.Swap(nil); err == nil && meanwhile != nil {
+		c.lost.blind.Store(true)
+		(*meanwhile)()
+		return errors.NewInternalError(io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+type blindAfter struct {
+	client.Reader
+	lost *lostAnswers
+}
+
+func (r blindAfter) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if r.lost.blind.Load() {
+		return blindReader{r.Reader}.Get(ctx, key, obj, opts...)
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
 // events about an object with the reason.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,7 +59,8 @@ func (e *engine) remembered() int {
 	e.passes.mu.Lock()
 	defer e.passes.mu.Unlock()
 	o := e.observer
-	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.uids) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending)
+	count := len(o.readers) + len(o.looked) + len(o.owners) + len(o.uids) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending) +
+		len(e.passes.trusted) + len(e.passes.held) + len(e.passes.gone)
 	for _, of := range o.readers {
 		count += of.size()
 	}
@@ -78,4 +80,10 @@ func (e *engine) remembered() int {
 // JobRetryWait is how long a Job that has been failing waits after a failure.
 func JobRetryWait(failing, failed time.Time) time.Duration {
 	return standard.retryWait(failing, failed)
+}
+
+// Covers says whether a list of fields, in JSON, has every field of a body.
+func Covers(fields string, body map[string]any) bool {
+	var owned map[string]any
+	return json.Unmarshal([]byte(fields), &owned) == nil && covers(owned, ownable(body))
 }

@@ -89,8 +89,8 @@ func (m *memory) progressDue(request reconcile.Request) time.Duration {
 	if left := progressEvery - time.Since(last); left > 0 {
 		return left
 	}
-	if time.Since(since) < progressLatest && !m.bucket.Allow() {
-		return progressEvery
+	if waited := time.Since(since); waited < progressLatest && !m.bucket.Allow() {
+		return min(max(progressEvery, waited), progressLatest-waited) // the longer, the more rarely
 	}
 	return 0
 }
@@ -103,8 +103,8 @@ func (m *memory) writeStatus(request reconcile.Request) {
 }
 
 // holders are those that were found last, and how long they need not be looked for
-// again. Whose turn it is not, where very many children are waiting, comes back
-// after as long again as its own has been.
+// again. Where very many children wait to go, not all can have their holders listed:
+// who is not allowed to asks again when he has waited for twice as long.
 func (m *memory) holders(request reconcile.Request, child objectKey, since time.Time) (names []string, left time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,12 +142,22 @@ func (m *memory) trust(request reconcile.Request, key objectKey) {
 	}
 }
 
+// distrust the watch: the object is about to be made, and the answer may be lost.
+func (m *memory) distrust(request reconcile.Request, key objectKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := slices.Index(m.trusted[request], key); at >= 0 {
+		m.trusted[request] = slices.Delete(m.trusted[request], at, at+1)
+	}
+}
+
 // letGo remembers an object whose finalizer was taken off: it is gone, although
 // the watch has not shown that yet.
 func (m *memory) letGo(request reconcile.Request, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone[request] = uid
+	delete(m.trusted, request) // a namesake may come before this one is seen gone
 }
 
 func (m *memory) hasLetGo(request reconcile.Request, uid types.UID) bool {

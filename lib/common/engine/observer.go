@@ -505,7 +505,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if owner := ownerUID(obj); marked(obj) {
 		o.index(owner, key, labels, deleted)
 		if request, ok := o.owners[owner]; ok {
-			o.soon(request)
+			o.queue.Add(request)
 		}
 	}
 	if deleted {
@@ -514,19 +514,13 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
-	o.readers[key].each(o.soon)
+	o.readers[key].each(o.queue.Add)
 	for request := range o.listers[gvk] {
 		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
-			o.soon(request)
+			o.queue.Add(request)
 		}
 	}
 }
-
-// gathering is how long a pass waits for what else happens: a change of one child
-// seldom comes alone, and one pass sees it all.
-const gathering = 20 * time.Millisecond
-
-func (o *observer) soon(request reconcile.Request) { o.queue.AddAfter(request, gathering) }
 
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
 	at := slices.IndexFunc(o.children[owner], func(c child) bool { return c.key == key })

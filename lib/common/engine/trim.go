@@ -18,7 +18,7 @@ func Trim(cached any) (any, error) {
 	if !ok {
 		return cached, nil
 	}
-	obj.SetManagedFields(trimManagedFields(obj.GetManagedFields()))
+	obj.SetManagedFields(trimManagedFields(obj))
 	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // kubectl's own memory
 	switch obj := obj.(type) {
 	case Object:
@@ -32,15 +32,16 @@ func Trim(cached any) (any, error) {
 	return cached, nil
 }
 
-// trimManagedFields keeps what was applied, see unchanged.
-func trimManagedFields(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+// trimManagedFields keeps what was applied, see unchanged, and shares it between
+// children; what others apply may be different each time.
+func trimManagedFields(obj metav1.Object) []metav1.ManagedFieldsEntry {
 	var applied []metav1.ManagedFieldsEntry
-	for _, entry := range all {
+	for _, entry := range obj.GetManagedFields() {
 		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
 			applied = append(applied, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, FieldsV1: entry.FieldsV1})
 		}
 	}
-	if len(applied) == 1 {
+	if len(applied) == 1 && marked(obj) {
 		return alike.managed(applied)
 	}
 	return slices.Clip(applied)
@@ -50,7 +51,7 @@ func trimManagedFields(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEn
 // that are well.
 func trimStatus(obj Object) {
 	status := obj.Common()
-	status.Conditions = slices.Clip(slices.Clone(status.Conditions))
+	status.Conditions = slices.Clone(status.Conditions) // without what decoding has reserved
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		c.Type, c.Reason = alike.word(c.Type), alike.word(c.Reason)
@@ -59,7 +60,7 @@ func trimStatus(obj Object) {
 			c.Message = alike.word(c.Message)
 		}
 	}
-	status.Completed = slices.Clip(slices.Clone(status.Completed))
+	status.Completed = slices.Clone(status.Completed)
 	for i := range status.Completed {
 		status.Completed[i].Stage = alike.word(status.Completed[i].Stage)
 	}
@@ -83,21 +84,20 @@ func (s *shared) managed(one []metav1.ManagedFieldsEntry) []metav1.ManagedFields
 	return sharedAs(s, one[0].Manager+" "+fields, one)
 }
 
-// owner is the name of an owner in the list of its child's fields, in JSON.
-var owner = regexp.MustCompile(`k:\{\\"uid\\":\\"[^"\\]*\\"\}`)
+// ownersUID is the name of an owner in the list of its child's fields, in JSON.
+var ownersUID = regexp.MustCompile(`k:\{\\"uid\\":\\"[^"\\]*\\"\}`)
 
 // anyOwner takes the owner's UID from a list of fields, so that the children of all
 // owners have the same. A child that we have applied has one owner.
-func anyOwner(fields string) string { return owner.ReplaceAllLiteralString(fields, "k:{}") }
+func anyOwner(fields string) string { return ownersUID.ReplaceAllLiteralString(fields, "k:{}") }
 
+// resources shares what is a capacity and nothing else.
 func (s *shared) resources(list corev1.ResourceList) corev1.ResourceList {
-	if len(list) != 1 {
+	capacity, ok := list[corev1.ResourceStorage]
+	if !ok || len(list) != 1 {
 		return list
 	}
-	for name, quantity := range list {
-		return sharedAs(s, string(name)+" "+quantity.String(), list)
-	}
-	return list
+	return sharedAs(s, "storage "+capacity.String(), list)
 }
 
 func (s *shared) word(word string) string { return sharedAs(s, word, word) }
