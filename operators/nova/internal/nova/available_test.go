@@ -95,6 +95,7 @@ var _ = Describe("Available", func() {
 
 	It("stays True while new connections of a cell wait for its db sync", func() {
 		c.upset("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync is running")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionSchemaReady, engine.ReasonWaiting, "Job db-sync is running")
 		bus := &corev1.Secret{ObjectMeta: named("cell1-bus")}
 		c.Change(bus, func() { bus.StringData = map[string]string{"password": "another"} })
 		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionMapped, engine.ReasonWaiting, "stage SchemaReady is not done")
