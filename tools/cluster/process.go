@@ -172,7 +172,7 @@ func start(dir, component string, args []string) (<-chan error, error) {
 	command := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this command
 	command.Dir = "/"
 	command.Env = []string{
-		// Collecting garbage takes a third of the API server's time otherwise.
+		// All are in Go. Collecting garbage takes a third of the API server's time otherwise.
 		"GOGC=400", "GOMEMLIMIT=2GiB",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		dirVariable + "=" + dir,

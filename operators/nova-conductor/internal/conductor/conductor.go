@@ -44,7 +44,7 @@ var Service = engine.Service[*novav1.NovaConductor]{
 // schema up to date before the first pod runs the new release.
 func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.Rollout == novav1.RolloutHeld {
-		return nil, engine.Wait("spec.rollout is Held: the pods wait until it is Automatic, which a Nova sets when its cells are mapped")
+		return nil, engine.Wait("spec.rollout is Held: the pods wait until it is Automatic, which a Nova sets when it has its cells")
 	}
 	return describe(cr).Stateful(in)
 }

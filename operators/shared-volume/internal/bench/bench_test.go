@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ const (
 	patience   = 30 * time.Minute
 	// maxResident of the operator in MiB, when all are ready.
 	maxResident = 100
-	// rest is longer than the operator holds back progress of a status.
+	// rest is longer than the operator holds back the progress of what is ready.
 	rest = 5 * time.Second
 )
 
@@ -125,6 +126,7 @@ type bench struct {
 	ctx        context.Context
 	client     client.WithWatch
 	namespaces []string
+	working    sync.WaitGroup // on what begin has begun
 }
 
 func newBench(t *testing.T) *bench {
@@ -166,10 +168,8 @@ func (b *bench) key(run, i int) client.ObjectKey {
 func (b *bench) bare(run int) (f figures) {
 	b.t.Helper()
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
-	began := time.Now()
-	b.each(func(i int) error {
-		key := b.key(run, i)
-		volume, claim := pair(key, i)
+	began := b.begin(func(i int) error {
+		volume, claim := pair(b.key(run, i), i)
 		if err := b.client.Create(b.ctx, volume); err != nil {
 			return err
 		}
@@ -177,10 +177,8 @@ func (b *bench) bare(run int) (f figures) {
 	})
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
-	began = time.Now()
-	b.each(func(i int) error {
-		key := b.key(run, i)
-		volume, claim := pair(key, i)
+	began = b.begin(func(i int) error {
+		volume, claim := pair(b.key(run, i), i)
 		if err := b.client.Delete(b.ctx, claim); err != nil {
 			return err
 		}
@@ -196,12 +194,11 @@ func (b *bench) requests(run int) (f figures) {
 	b.t.Helper()
 	run += *runs // the names of the bare client are taken
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
-	began := time.Now()
-	b.each(func(i int) error { return b.request(run, i) })
+	began := b.begin(func(i int) error { return b.request(run, i) })
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
-	began = time.Now()
-	b.each(func(i int) error {
+	b.finish() // the last status and event, which no claim waits for
+	began = b.begin(func(i int) error {
 		cr := b.shared(run, i)
 		volume, claim := pair(b.key(run, i), i)
 		for _, obj := range []client.Object{cr, claim, volume} {
@@ -212,6 +209,7 @@ func (b *bench) requests(run int) (f figures) {
 		return b.client.Patch(b.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	f.gone = max(claims.until(began, none), volumes.until(began, none))
+	b.finish()
 	return f
 }
 
@@ -251,8 +249,7 @@ func (b *bench) operated(run int) (f figures) {
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
 	ready := b.follow(&storagev1.SharedVolumeList{}, isReady)
 	audit := openAudit(b.t)
-	began := time.Now()
-	b.each(func(i int) error { return b.client.Create(b.ctx, b.shared(run, i)) })
+	began := b.begin(func(i int) error { return b.client.Create(b.ctx, b.shared(run, i)) })
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	ready.until(began, allBound)
 	f.writesToReady = float64(audit.writes(sharing)) / float64(*countOf)
@@ -263,8 +260,7 @@ func (b *bench) operated(run int) (f figures) {
 	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
 	b.settled(run)
 	audit = openAudit(b.t)
-	began = time.Now()
-	b.each(func(i int) error { return b.client.Delete(b.ctx, b.shared(run, i)) })
+	began = b.begin(func(i int) error { return b.client.Delete(b.ctx, b.shared(run, i)) })
 	f.gone = max(claims.until(began, none), volumes.until(began, none))
 	ready.until(began, none)
 	f.writesToGo = float64(audit.writes(sharing)) / float64(*countOf)
@@ -281,11 +277,14 @@ func (b *bench) rests(process *process, run int) {
 	again := b.start()
 	defer again.stop()
 	b.settled(run)
-	// one SharedVolume was made and deleted since
-	if writes := audit.writes(sharing); writes > 5+4 {
-		b.t.Errorf("%d writes at rest, after a restart", writes-9)
+	if writes := audit.writesBut(sharing, b.shared(run, *countOf).Name); writes != extraVolume {
+		b.t.Errorf("%d writes at rest, after a restart", writes-extraVolume)
 	}
 }
+
+// extraVolume is what the one that settled makes costs in writes that do not name
+// it: its PersistentVolume is created and deleted.
+const extraVolume = 2
 
 // settled makes and deletes one SharedVolume: when it is gone, the operator has
 // looked at all others.

@@ -88,29 +88,25 @@ func readyEvent(cr *storagev1.SharedVolume) *eventsv1.Event {
 	return event
 }
 
-// each does it for every volume, by as many workers as a busy client has.
-func (b *bench) each(do func(i int) error) {
-	b.t.Helper()
+// begin does it for every volume, by as many workers as a busy client has, while
+// the caller waits for what comes of it. It returns when that began.
+func (b *bench) begin(do func(i int) error) time.Time {
+	began := time.Now()
 	var next atomic.Int64
-	var group sync.WaitGroup
-	failures := make(chan error, workers)
 	for range workers {
-		group.Go(func() {
+		b.working.Go(func() {
 			for i := int(next.Add(1)) - 1; i < *countOf; i = int(next.Add(1)) - 1 {
 				if err := do(i); err != nil {
-					failures <- err
-					return
+					panic(err) // nobody can wait for what comes of it now
 				}
 			}
 		})
 	}
-	group.Wait()
-	select {
-	case err := <-failures:
-		b.t.Fatal(err)
-	default:
-	}
+	return began
 }
+
+// finish waits for the end of what begin began.
+func (b *bench) finish() { b.working.Wait() }
 
 func bound(obj client.Object) bool {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -350,7 +346,10 @@ func openAudit(t *testing.T) *audit {
 var sharing = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true}
 
 // writes of the operator to the resources.
-func (a *audit) writes(resources map[string]bool) int {
+func (a *audit) writes(resources map[string]bool) int { return a.writesBut(resources, "") }
+
+// writesBut are those to anything but objects of that name.
+func (a *audit) writesBut(resources map[string]bool, name string) int {
 	a.t.Helper()
 	count := 0
 	lines := bufio.NewReaderSize(a.file, 1<<20)
@@ -361,7 +360,7 @@ func (a *audit) writes(resources map[string]bool) int {
 		}
 		var entry struct {
 			Stage, Verb, UserAgent string
-			ObjectRef              struct{ Resource string }
+			ObjectRef              struct{ Resource, Name string }
 		}
 		if err == nil {
 			err = json.Unmarshal(line, &entry)
@@ -370,7 +369,7 @@ func (a *audit) writes(resources map[string]bool) int {
 			a.t.Fatalf("reading the audit log: %v", err)
 		}
 		write := entry.Verb != "get" && entry.Verb != "list" && entry.Verb != "watch"
-		if write && entry.Stage == "ResponseComplete" && resources[entry.ObjectRef.Resource] && strings.HasPrefix(entry.UserAgent, "shared-volume-operator") {
+		if write && entry.Stage == "ResponseComplete" && resources[entry.ObjectRef.Resource] && (name == "" || entry.ObjectRef.Name != name) && strings.HasPrefix(entry.UserAgent, "shared-volume-operator") {
 			count++
 		}
 	}
