@@ -271,7 +271,7 @@ func (b *bench) operated(run int) (f figures) {
 // rests demands that a new process writes nothing but what is new.
 func (b *bench) rests(process *process, run int) {
 	b.t.Helper()
-	time.Sleep(rest)
+	time.Sleep(rest) //nolint:forbidigo // that nothing comes is what is waited for
 	process.stop()
 	audit := openAudit(b.t)
 	again := b.start()

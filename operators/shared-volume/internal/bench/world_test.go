@@ -97,7 +97,7 @@ func (b *bench) begin(do func(i int) error) time.Time {
 		b.working.Go(func() {
 			for i := int(next.Add(1)) - 1; i < *countOf; i = int(next.Add(1)) - 1 {
 				if err := do(i); err != nil {
-					panic(err) // nobody can wait for what comes of it now
+					panic(err) //nolint:forbidigo // nobody can wait for what comes of it now
 				}
 			}
 		})
