@@ -70,8 +70,8 @@ type MountOption string
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=sharedvolumes,scope=Namespaced,shortName=sv
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="File System",type=string,JSONPath=`.spec.fileSystemID`
-// +kubebuilder:printcolumn:name="Access Point",type=string,JSONPath=`.spec.accessPointID`
+// +kubebuilder:printcolumn:name="File System",type=string,JSONPath=`.status.fileSystemID`
+// +kubebuilder:printcolumn:name="Access Point",type=string,JSONPath=`.status.accessPointID`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.status.claimRef.name`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -128,8 +128,9 @@ type SharedVolumeSpec struct {
 	// +default="ReadWrite"
 	Access Access `json:"access,omitempty"`
 
-	// mountOptions are added when a pod mounts the volume. A change is in effect
-	// for pods that start afterwards.
+	// mountOptions are added when a pod mounts the volume: noresvport, noatime,
+	// nodiratime, relatime, nodev, noexec or nosuid; reading only is for access to
+	// say. A change is in effect for pods that start afterwards.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=7

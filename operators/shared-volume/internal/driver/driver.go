@@ -50,7 +50,7 @@ func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 			}},
 		},
 		Teardown: []engine.Stage[*storagev1.SharedVolumeDriver]{
-			{Condition: "Unused", Needs: users, Build: unused},
+			{Condition: "SharedVolumesGone", Needs: users, Build: unused},
 			{Condition: "Removed", Needs: present, Build: removed},
 		},
 		Report: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) { report(cr, in, images) },
