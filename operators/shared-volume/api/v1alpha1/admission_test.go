@@ -76,13 +76,15 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Entry("a mistyped field", `spec: {filesystemID: fs-484648c8}`, `unknown field "spec.filesystemID"`),
 	)
 
-	It("shows its state", func() {
+	It("shows what is in effect", func() {
 		Expect(server.Columns(sample, `
 claimRef: {name: images}
+fileSystemID: fs-0000000e
+accessPointID: fsap-0000000f
 conditions:
 - {type: Ready, status: "False", reason: Denied, message: "ask", lastTransitionTime: "2026-01-01T00:00:00Z"}
 `)).To(Equal(map[string]any{
-			"Ready": "False", "File System": "fs-484648c8", "Access Point": "fsap-097bd0daaba932e64", "Claim": "images", "Message": "ask",
+			"Ready": "False", "File System": "fs-0000000e", "Access Point": "fsap-0000000f", "Claim": "images", "Message": "ask",
 		}))
 	})
 })
