@@ -42,7 +42,7 @@ const (
 	patience   = 30 * time.Minute
 	// maxResident of the operator in MiB, when all are ready.
 	maxResident = 100
-	// rest is longer than the operator holds back the progress of what is ready.
+	// rest is without writes for longer than the operator holds back progress.
 	rest = 5 * time.Second
 )
 
@@ -235,7 +235,7 @@ func (b *bench) request(run, i int) error {
 			return err
 		}
 	}
-	if err := b.client.Status().Patch(b.ctx, cr, client.RawPatch(types.MergePatchType, []byte(readyStatus))); err != nil {
+	if err := b.client.Status().Patch(b.ctx, readied(cr, volume), client.MergeFrom(cr)); err != nil {
 		return err
 	}
 	return b.client.Create(b.ctx, readyEvent(cr))
@@ -271,7 +271,7 @@ func (b *bench) operated(run int) (f figures) {
 // rests demands that a new process writes nothing but what is new.
 func (b *bench) rests(process *process, run int) {
 	b.t.Helper()
-	time.Sleep(rest) //nolint:forbidigo // that nothing comes is what is waited for
+	b.quiet()
 	process.stop()
 	audit := openAudit(b.t)
 	again := b.start()
@@ -279,6 +279,24 @@ func (b *bench) rests(process *process, run int) {
 	b.settled(run)
 	if writes := audit.writesBut(sharing, b.shared(run, *countOf).Name); writes != extraVolume {
 		b.t.Errorf("%d writes at rest, after a restart", writes-extraVolume)
+	}
+}
+
+// quiet waits until the operator has written nothing for a while: what is ready may
+// have progress that it holds back.
+func (b *bench) quiet() {
+	b.t.Helper()
+	audit := openAudit(b.t)
+	tick := time.NewTicker(rest)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; {
+		<-tick.C
+		if audit.writes(sharing) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the operator still writes after %s", patience)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
@@ -70,15 +71,23 @@ func kindOf(obj client.Object) string {
 	return "PersistentVolumeClaim"
 }
 
-// readyStatus is as large as the operator's.
-const readyStatus = `{"status":{"observedGeneration":1,"claimRef":{"name":"some-claim"},"volumeName":"sv-0123456789abcdef",
-"fileSystemID":"fs-0000000b","accessPointID":"fsap-00000000","conditions":[` +
-	`{"type":"Allowed","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
-	`{"type":"DriverReady","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
-	`{"type":"Cleared","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
-	`{"type":"VolumeReady","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
-	`{"type":"Bound","status":"True","reason":"Complete","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},` +
-	`{"type":"Ready","status":"True","reason":"Ready","message":"","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+// readied has a status like the operator's.
+func readied(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) *storagev1.SharedVolume {
+	ready := cr.DeepCopy()
+	for _, condition := range []string{
+		storagev1.ConditionAllowed, storagev1.ConditionDriverReady, storagev1.ConditionCleared,
+		storagev1.ConditionVolumeReady, storagev1.ConditionBound, commonv1.ConditionReady,
+	} {
+		meta.SetStatusCondition(&ready.Status.Conditions, metav1.Condition{
+			Type: condition, Status: metav1.ConditionTrue, Reason: "Complete", ObservedGeneration: cr.Generation,
+		})
+	}
+	ready.Status.ObservedGeneration = cr.Generation
+	ready.Status.ClaimRef = &commonv1.ObjectReference{Name: cr.Name}
+	ready.Status.VolumeName = volume.Name
+	ready.Status.FileSystemID, ready.Status.AccessPointID = string(cr.Spec.FileSystemID), string(cr.Spec.AccessPointID)
+	return ready
+}
 
 func readyEvent(cr *storagev1.SharedVolume) *eventsv1.Event {
 	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: cr.Namespace, GenerateName: cr.Name + "-"}}
@@ -355,7 +364,10 @@ func (a *audit) writesBut(resources map[string]bool, name string) int {
 	lines := bufio.NewReaderSize(a.file, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) { // maybe in the middle of a line
+			if _, err = a.file.Seek(-int64(len(line)), io.SeekCurrent); err != nil {
+				a.t.Fatalf("reading the audit log: %v", err)
+			}
 			return count
 		}
 		var entry struct {
