@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
