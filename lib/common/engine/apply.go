@@ -46,6 +46,9 @@ func (p *pass) ensure(ctx context.Context, stage string, d desired, settled bool
 	if isDataKind(d.key.gvk) {
 		p.keep(d)
 	}
+	if d.begun {
+		return nil
+	}
 	return complete(current)
 }
 

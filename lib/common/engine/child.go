@@ -54,6 +54,7 @@ type wrapped struct {
 	keys    []string
 	unowned bool
 	lingers bool
+	begun   bool
 	holders *Holders
 }
 
@@ -114,6 +115,14 @@ func Unowned(child Child) Child {
 func Lingering(child Child) Child {
 	w := unwrap(child)
 	w.lingers = true
+	return w
+}
+
+// Begun is content when the child exists: a later stage, which needs it Complete,
+// first makes what it waits for.
+func Begun(child Child) Child {
+	w := unwrap(child)
+	w.begun = true
 	return w
 }
 
@@ -317,6 +326,11 @@ func (p *pass) ownerReference() metav1.OwnerReference {
 // isOurs says whether an object is a child of the one that is reconciled.
 func (p *pass) isOurs(obj client.Object) bool {
 	return ours(obj, p.cr.GetUID()) && (p.proof == nil || p.proof(obj))
+}
+
+// OwnedBy are labels that every child of the object has, and nothing else.
+func OwnedBy(owner client.Object) map[string]string {
+	return map[string]string{labelOwnerUID: string(owner.GetUID())}
 }
 
 // ours says whether an object belongs to the object that is reconciled, by its

@@ -24,6 +24,9 @@ func Children() Need { return Need{children: true} }
 // for a stage that prepares something for a name that another one takes.
 func Free(object client.Object) Need { return Need{object: object, free: true} }
 
+// Complete is met when a child that an earlier stage has Begun is complete.
+func Complete(object client.Object) Need { return Need{object: object, complete: true} }
+
 // ChildrenOf returns the children of a kind that a Need Children found, sorted
 // by name; those that are being deleted are among them. They must not be changed.
 func ChildrenOf[O client.Object](in Inputs) []O {
@@ -85,6 +88,21 @@ func (p *pass) lookFree(ctx context.Context, object client.Object) error {
 		return Wait("%s %s and is being deleted", key, ownerOf(current))
 	}
 	return foreign(key, current)
+}
+
+func (p *pass) lookComplete(ctx context.Context, object client.Object) error {
+	key := p.keyOf(object)
+	current, ok := p.in.objects[key]
+	if !ok {
+		var err error
+		if current, err = p.observe(ctx, key); err != nil {
+			return err
+		}
+	}
+	if current == nil {
+		return absence{Wait("%s does not exist", key)}
+	}
+	return complete(current)
 }
 
 func foreign(key objectKey, current client.Object) error {

@@ -36,6 +36,7 @@ type Need struct {
 	optional  bool
 	children  bool
 	free      bool
+	complete  bool
 }
 
 // Secret in the object's namespace, with non-empty values for the keys.
@@ -162,6 +163,8 @@ func (p *pass) look(ctx context.Context, need Need) (any, error) {
 		return nil, p.lookChildren(ctx)
 	case need.free:
 		return nil, p.lookFree(ctx, need.object)
+	case need.complete:
+		return nil, p.lookComplete(ctx, need.object)
 	case need.anyOf != nil:
 		return p.lookAny(ctx, need.anyOf)
 	case need.allOf != nil:

@@ -35,7 +35,6 @@ func complete(obj client.Object) error {
 			return progressing("Job %s is not complete", obj.Name)
 		}
 	case *corev1.PersistentVolume:
-		// A claim that Kubernetes sees before its volume waits 15 s for the next look.
 		if obj.Status.Phase == "" || obj.Status.Phase == corev1.VolumePending {
 			return progressing("PersistentVolume %s is %s", obj.Name, orNew(string(obj.Status.Phase)))
 		}

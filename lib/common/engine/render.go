@@ -178,7 +178,7 @@ func (p *pass) needed(needs []Need, required bool) []Needed {
 			all = append(all, Needed{GroupVersionKind: namespaceGVK, NamespacedName: types.NamespacedName{Name: metav1.NamespaceSystem}, Unwatched: true})
 		case need.object != nil:
 			key := p.keyOf(need.object)
-			all = append(all, Needed{GroupVersionKind: key.gvk, NamespacedName: key.NamespacedName, Keys: need.keys, Required: required && need.name == "" && !need.optional && !need.free})
+			all = append(all, Needed{GroupVersionKind: key.gvk, NamespacedName: key.NamespacedName, Keys: need.keys, Required: required && need.name == "" && !need.optional && !need.free && !need.complete})
 		}
 	}
 	return all

@@ -17,8 +17,10 @@ const (
 	// ConditionCleared is True when nothing is left of an earlier spec, and what
 	// there is of the claim and its volume belongs together.
 	ConditionCleared = "Cleared"
+	// ConditionClaimed is True when the claim exists, which may not be bound yet.
+	ConditionClaimed = "Claimed"
 	// ConditionVolumeReady is True when the PersistentVolume exists, reserved for
-	// the claim.
+	// this claim, and Kubernetes has accepted it.
 	ConditionVolumeReady = "VolumeReady"
 	// ConditionBound is True when the claim is bound to that volume.
 	ConditionBound = "Bound"
@@ -32,6 +34,7 @@ var SharedVolumeConditions = []string{
 	ConditionAllowed,
 	ConditionDriverReady,
 	ConditionCleared,
+	ConditionClaimed,
 	ConditionVolumeReady,
 	ConditionBound,
 }

@@ -149,6 +149,7 @@ func newBench(t *testing.T) *bench {
 	b.must(client.IgnoreAlreadyExists(c.Create(b.ctx, cluster)))
 	managed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"managementState":"Managed"}}`)) // whatever another suite has left
 	b.must(c.Patch(b.ctx, cluster, managed))
+	b.start().stop() // which brings the StorageClass
 	return b
 }
 
@@ -223,22 +224,31 @@ func (b *bench) request(run, i int) error {
 		return err
 	}
 	volume, claim := pair(b.key(run, i), i)
-	for _, obj := range []client.Object{volume, claim} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		if err != nil {
-			return err
-		}
-		body := &unstructured.Unstructured{Object: content}
-		body.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindOf(obj)))
-		delete(body.Object, "status")
-		if err := b.client.Apply(b.ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner("bench")); err != nil {
-			return err
-		}
+	claim.Spec.VolumeName = ""
+	claim.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"bench": string(cr.UID)}}
+	made, err := b.apply(claim)
+	if err != nil {
+		return err
+	}
+	volume.Spec.ClaimRef.UID = made.GetUID()
+	if _, err := b.apply(volume); err != nil {
+		return err
 	}
 	if err := b.client.Status().Patch(b.ctx, readied(cr, volume), client.MergeFrom(cr)); err != nil {
 		return err
 	}
 	return b.client.Create(b.ctx, readyEvent(cr))
+}
+
+func (b *bench) apply(obj client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	body := &unstructured.Unstructured{Object: content}
+	body.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindOf(obj)))
+	delete(body.Object, "status")
+	return body, b.client.Apply(b.ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner("bench"))
 }
 
 // operated is the same by SharedVolumes.

@@ -37,9 +37,10 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-const class = "bench"
+// class is that of SharedVolumes.
+const class = "shared-volume"
 
-// pair is what a SharedVolume comes to.
+// pair is a volume and a claim for it, as an administrator writes them.
 func pair(key client.ObjectKey, i int) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace + "-" + key.Name}}

@@ -7,11 +7,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/enginetest"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
 // TestEveryWriteMayBeTheLast kills the operator after each of its writes while
@@ -27,6 +29,37 @@ func TestEveryWriteMayBeTheLast(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestVolumeThatWasReservedForOurClaim by somebody else takes it before ours is there.
+func TestVolumeThatWasReservedForOurClaim(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	theirs := s.volumeNamed(s.namespace + "-theirs")
+	theirs.Spec = corev1.PersistentVolumeSpec{
+		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		StorageClassName:              volume.StorageClassName,
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: "images"},
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: s.namespace}},
+	}
+	s.must(s.client.Create(s.ctx, theirs))
+	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.VolumeAvailable))
+	fence := enginetest.NewFence(2, true) // finalizer and claim
+	s.runWith([]enginetest.Option{fence.Option})
+	cr := s.shared("images")
+	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.VolumeBound))
+	s.operator.Stop()
+	s.run()
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name + ", which is not ours"))
+	claim := s.claim(cr)
+	s.Expect(claim.DeletionTimestamp).To(BeNil(), "nothing is taken from them")
+	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False Conflict"))
+	s.must(s.client.Delete(s.ctx, theirs))
+	s.release(theirs)
+	s.ready(cr)
+	s.bound(cr)
 }
 
 // TestEveryWriteOfADeletionMayBeTheLast does the same to a deletion.

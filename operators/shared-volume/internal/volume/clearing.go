@@ -45,22 +45,24 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 	return stale, nil
 }
 
-// claimStays if nothing of it would have to change, and its volume stays too. A
-// claim that is lost although its volume is there gets it back.
+// claimStays if nothing of it would have to change, and its volume, if it has one,
+// stays too. A claim that is lost although its volume is there gets it back.
 func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (bool, error) {
-	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil ||
-		claim.Spec.VolumeName != Name(cr) || !asksFor(claim, cr.Spec.Capacity) {
+	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil || !asksFor(claim, cr.Spec.Capacity) {
 		return false, nil
 	}
 	for _, volume := range volumes {
-		if volume.Name == claim.Spec.VolumeName {
+		if volume.Name == claim.Spec.VolumeName || claim.Spec.VolumeName == "" && volume.Name == Name(cr) {
 			return volumeStays(cr, volume, claim), nil
 		}
 	}
-	if claim.Status.Phase == corev1.ClaimBound {
+	switch {
+	case claim.Status.Phase != corev1.ClaimBound:
+		return claim.Spec.VolumeName == "", nil
+	case claim.Spec.VolumeName == Name(cr):
 		return false, engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", claim.Spec.VolumeName, claim.Name)
 	}
-	return false, nil
+	return false, engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: remove that volume, or give this SharedVolume another spec.claimName", claim.Spec.VolumeName, claim.Name)
 }
 
 func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {
@@ -68,20 +70,14 @@ func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {
 	return err != nil || claim.Spec.Resources.Requests.Storage().Cmp(wanted) == 0 // what is wrong is reported when it is built
 }
 
-// volumeStays if nothing of it would have to change, and it is reserved for or
-// bound to the claim that stays, if there is one.
+// volumeStays if nothing of it would have to change, and it is for the claim that
+// stays. A reservation that somebody has taken from a claim is given back.
 func volumeStays(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	if volume.Name != Name(cr) || volume.DeletionTimestamp != nil || volume.Spec.CSI.ReadOnly != readOnly(cr) {
+	if claim == nil || volume.Name != Name(cr) || volume.DeletionTimestamp != nil || volume.Spec.CSI.ReadOnly != readOnly(cr) {
 		return false
 	}
 	reserved := volume.Spec.ClaimRef
-	switch {
-	case reserved == nil, claim != nil && wasBound(claim):
-		return true // it is reserved again
-	case reserved.Namespace != cr.Namespace || reserved.Name != cr.ClaimName():
-		return false
-	}
-	return reserved.UID == "" || claim != nil && reserved.UID == claim.UID
+	return wasBound(claim) || reserved == nil || reserved.UID == "" || reserved.UID == claim.UID
 }
 
 // wasBound says whether Kubernetes has ever bound the claim.

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -24,9 +24,6 @@ const (
 	// readOnlyOption is how a volume is mounted read-only. The access mode
 	// ReadOnlyMany is refused by the driver.
 	readOnlyOption = "ro"
-	// annotationClaimUID is on a volume whose reservation somebody has removed
-	// while the claim was bound, and which we therefore give the claim's UID.
-	annotationClaimUID = "storage.asterism.dev/claim-uid"
 )
 
 // Handle is the CSI volume handle of an access point: file system, no path, access
@@ -61,25 +58,25 @@ func proven(cr *storagev1.SharedVolume, child client.Object) bool {
 	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
 }
 
-// volume is reserved for the claim, so that no other one can take it.
+// volume is reserved for the claim, by its UID: no other one can take it, and
+// Kubernetes binds the two as it does with a volume that was provisioned for a
+// claim. One that is reserved by name only, it would have to change first, and a
+// claim that names its volume it looks at again only every 15 s.
 func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	capacity, err := capacityOf(cr)
 	if err != nil {
 		return nil, err
 	}
-	reserved := applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("PersistentVolumeClaim").
-		WithNamespace(cr.Namespace).WithName(cr.ClaimName())
+	claim, made := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName())
+	if !made {
+		return nil, engine.Wait("PersistentVolumeClaim %s does not exist", cr.ClaimName())
+	}
 	source := applycorev1.CSIPersistentVolumeSource().WithDriver(DriverName).
 		WithVolumeHandle(Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
 	if readOnly(cr) {
 		source.WithReadOnly(true) // unlike the mount option, nobody can change it afterwards
 	}
-	volume := applycorev1.PersistentVolume(Name(cr))
-	if uid := lostReservation(cr, in); uid != "" {
-		reserved.WithUID(uid)
-		volume.WithAnnotations(map[string]string{annotationClaimUID: string(uid)})
-	}
-	return []engine.Child{volume.WithSpec(
+	return []engine.Child{applycorev1.PersistentVolume(Name(cr)).WithSpec(
 		applycorev1.PersistentVolumeSpec().
 			WithCapacity(capacity).
 			WithAccessModes(corev1.ReadWriteMany).
@@ -87,36 +84,10 @@ func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error
 			WithStorageClassName(StorageClassName).
 			WithVolumeMode(corev1.PersistentVolumeFilesystem).
 			WithMountOptions(mountOptions(cr)...).
-			WithClaimRef(reserved).
+			WithClaimRef(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("PersistentVolumeClaim").
+				WithNamespace(cr.Namespace).WithName(claim.Name).WithUID(claim.UID)).
 			WithCSI(source),
 	)}, nil
-}
-
-// lostReservation is the UID of the bound claim, if somebody has changed or
-// removed the volume's reservation: given back without it, Kubernetes would take
-// the claim for lost. Once given it has to stay.
-func lostReservation(cr *storagev1.SharedVolume, in engine.Inputs) (uid types.UID) {
-	var phase corev1.PersistentVolumeClaimPhase
-	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
-		if claim.Name == cr.ClaimName() && wasBound(claim) {
-			uid, phase = claim.UID, claim.Status.Phase
-		}
-	}
-	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
-		if volume.Name == Name(cr) && (volume.Annotations[annotationClaimUID] == string(uid) || lost(volume.Spec.ClaimRef, uid, phase)) {
-			return uid
-		}
-	}
-	return ""
-}
-
-// lost says whether a reservation is not that of a claim that was bound. One that
-// has no UID yet is seen while Kubernetes binds the two.
-func lost(reserved *corev1.ObjectReference, claim types.UID, phase corev1.PersistentVolumeClaimPhase) bool {
-	if reserved == nil || phase == corev1.ClaimLost {
-		return true
-	}
-	return reserved.UID != "" && reserved.UID != claim
 }
 
 func mountOptions(cr *storagev1.SharedVolume) []string {
@@ -132,19 +103,19 @@ func mountOptions(cr *storagev1.SharedVolume) []string {
 
 func readOnly(cr *storagev1.SharedVolume) bool { return wanted(cr) != storagev1.AccessReadWrite }
 
-// claim asks for exactly that volume.
+// claim takes no volume but one of this SharedVolume's, by the label.
 func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) {
 	capacity, err := capacityOf(cr)
 	if err != nil {
 		return nil, err
 	}
-	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
+	return []engine.Child{engine.Begun(applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
 		applycorev1.PersistentVolumeClaimSpec().
 			WithAccessModes(corev1.ReadWriteMany).
 			WithStorageClassName(StorageClassName).
-			WithVolumeName(Name(cr)).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(engine.OwnedBy(cr))).
 			WithResources(applycorev1.VolumeResourceRequirements().WithRequests(capacity)),
-	)}, nil
+	))}, nil
 }
 
 func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {

@@ -29,8 +29,9 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
 		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
 		{Condition: storagev1.ConditionCleared, Needs: room, Build: cleared},
+		{Condition: storagev1.ConditionClaimed, Build: claim},
 		{Condition: storagev1.ConditionVolumeReady, Build: volume},
-		{Condition: storagev1.ConditionBound, Build: claim},
+		{Condition: storagev1.ConditionBound, Needs: bound},
 	},
 	Teardown: []engine.Stage[*storagev1.SharedVolume]{
 		{Condition: "ClaimRemoved", Needs: children, Build: withoutClaim},
@@ -57,6 +58,12 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 		return nil, engine.Wait("the CSI driver %s is not installed: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, storagev1.SharedVolumeDriverName)
 	}
 	return nil, nil
+}
+
+// bound is the last thing to happen: Kubernetes looks at the claim again when it
+// sees its volume.
+func bound(cr *storagev1.SharedVolume) []engine.Need {
+	return []engine.Need{engine.Complete(claimNamed(cr))}
 }
 
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
