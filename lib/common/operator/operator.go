@@ -101,6 +101,7 @@ func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, control
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	config.DisableCompression = true // each event of a watch is small, and near
 	mgr, err := ctrl.NewManager(config, *options)
 	if err != nil {
 		return fmt.Errorf("starting the manager: %w", err)

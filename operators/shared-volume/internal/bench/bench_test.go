@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/enginetest"
@@ -42,8 +43,8 @@ const (
 	patience   = 30 * time.Minute
 	// maxResident of the operator in MiB, when all are ready.
 	maxResident = 100
-	// rest is without writes for longer than the operator holds back progress.
-	rest = 5 * time.Second
+	// quietFor is without writes for longer than the operator holds back progress.
+	quietFor = 5 * time.Second
 )
 
 // figures of one run.
@@ -132,7 +133,9 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../../config/crd")
-	c, err := client.NewWithWatch(enginetest.Config(t), client.Options{Scheme: enginetest.Scheme(t, storagev1.AddToScheme)})
+	config := rest.CopyConfig(enginetest.Config(t))
+	config.DisableCompression = true // as the operator does
+	c, err := client.NewWithWatch(config, client.Options{Scheme: enginetest.Scheme(t, storagev1.AddToScheme)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +300,7 @@ func (b *bench) rests(process *process, run int) {
 func (b *bench) quiet() {
 	b.t.Helper()
 	audit := openAudit(b.t)
-	tick := time.NewTicker(rest)
+	tick := time.NewTicker(quietFor)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); ; {
 		<-tick.C
