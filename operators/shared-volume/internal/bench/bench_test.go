@@ -1,9 +1,10 @@
 //go:build bench
 
 // Package bench measures SharedVolumes against a bare client that makes the same
-// volumes and claims, and against a client that makes the operator's own requests
-// without an operator. It asserts counts, and reports times: for figures that mean
-// something, run it on a machine that does nothing else meanwhile.
+// volumes and claims, by name, as people do, or by UID, as the operator does, and
+// against a client that makes the operator's own requests without an operator. It
+// asserts counts, and reports times: for figures that mean something, run it on a
+// machine that does nothing else meanwhile.
 //
 //	make bench [BENCH_ARGS='-count-of 10000 -runs 1']
 package bench
@@ -56,27 +57,34 @@ type figures struct {
 
 func TestBench(t *testing.T) {
 	b := newBench(t)
-	var bare, requests, ours []figures
+	var all []contestants
 	for run := range *runs {
+		var c contestants
 		if *both {
-			bare = append(bare, b.bare(run))
-			report(t, "bare client", bare[run])
-			requests = append(requests, b.requests(run))
-			report(t, "requests", requests[run])
+			c.byName = b.bare(run, b.pairByName)
+			report(t, "by name", c.byName)
+			c.byUID = b.bare(run+*runs, b.pairByUID)
+			report(t, "by UID", c.byUID)
+			c.requests = b.requests(run + 2**runs)
+			report(t, "requests", c.requests)
 		}
-		ours = append(ours, b.operated(run))
-		report(t, "operator", ours[run])
-		check(t, ours[run])
+		c.operator = b.operated(run)
+		report(t, "operator", c.operator)
+		check(t, c.operator)
+		all = append(all, c)
 	}
 	if *both {
-		compare(t, bare, requests, ours)
+		compare(t, all)
 	}
 }
 
+// contestants of one run: two bare clients, the operator's requests, the operator.
+type contestants struct{ byName, byUID, requests, operator figures }
+
 // compare prints a table of medians, as docs/performance.md has it.
-func compare(t *testing.T, bare, requests, ours []figures) {
+func compare(t *testing.T, all []contestants) {
 	t.Helper()
-	t.Logf("| %d volumes, medians | bare client | same requests | operator | operator to bare | to requests |", *countOf)
+	t.Logf("| %d volumes, medians | by name | by UID | same requests | operator | operator to by name | to requests |", *countOf)
 	for _, row := range []struct {
 		name string
 		of   func(figures) time.Duration
@@ -85,18 +93,20 @@ func compare(t *testing.T, bare, requests, ours []figures) {
 		{"created → all bound", func(f figures) time.Duration { return f.bound }},
 		{"deleted → all gone", func(f figures) time.Duration { return f.gone }},
 	} {
-		least, same, our := median(bare, row.of), median(requests, row.of), median(ours, row.of)
-		t.Logf("| %s | %.1f s | %.1f s | %.1f s | %.2f | %.2f |", row.name, least, same, our, our/least, our/same)
+		seconds := func(who func(contestants) figures) float64 {
+			var values []float64
+			for _, c := range all {
+				values = append(values, row.of(who(c)).Seconds())
+			}
+			slices.Sort(values)
+			return values[len(values)/2]
+		}
+		named := seconds(func(c contestants) figures { return c.byName })
+		known := seconds(func(c contestants) figures { return c.byUID })
+		same := seconds(func(c contestants) figures { return c.requests })
+		our := seconds(func(c contestants) figures { return c.operator })
+		t.Logf("| %s | %.1f s | %.1f s | %.1f s | %.1f s | %.2f | %.2f |", row.name, named, known, same, our, our/named, our/same)
 	}
-}
-
-func median(all []figures, of func(figures) time.Duration) float64 {
-	var values []float64
-	for _, f := range all {
-		values = append(values, of(f).Seconds())
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 func report(t *testing.T, who string, f figures) {
@@ -169,16 +179,10 @@ func (b *bench) key(run, i int) client.ObjectKey {
 }
 
 // bare does what has to be done, and nothing else.
-func (b *bench) bare(run int) (f figures) {
+func (b *bench) bare(run int, create func(run, i int) error) (f figures) {
 	b.t.Helper()
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
-	began := b.begin(func(i int) error {
-		volume, claim := pair(b.key(run, i), i)
-		if err := b.client.Create(b.ctx, volume); err != nil {
-			return err
-		}
-		return b.client.Create(b.ctx, claim)
-	})
+	began := b.begin(func(i int) error { return create(run, i) })
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
 	began = b.begin(func(i int) error {
@@ -192,11 +196,31 @@ func (b *bench) bare(run int) (f figures) {
 	return f
 }
 
+// pairByName makes a volume that is reserved for a claim by name, and the claim,
+// which names the volume.
+func (b *bench) pairByName(run, i int) error {
+	volume, claim := pair(b.key(run, i), i)
+	claim.Spec.VolumeName = volume.Name
+	if err := b.client.Create(b.ctx, volume); err != nil {
+		return err
+	}
+	return b.client.Create(b.ctx, claim)
+}
+
+// pairByUID makes a claim, and a volume that is reserved for its UID.
+func (b *bench) pairByUID(run, i int) error {
+	volume, claim := pair(b.key(run, i), i)
+	if err := b.client.Create(b.ctx, claim); err != nil {
+		return err
+	}
+	volume.Spec.ClaimRef.UID = claim.UID
+	return b.client.Create(b.ctx, volume)
+}
+
 // requests makes those that the operator makes for a SharedVolume that goes well,
 // one after the other, and what its user makes. Nobody watches, compares or decides.
 func (b *bench) requests(run int) (f figures) {
 	b.t.Helper()
-	run += *runs // the names of the bare client are taken
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
 	began := b.begin(func(i int) error { return b.request(run, i) })
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
@@ -227,7 +251,6 @@ func (b *bench) request(run, i int) error {
 		return err
 	}
 	volume, claim := pair(b.key(run, i), i)
-	claim.Spec.VolumeName = ""
 	claim.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"bench": string(cr.UID)}}
 	made, err := b.apply(claim)
 	if err != nil {

@@ -40,7 +40,7 @@ import (
 // class is that of SharedVolumes.
 const class = "shared-volume"
 
-// pair is a volume and a claim for it, as an administrator writes them.
+// pair is a volume and the claim that it is reserved for by name.
 func pair(key client.ObjectKey, i int) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace + "-" + key.Name}}
@@ -53,7 +53,7 @@ func pair(key client.ObjectKey, i int) (*corev1.PersistentVolume, *corev1.Persis
 		}},
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	claim.Spec.AccessModes, claim.Spec.VolumeName = volume.Spec.AccessModes, volume.Name
+	claim.Spec.AccessModes = volume.Spec.AccessModes
 	claim.Spec.StorageClassName, claim.Spec.Resources.Requests = &volume.Spec.StorageClassName, capacity
 	return volume, claim
 }
