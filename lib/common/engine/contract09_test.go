@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -272,11 +271,9 @@ func (r blindAfter) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 // events about an object with the reason.
 func (w *world) events(obj client.Object, reason string) []string {
 	w.t.Helper()
-	var all eventsv1.EventList
-	w.must(w.client.List(w.ctx, &all, client.InNamespace(w.namespace)))
 	var notes []string
-	for _, event := range all.Items {
-		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
+	for _, event := range w.eventsAbout(obj) {
+		if event.Reason == reason {
 			notes = append(notes, event.Note)
 		}
 	}

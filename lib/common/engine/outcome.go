@@ -69,6 +69,15 @@ func progressing(format string, args ...any) *outcome {
 	return &outcome{reason: ReasonProgressing, message: fmt.Sprintf(format, args...)}
 }
 
+// passes says whether time alone may help, as opposed to somebody who does something.
+func (o *outcome) passes() bool {
+	switch o.reason {
+	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
+		return true
+	}
+	return false
+}
+
 // outcomeOf turns any error into an outcome.
 func outcomeOf(err error) *outcome {
 	var o *outcome

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -200,7 +201,7 @@ func (p *pass) self() objectKey {
 // announce emits one event that names every condition whose status or reason
 // changed in this pass.
 func (p *pass) announce() {
-	var changes []string
+	var changes, said []string
 	action := commonv1.ConditionReady // or the last that changed: events that differ in their note alone become one
 	kind, reason := corev1.EventTypeNormal, "Reconciled"
 	for _, now := range p.cr.Common().Conditions {
@@ -217,12 +218,17 @@ func (p *pass) announce() {
 		if now.Type != commonv1.ConditionReady {
 			action = now.Type
 		}
-		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%s is %s (%s) %s", now.Type, now.Status, now.Reason, now.Message)))
+		message := now.Message
+		if slices.Contains(said, message) { // the summary has the stage's
+			message = ""
+		}
+		said = append(said, message)
+		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%s is %s (%s) %s", now.Type, now.Status, now.Reason, message)))
 	}
 	if len(changes) == 0 {
 		return
 	}
-	if p.failure != nil || (p.first != nil && p.first.stalled) {
+	if p.failure != nil || (p.first != nil && !p.first.passes()) {
 		kind = corev1.EventTypeWarning
 	}
 	p.recorder.Eventf(p.cr, nil, kind, reason, action, "%s", strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
