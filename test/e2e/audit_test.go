@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,10 @@ func (r request) isWork() bool {
 
 // creates says whether the request made an object: an apply may, too.
 func (r request) creates() bool { return r.Response.Code == 201 }
+
+// isCut says whether whoever made the request was gone before its answer: it may
+// have had its effect.
+func (r request) isCut() bool { return r.Response.Code == http.StatusGatewayTimeout }
 
 func auditPath() string { return filepath.Join(stateFolder(), "audit.log") }
 
