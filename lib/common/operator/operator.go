@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"asterism.dev/lib/common/engine"
@@ -69,7 +68,7 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics: metricsserver.Options{
 			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			FilterProvider: authorized,
 			// HTTP/2 has had too many denials of service for an endpoint that does not need it.
 			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 		},

@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// apiServer knows two users by their tokens, and lets one of them get the metrics.
+type apiServer struct {
+	down  bool
+	asked authorizationv1.SubjectAccessReviewSpec
+}
+
+func (s *apiServer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if s.down {
+		return errors.New("down")
+	}
+	switch review := obj.(type) {
+	case *authenticationv1.TokenReview:
+		known := map[string]string{"token-of-reader": "reader", "token-of-stranger": "stranger"}
+		review.Status.User.Username, review.Status.Authenticated = known[review.Spec.Token], known[review.Spec.Token] != ""
+		review.Status.User.Groups = []string{"monitoring"}
+		review.Status.User.Extra = map[string]authenticationv1.ExtraValue{"pod": {"prometheus-0"}}
+	case *authorizationv1.SubjectAccessReview:
+		s.asked = review.Spec
+		review.Status.Allowed = review.Spec.User == "reader"
+	}
+	return nil
+}
+
+func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+	for name, test := range map[string]struct {
+		authorization string
+		down          bool
+		status        int
+	}{
+		"no token":          {status: http.StatusUnauthorized},
+		"no bearer":         {authorization: "Basic token-of-reader", status: http.StatusUnauthorized},
+		"an empty token":    {authorization: "Bearer ", status: http.StatusUnauthorized},
+		"an unknown token":  {authorization: "Bearer guessed", status: http.StatusUnauthorized},
+		"without the right": {authorization: "Bearer token-of-stranger", status: http.StatusForbidden},
+		"with the right":    {authorization: "Bearer token-of-reader", status: http.StatusOK},
+		"nobody to ask":     {authorization: "Bearer token-of-reader", down: true, status: http.StatusInternalServerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443/metrics", http.NoBody)
+			request.Header.Set("Authorization", test.authorization)
+			status, err := review(request, &apiServer{down: test.down})
+			if status != test.status || (err != nil) != test.down {
+				t.Errorf("%d, %v", status, err)
+			}
+		})
+	}
+}
+
+func TestRightsAreReviewedOfWholeUsers(t *testing.T) {
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443/metrics", http.NoBody)
+	request.Header.Set("Authorization", "Bearer token-of-reader")
+	server := &apiServer{}
+	if _, err := review(request, server); err != nil {
+		t.Fatal(err)
+	}
+	want := authorizationv1.SubjectAccessReviewSpec{
+		User: "reader", Groups: []string{"monitoring"}, Extra: map[string]authorizationv1.ExtraValue{"pod": {"prometheus-0"}},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+	}
+	if !reflect.DeepEqual(server.asked, want) {
+		t.Errorf("%+v", server.asked)
+	}
+}
