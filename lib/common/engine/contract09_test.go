@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -274,7 +275,11 @@ func (w *world) events(obj client.Object, reason string) []string {
 	var notes []string
 	for _, event := range w.eventsAbout(obj) {
 		if event.Reason == reason {
-			notes = append(notes, event.Note)
+			note := event.Note
+			if event.Series != nil {
+				note = fmt.Sprintf("%d times: %s", event.Series.Count, note)
+			}
+			notes = append(notes, note)
 		}
 	}
 	return notes

@@ -67,8 +67,7 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 			p.complete(s.condition, abandonedStage)
 			// A namespace that is being deleted takes no events, and then goes with them.
 			log.FromContext(ctx).Info("left behind", "stage", s.condition, "what", p.in.mask(left))
-			// The stage is the action: events that differ in their note alone become one.
-			p.recorder.Eventf(p.cr, nil, corev1.EventTypeWarning, "LeftBehind", s.condition, "%s", bounded(p.in.mask(left), maxEventNote))
+			p.recorder.record(p.cr, p.gvk, corev1.EventTypeWarning, "LeftBehind", s.condition, bounded(p.in.mask(left), maxEventNote))
 			p.done[s.condition] = true
 			continue
 		}

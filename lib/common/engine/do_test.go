@@ -154,3 +154,20 @@ func TestEventsTellChanges(t *testing.T) {
 	w.pass(cr)
 	w.Expect(w.events(cr, "Ready")).To(HaveLen(1))
 }
+
+// TestEqualEventsAreCounted: an object that comes and goes has few events.
+func TestEqualEventsAreCounted(t *testing.T) {
+	w := newTestWorld(t)
+	var server outside
+	start(w, server.service(0))
+	w.needed()
+	cr := w.widget("flaps", widget.Spec{Text: "first", SecretName: "needed"})
+	w.awaitReady(cr)
+	for range 2 {
+		w.must(w.client.Delete(w.ctx, w.secret("needed")))
+		w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("Waiting"))
+		w.needed()
+		w.awaitReady(cr)
+	}
+	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(HavePrefix("2 times: ")))
+}

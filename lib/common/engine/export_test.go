@@ -41,7 +41,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	}
 	e := &engine{
 		limits: l, owner: s.Name, gvk: kindOf(mgr.GetScheme(), newOf[T]()), owns: s.Owns,
-		client: seam.Client, recorder: mgr.GetEventRecorder(s.Name),
+		client: seam.Client, recorder: newRecorder(mgr.GetClient(), s.Name),
 		observer: newObserver(l, mgr.GetScheme(), mgr.GetRESTMapper(), seam.Informers, seam.Cached, seam.Live),
 		passes:   newMemory(),
 	}

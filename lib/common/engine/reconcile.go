@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +54,7 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 		gvk:      kindOf(mgr.GetScheme(), newOf[T]()),
 		owns:     s.Owns,
 		client:   mgr.GetClient(),
-		recorder: mgr.GetEventRecorder(s.Name),
+		recorder: newRecorder(mgr.GetClient(), s.Name),
 		observer: newObserver(standard, mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetCache(), mgr.GetAPIReader()),
 		passes:   newMemory(),
 	})
@@ -70,6 +69,9 @@ func (s Service[T]) setUp(mgr ctrl.Manager, e *engine) error {
 	})
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
+	}
+	if err := mgr.Add(e.recorder); err != nil {
+		return err
 	}
 	if err := c.Watch(source.Func(e.observer.begin)); err != nil {
 		return err
@@ -89,7 +91,7 @@ type engine struct {
 	gvk      schema.GroupVersionKind
 	owns     []client.Object
 	client   client.Client
-	recorder events.EventRecorder
+	recorder *recorder
 	observer *observer
 	passes   *memory
 }

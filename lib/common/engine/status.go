@@ -202,7 +202,7 @@ func (p *pass) self() objectKey {
 // changed in this pass.
 func (p *pass) announce() {
 	var changes, said []string
-	action := commonv1.ConditionReady // or the last that changed: events that differ in their note alone become one
+	action := commonv1.ConditionReady // or the last that changed
 	kind, reason := corev1.EventTypeNormal, "Reconciled"
 	for _, now := range p.cr.Common().Conditions {
 		if now.Type == commonv1.ConditionReady {
@@ -231,7 +231,7 @@ func (p *pass) announce() {
 	if p.failure != nil || (p.first != nil && !p.first.passes()) {
 		kind = corev1.EventTypeWarning
 	}
-	p.recorder.Eventf(p.cr, nil, kind, reason, action, "%s", strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
+	p.recorder.record(p.cr, p.gvk, kind, reason, action, strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
 }
 
 // maxEventNote bounds an event's note, in bytes; the API allows 1024.
