@@ -87,3 +87,12 @@ func Covers(fields string, body map[string]any) bool {
 	var owned map[string]any
 	return json.Unmarshal([]byte(fields), &owned) == nil && covers(owned, ownable(body))
 }
+
+// MaxShared and Shared are how much Trim may remember, and does.
+const MaxShared = maxShared
+
+func Shared() int {
+	alike.mu.Lock()
+	defer alike.mu.Unlock()
+	return len(alike.latest) + len(alike.older)
+}

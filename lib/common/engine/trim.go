@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"sync"
@@ -20,16 +21,60 @@ func Trim(cached any) (any, error) {
 	}
 	obj.SetManagedFields(trimManagedFields(obj))
 	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // kubectl's own memory
+	trimMetadata(obj)
 	switch obj := obj.(type) {
 	case Object:
 		trimStatus(obj)
 	case *corev1.PersistentVolume:
-		obj.Spec.Capacity = alike.resources(obj.Spec.Capacity)
+		trimVolume(obj)
 	case *corev1.PersistentVolumeClaim:
-		obj.Spec.Resources.Requests = alike.resources(obj.Spec.Resources.Requests)
-		obj.Status.Capacity, obj.Status.AllocatedResources = nil, nil // what it asks for is what counts
+		trimClaim(obj)
 	}
 	return cached, nil
+}
+
+// trimMetadata shares its words: the names of labels are the same everywhere, and
+// much of a child's metadata repeats its owner's.
+func trimMetadata(obj metav1.Object) {
+	obj.SetName(same(obj.GetName()))
+	obj.SetNamespace(same(obj.GetNamespace()))
+	obj.SetUID(same(obj.GetUID()))
+	obj.SetLabels(sameWords(obj.GetLabels()))
+	obj.SetAnnotations(sameWords(obj.GetAnnotations()))
+	obj.SetFinalizers(sameList(obj.GetFinalizers()))
+	owners := obj.GetOwnerReferences()
+	for i := range owners {
+		o := &owners[i]
+		o.APIVersion, o.Kind, o.Name, o.UID = same(o.APIVersion), same(o.Kind), same(o.Name), same(o.UID)
+	}
+}
+
+func trimVolume(volume *corev1.PersistentVolume) {
+	spec := &volume.Spec
+	spec.Capacity = alike.resources(spec.Capacity)
+	spec.AccessModes, spec.VolumeMode = sameList(spec.AccessModes), samePointer(spec.VolumeMode)
+	spec.StorageClassName, spec.PersistentVolumeReclaimPolicy = same(spec.StorageClassName), same(spec.PersistentVolumeReclaimPolicy)
+	if claim := spec.ClaimRef; claim != nil {
+		claim.APIVersion, claim.Kind, claim.UID = same(claim.APIVersion), same(claim.Kind), same(claim.UID)
+		claim.Namespace, claim.Name = same(claim.Namespace), same(claim.Name)
+	}
+	if spec.CSI != nil {
+		spec.CSI.Driver = same(spec.CSI.Driver)
+	}
+	volume.Status.Phase = same(volume.Status.Phase)
+}
+
+func trimClaim(claim *corev1.PersistentVolumeClaim) {
+	spec, status := &claim.Spec, &claim.Status
+	spec.Resources.Requests = alike.resources(spec.Resources.Requests)
+	spec.AccessModes, spec.VolumeMode = sameList(spec.AccessModes), samePointer(spec.VolumeMode)
+	spec.StorageClassName, spec.VolumeName = samePointer(spec.StorageClassName), same(spec.VolumeName)
+	status.Capacity, status.AllocatedResources = nil, nil // what it asks for is what counts
+	status.AccessModes, status.Phase = sameList(status.AccessModes), same(status.Phase)
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		c.Type, c.Status, c.Reason, c.Message = same(c.Type), same(c.Status), same(c.Reason), same(c.Message)
+	}
 }
 
 // trimManagedFields keeps what was applied, see unchanged, and shares it between
@@ -47,35 +92,41 @@ func trimManagedFields(obj metav1.Object) []metav1.ManagedFieldsEntry {
 	return slices.Clip(applied)
 }
 
-// trimStatus shares the words of conditions, which are the same in all objects
-// that are well.
+// trimStatus shares the conditions, which are the same in all objects that became
+// well in the same second, and at least their words.
 func trimStatus(obj Object) {
 	status := obj.Common()
 	status.Conditions = slices.Clone(status.Conditions) // without what decoding has reserved
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
-		c.Type, c.Reason = alike.word(c.Type), alike.word(c.Reason)
-		c.Status = metav1.ConditionStatus(alike.word(string(c.Status)))
-		if c.Status == metav1.ConditionTrue {
-			c.Message = alike.word(c.Message)
-		}
+		c.Type, c.Status, c.Reason, c.Message = same(c.Type), same(c.Status), same(c.Reason), same(c.Message)
+	}
+	if isAllTrue(status.Conditions) {
+		status.Conditions = sharedAs(alike, fmt.Sprint(status.Conditions), status.Conditions)
 	}
 	status.Completed = slices.Clone(status.Completed)
 	for i := range status.Completed {
-		status.Completed[i].Stage = alike.word(status.Completed[i].Stage)
+		c := &status.Completed[i]
+		c.Stage, c.Inputs = same(c.Stage), same(c.Inputs)
 	}
 }
 
-// alike is what many objects have in common.
-var alike = &shared{known: map[string]any{}}
+func isAllTrue(conditions []metav1.Condition) bool {
+	return !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
+}
 
-// maxShared bounds what is remembered, should nothing be alike after all.
+// alike is what many objects have in common.
+var alike = &shared{}
+
+// maxShared bounds what is remembered: it is so many of the latest at least, and
+// twice as many at most.
 const maxShared = 2000
 
-// shared keeps one copy of what is equal.
+// shared keeps one copy of what is equal. What nobody has asked for since as many
+// others came is forgotten.
 type shared struct {
-	mu    sync.Mutex
-	known map[string]any
+	mu            sync.Mutex
+	latest, older map[string]any
 }
 
 func (s *shared) managed(one []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
@@ -100,18 +151,48 @@ func (s *shared) resources(list corev1.ResourceList) corev1.ResourceList {
 	return sharedAs(s, "storage "+capacity.String(), list)
 }
 
-func (s *shared) word(word string) string { return sharedAs(s, word, word) }
+func same[S ~string](word S) S { return S(sharedAs(alike, string(word), string(word))) }
 
-// sharedAs returns the first value that came with the key. Values of different
-// types must not come with the same key.
+func samePointer[S ~string](word *S) *S {
+	if word == nil {
+		return nil
+	}
+	return sharedAs(alike, "*"+string(*word), word)
+}
+
+func sameList[S ~string](words []S) []S {
+	if len(words) == 1 {
+		return sharedAs(alike, "["+string(words[0]), words)
+	}
+	return words
+}
+
+// sameWords has the same words, in a map that is no larger than it must be.
+func sameWords(words map[string]string) map[string]string {
+	if len(words) == 0 {
+		return nil
+	}
+	shared := make(map[string]string, len(words))
+	for key, value := range words {
+		shared[same(key)] = same(value)
+	}
+	return shared
+}
+
+// sharedAs returns the first value that came with the key. Keys say of which type
+// their values are; those of another type are not shared.
 func sharedAs[T any](s *shared, key string, value T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.known[key].(T); ok {
+	if known, ok := s.latest[key].(T); ok {
 		return known
 	}
-	if len(s.known) < maxShared {
-		s.known[key] = value
+	if known, ok := s.older[key].(T); ok {
+		value = known
 	}
+	if len(s.latest) >= maxShared || s.latest == nil {
+		s.latest, s.older = map[string]any{}, s.latest
+	}
+	s.latest[key] = value
 	return value
 }

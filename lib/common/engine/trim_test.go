@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -93,4 +95,55 @@ func TestTrimMakesOwnersAlike(t *testing.T) {
 	body := map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "c95046ba", "name": "us"}}}}
 	g.Expect(engine.Covers(kept[0].GetRawString(), body)).To(BeTrue())
 	g.Expect(engine.Covers(`{"f:metadata":{"f:ownerReferences":{"f:other":{}}}}`, body)).To(BeFalse())
+}
+
+// TestTrimSharesTheWordsOfMetadata: a child repeats its owner's name and UID.
+func TestTrimSharesTheWordsOfMetadata(t *testing.T) {
+	g := NewWithT(t)
+	decoded := func(content string, into any) {
+		g.Expect(json.Unmarshal([]byte(content), into)).To(Succeed())
+		_, err := engine.Trim(into)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	var cr widget.Widget
+	decoded(`{"metadata":{"name":"one","uid":"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8"}}`, &cr)
+	var claim corev1.PersistentVolumeClaim
+	decoded(`{"metadata":{"labels":{"instance":"one"},"annotations":{"of":"one"},"finalizers":["protection"],
+		"ownerReferences":[{"name":"one","uid":"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8"}]}}`, &claim)
+	owner := claim.OwnerReferences[0]
+	for _, repeated := range []string{claim.Labels["instance"], claim.Annotations["of"], owner.Name} {
+		g.Expect(unsafe.StringData(repeated)).To(BeIdenticalTo(unsafe.StringData(cr.Name)))
+	}
+	g.Expect(unsafe.StringData(string(owner.UID))).To(BeIdenticalTo(unsafe.StringData(string(cr.UID))))
+	g.Expect(claim.Finalizers).To(Equal([]string{"protection"}))
+}
+
+// TestTrimSharesConditions: those that are well since the same second.
+func TestTrimSharesConditions(t *testing.T) {
+	g := NewWithT(t)
+	trimmed := func(status metav1.ConditionStatus, since int64) *metav1.Condition {
+		cr := &widget.Widget{}
+		cr.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: status, Reason: "Ready", LastTransitionTime: metav1.Unix(since, 0)}}
+		_, err := engine.Trim(cr)
+		g.Expect(err).NotTo(HaveOccurred())
+		return &cr.Status.Conditions[0]
+	}
+	g.Expect(trimmed(metav1.ConditionTrue, 1)).To(BeIdenticalTo(trimmed(metav1.ConditionTrue, 1)))
+	g.Expect(trimmed(metav1.ConditionTrue, 1)).NotTo(Equal(trimmed(metav1.ConditionTrue, 2)))
+	g.Expect(trimmed(metav1.ConditionFalse, 1)).NotTo(BeIdenticalTo(trimmed(metav1.ConditionFalse, 1)), "what is not well soon changes")
+}
+
+// TestTrimRemembersLittle: what is different in every object does not displace what
+// many have, and is not kept.
+func TestTrimRemembersLittle(t *testing.T) {
+	g := NewWithT(t)
+	var namespaces []*byte
+	for i := range 10 * engine.MaxShared {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: strings.Clone("cloud"), Name: fmt.Sprint(i)}}
+		_, err := engine.Trim(claim)
+		g.Expect(err).NotTo(HaveOccurred())
+		namespaces = append(namespaces, unsafe.StringData(claim.Namespace))
+	}
+	g.Expect(namespaces[0]).To(BeIdenticalTo(namespaces[len(namespaces)-1]))
+	g.Expect(engine.Shared()).To(BeNumerically("<=", 2*engine.MaxShared))
 }
