@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -48,12 +49,10 @@ type observer struct {
 
 	mu       sync.Mutex
 	cluster  string
-	readers  map[objectKey]requests
-	looked   map[reconcile.Request][]objectKey
-	listers  map[schema.GroupVersionKind]map[reconcile.Request]bool
-	owners   map[types.UID]reconcile.Request
-	uids     map[reconcile.Request]types.UID // the owners, by request
-	children map[types.UID][]child
+	subjects map[reconcile.Request]*subject
+	owners   map[types.UID]*subject
+	readers  map[ref]subjects
+	listers  map[schema.GroupVersionKind]map[*subject]bool
 	written  map[objectKey]written
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
@@ -83,53 +82,76 @@ type written struct {
 // while the watch is behind. A watch that is cut off may miss its end.
 const answerFor = 2 * time.Second
 
-// requests is a set, mostly of one: maps of one would take more room than all
+// subject is what is known about one object that the controller reconciles, or
+// about the owner of children that nobody has asked for, which has no request.
+type subject struct {
+	request  reconcile.Request
+	uid      types.UID
+	looked   []ref // in its last pass
+	children []child
+}
+
+// subjects is a set, mostly of one: maps of one would take more room than all
 // that is cached.
-type requests struct {
-	one  reconcile.Request
-	more map[reconcile.Request]bool
+type subjects struct {
+	one  *subject
+	more map[*subject]bool
 }
 
-func (r requests) with(request reconcile.Request) requests {
+func (all subjects) with(s *subject) subjects {
 	switch {
-	case r.one == request || r.more[request]:
-	case r.one == (reconcile.Request{}):
-		r.one = request
-	case r.more == nil:
-		r.more = map[reconcile.Request]bool{request: true}
+	case all.one == s || all.more[s]:
+	case all.one == nil:
+		all.one = s
+	case all.more == nil:
+		all.more = map[*subject]bool{s: true}
 	default:
-		r.more[request] = true
+		all.more[s] = true
 	}
-	return r
+	return all
 }
 
-func (r requests) without(request reconcile.Request) requests {
-	delete(r.more, request)
-	if r.one == request {
-		r.one = reconcile.Request{}
+func (all subjects) without(s *subject) subjects {
+	delete(all.more, s)
+	if all.one == s {
+		all.one = nil
 	}
-	return r
+	return all
 }
 
-func (r requests) size() int {
-	if r.one == (reconcile.Request{}) {
-		return len(r.more)
+func (all subjects) size() int {
+	if all.one == nil {
+		return len(all.more)
 	}
-	return len(r.more) + 1
+	return len(all.more) + 1
 }
 
-func (r requests) each(do func(reconcile.Request)) {
-	if r.one != (reconcile.Request{}) {
-		do(r.one)
+func (all subjects) each(do func(reconcile.Request)) {
+	if all.one != nil {
+		do(all.one.request)
 	}
-	for request := range r.more {
-		do(request)
+	for s := range all.more {
+		do(s.request)
 	}
+}
+
+// ref is an objectKey in half the room: there are several for every object.
+type ref struct {
+	kind unique.Handle[schema.GroupVersionKind]
+	types.NamespacedName
+}
+
+func refOf(key objectKey) ref {
+	return ref{kind: unique.Make(key.gvk), NamespacedName: key.NamespacedName}
+}
+
+func (r ref) key() objectKey {
+	return objectKey{gvk: r.kind.Value(), NamespacedName: r.NamespacedName}
 }
 
 // child as the index has it.
 type child struct {
-	key    objectKey
+	ref    ref
 	labels childLabels
 }
 
@@ -150,12 +172,10 @@ type content struct {
 func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, informers cache.Informers, cached, live client.Reader) *observer {
 	return &observer{
 		limits: l, scheme: scheme, mapper: mapper, informers: informers, cache: cached, live: live,
-		readers:  map[objectKey]requests{},
-		looked:   map[reconcile.Request][]objectKey{},
-		listers:  map[schema.GroupVersionKind]map[reconcile.Request]bool{},
-		owners:   map[types.UID]reconcile.Request{},
-		uids:     map[reconcile.Request]types.UID{},
-		children: map[types.UID][]child{},
+		subjects: map[reconcile.Request]*subject{},
+		owners:   map[types.UID]*subject{},
+		readers:  map[ref]subjects{},
+		listers:  map[schema.GroupVersionKind]map[*subject]bool{},
 		written:  map[objectKey]written{},
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
@@ -282,9 +302,9 @@ func (o *observer) forgetWrite(key objectKey) {
 func (o *observer) list(ctx context.Context, reader reconcile.Request, gvk schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
 	o.mu.Lock()
 	if o.listers[gvk] == nil {
-		o.listers[gvk] = map[reconcile.Request]bool{}
+		o.listers[gvk] = map[*subject]bool{}
 	}
-	o.listers[gvk][reader] = true
+	o.listers[gvk][o.subject(reader)] = true
 	o.mu.Unlock()
 	return o.cached(ctx, gvk, namespace, labels)
 }
@@ -504,8 +524,8 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	labels := obj.GetLabels()
 	if owner := ownerUID(obj); marked(obj) {
 		o.index(owner, key, labels, deleted)
-		if request, ok := o.owners[owner]; ok {
-			o.queue.Add(request)
+		if known := o.owners[owner]; known != nil && known.isOurs() {
+			o.queue.Add(known.request)
 		}
 	}
 	if deleted {
@@ -514,8 +534,9 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
 		delete(o.written, key)
 	}
-	o.readers[key].each(o.queue.Add)
-	for request := range o.listers[gvk] {
+	o.readers[refOf(key)].each(o.queue.Add)
+	for lister := range o.listers[gvk] {
+		request := lister.request
 		if request.Namespace == obj.GetNamespace() || request.Namespace == "" || obj.GetNamespace() == "" {
 			o.queue.Add(request)
 		}
@@ -523,17 +544,23 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 }
 
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
-	at := slices.IndexFunc(o.children[owner], func(c child) bool { return c.key == key })
-	now := child{key: key, labels: childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}}
+	s := o.owners[owner]
+	if s == nil {
+		s = &subject{uid: owner}
+		o.owners[owner] = s
+	}
+	now := child{ref: refOf(key), labels: childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}}
+	at := slices.IndexFunc(s.children, func(c child) bool { return c.ref == now.ref })
 	switch {
 	case !deleted && at < 0:
-		o.children[owner] = append(o.children[owner], now)
+		s.children = append(s.children, now)
 	case !deleted:
-		o.children[owner][at] = now
-	case at >= 0 && len(o.children[owner]) == 1:
-		delete(o.children, owner)
+		s.children[at] = now
 	case at >= 0:
-		o.children[owner] = slices.Delete(o.children[owner], at, at+1)
+		s.children = slices.Delete(s.children, at, at+1)
+	}
+	if len(s.children) == 0 && !s.isOurs() {
+		delete(o.owners, owner)
 	}
 }
 
@@ -542,8 +569,10 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found := map[objectKey]childLabels{}
-	for _, c := range o.children[owner] {
-		found[c.key] = c.labels
+	if s := o.owners[owner]; s != nil {
+		for _, c := range s.children {
+			found[c.ref.key()] = c.labels
+		}
 	}
 	return found
 }
@@ -552,61 +581,81 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 func (o *observer) record(reader reconcile.Request, key objectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if slices.Contains(o.looked[reader], key) {
+	s, object := o.subject(reader), refOf(key)
+	if slices.Contains(s.looked, object) {
 		return
 	}
-	o.readers[key] = o.readers[key].with(reader)
-	o.looked[reader] = append(o.looked[reader], key)
+	o.readers[object] = o.readers[object].with(s)
+	s.looked = append(s.looked, object)
 }
 
 // settle keeps of a reader's records only what its pass looked at.
 func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var kept []objectKey
-	for _, key := range o.looked[reader] {
+	if s := o.subjects[reader]; s != nil {
+		o.keep(s, seen)
+	}
+}
+
+func (o *observer) keep(s *subject, seen map[objectKey]bool) {
+	var kept []ref
+	for _, object := range s.looked {
+		key := object.key()
 		if seen[key] {
-			kept = append(kept, key)
+			kept = append(kept, object)
 			continue
 		}
-		o.readers[key] = o.readers[key].without(reader)
-		if o.readers[key].size() == 0 {
-			delete(o.readers, key)
+		o.readers[object] = o.readers[object].without(s)
+		if o.readers[object].size() == 0 {
+			delete(o.readers, object)
 			delete(o.contents, key)
 		}
 	}
-	if len(kept) == 0 {
-		delete(o.looked, reader)
-		return
-	}
-	o.looked[reader] = slices.Clip(kept)
+	s.looked = slices.Clip(kept)
 }
+
+// subject of a request, which is known from its first pass on.
+func (o *observer) subject(request reconcile.Request) *subject {
+	s := o.subjects[request]
+	if s == nil {
+		s = &subject{request: request}
+		o.subjects[request] = s
+	}
+	return s
+}
+
+func (s *subject) isOurs() bool { return s.request != (reconcile.Request{}) }
 
 // own makes the events of an owner's children wake it.
 func (o *observer) own(owner types.UID, request reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if before, known := o.uids[request]; known && before != owner {
-		o.disown(request)
+	s := o.subject(request)
+	if s.uid == owner {
+		return
 	}
-	o.owners[owner], o.uids[request] = request, owner
-}
-
-func (o *observer) disown(request reconcile.Request) {
-	owner := o.uids[request]
-	delete(o.uids, request)
-	delete(o.owners, owner)
-	delete(o.children, owner)
+	delete(o.owners, s.uid) // which had the same name
+	s.uid, s.children = owner, nil
+	if before := o.owners[owner]; before != nil {
+		s.children = before.children // that their watch has shown already
+	}
+	o.owners[owner] = s
 }
 
 // forget drops everything about an object that is gone.
 func (o *observer) forget(request reconcile.Request) {
-	o.settle(request, nil)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.disown(request)
-	for _, requests := range o.listers {
-		delete(requests, request)
+	s := o.subjects[request]
+	if s == nil {
+		return
+	}
+	o.keep(s, nil)
+	delete(o.subjects, request)
+	delete(o.owners, s.uid)
+	for _, listers := range o.listers {
+		delete(listers, s)
 	}
 }
 
