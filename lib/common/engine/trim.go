@@ -16,20 +16,23 @@ import (
 // whoever gets it gets a copy.
 func Trim(cached any) (any, error) {
 	obj, ok := cached.(metav1.Object)
-	if !ok {
+	if _, done := cached.(*packed); done || !ok {
 		return cached, nil
 	}
 	obj.SetManagedFields(trimManagedFields(obj))
 	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // kubectl's own memory
 	trimMetadata(obj)
 	switch obj := obj.(type) {
+	case *corev1.PersistentVolume:
+		return pack(obj, emptyVolume)
+	case *corev1.PersistentVolumeClaim:
+		obj.Status.Capacity, obj.Status.AllocatedResources = nil, nil // what it asks for is what counts
+		return pack(obj, emptyClaim)
 	case Object:
 		trimStatus(obj)
-	case *corev1.PersistentVolume:
-		trimVolume(obj)
-	case *corev1.PersistentVolumeClaim:
-		trimClaim(obj)
 	}
+	obj.SetLabels(mapped(listed(obj.GetLabels())))
+	obj.SetAnnotations(mapped(listed(obj.GetAnnotations())))
 	return cached, nil
 }
 
@@ -39,41 +42,13 @@ func trimMetadata(obj metav1.Object) {
 	obj.SetName(same(obj.GetName()))
 	obj.SetNamespace(same(obj.GetNamespace()))
 	obj.SetUID(same(obj.GetUID()))
-	obj.SetLabels(sameWords(obj.GetLabels()))
-	obj.SetAnnotations(sameWords(obj.GetAnnotations()))
-	obj.SetFinalizers(sameList(obj.GetFinalizers()))
+	if finalizers := obj.GetFinalizers(); len(finalizers) == 1 {
+		obj.SetFinalizers(sharedAs(alike, "["+finalizers[0], finalizers))
+	}
 	owners := obj.GetOwnerReferences()
 	for i := range owners {
 		o := &owners[i]
 		o.APIVersion, o.Kind, o.Name, o.UID = same(o.APIVersion), same(o.Kind), same(o.Name), same(o.UID)
-	}
-}
-
-func trimVolume(volume *corev1.PersistentVolume) {
-	spec := &volume.Spec
-	spec.Capacity = alike.resources(spec.Capacity)
-	spec.AccessModes, spec.VolumeMode = sameList(spec.AccessModes), samePointer(spec.VolumeMode)
-	spec.StorageClassName, spec.PersistentVolumeReclaimPolicy = same(spec.StorageClassName), same(spec.PersistentVolumeReclaimPolicy)
-	if claim := spec.ClaimRef; claim != nil {
-		claim.APIVersion, claim.Kind, claim.UID = same(claim.APIVersion), same(claim.Kind), same(claim.UID)
-		claim.Namespace, claim.Name = same(claim.Namespace), same(claim.Name)
-	}
-	if spec.CSI != nil {
-		spec.CSI.Driver = same(spec.CSI.Driver)
-	}
-	volume.Status.Phase = same(volume.Status.Phase)
-}
-
-func trimClaim(claim *corev1.PersistentVolumeClaim) {
-	spec, status := &claim.Spec, &claim.Status
-	spec.Resources.Requests = alike.resources(spec.Resources.Requests)
-	spec.AccessModes, spec.VolumeMode = sameList(spec.AccessModes), samePointer(spec.VolumeMode)
-	spec.StorageClassName, spec.VolumeName = samePointer(spec.StorageClassName), same(spec.VolumeName)
-	status.Capacity, status.AllocatedResources = nil, nil // what it asks for is what counts
-	status.AccessModes, status.Phase = sameList(status.AccessModes), same(status.Phase)
-	for i := range status.Conditions {
-		c := &status.Conditions[i]
-		c.Type, c.Status, c.Reason, c.Message = same(c.Type), same(c.Status), same(c.Reason), same(c.Message)
 	}
 }
 
@@ -142,42 +117,7 @@ var ownersUID = regexp.MustCompile(`k:\{\\"uid\\":\\"[^"\\]*\\"\}`)
 // owners have the same. A child that we have applied has one owner.
 func anyOwner(fields string) string { return ownersUID.ReplaceAllLiteralString(fields, "k:{}") }
 
-// resources shares what is a capacity and nothing else.
-func (s *shared) resources(list corev1.ResourceList) corev1.ResourceList {
-	capacity, ok := list[corev1.ResourceStorage]
-	if !ok || len(list) != 1 {
-		return list
-	}
-	return sharedAs(s, "storage "+capacity.String(), list)
-}
-
 func same[S ~string](word S) S { return S(sharedAs(alike, string(word), string(word))) }
-
-func samePointer[S ~string](word *S) *S {
-	if word == nil {
-		return nil
-	}
-	return sharedAs(alike, "*"+string(*word), word)
-}
-
-func sameList[S ~string](words []S) []S {
-	if len(words) == 1 {
-		return sharedAs(alike, "["+string(words[0]), words)
-	}
-	return words
-}
-
-// sameWords has the same words, in a map that is no larger than it must be.
-func sameWords(words map[string]string) map[string]string {
-	if len(words) == 0 {
-		return nil
-	}
-	shared := make(map[string]string, len(words))
-	for key, value := range words {
-		shared[same(key)] = same(value)
-	}
-	return shared
-}
 
 // sharedAs returns the first value that came with the key. Keys say of which type
 // their values are; those of another type are not shared.

@@ -10,8 +10,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/internal/widget"
@@ -35,7 +38,7 @@ func trimmedVolume(t *testing.T, name string) *corev1.PersistentVolume {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	again, err := engine.Trim(cached) // as a list that is watched does
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return again.(*corev1.PersistentVolume) //nolint:forcetypeassert // as it was given
+	return again.(runtime.Object).DeepCopyObject().(*corev1.PersistentVolume) //nolint:forcetypeassert // as it was given
 }
 
 func TestTrimKeepsWhatWasApplied(t *testing.T) {
@@ -48,16 +51,32 @@ func TestTrimKeepsWhatWasApplied(t *testing.T) {
 	g.Expect(volume.Spec.Capacity.Storage().String()).To(Equal("1Gi"))
 }
 
-// TestTrimShares: ten thousand volumes have one capacity and one list of fields.
-func TestTrimShares(t *testing.T) {
+// TestTrimPacks: what comes out of the cache is what came from the watch.
+func TestTrimPacks(t *testing.T) {
 	g := NewWithT(t)
-	one, two := trimmedVolume(t, "one"), trimmedVolume(t, "two")
-	g.Expect(one.ManagedFields[0].FieldsV1).To(BeIdenticalTo(two.ManagedFields[0].FieldsV1))
-	one.Spec.Capacity["shared"] = resource.MustParse("1")
-	defer delete(one.Spec.Capacity, "shared")
-	g.Expect(two.Spec.Capacity).To(HaveKey(corev1.ResourceName("shared")), "the same map")
-	copied := one.DeepCopy()
-	g.Expect(copied.ManagedFields[0].FieldsV1).NotTo(BeIdenticalTo(one.ManagedFields[0].FieldsV1), "whoever gets one gets a copy")
+	now := metav1.Unix(1, 0)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "cloud", Name: "one", UID: "1", ResourceVersion: "2", Generation: 3, CreationTimestamp: now, DeletionTimestamp: &now,
+		Finalizers: []string{"a", "b"}, Labels: map[string]string{"c": "d", "e": "f"}, Annotations: map[string]string{"g": "h"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Widget", Name: "one", UID: "4", Controller: new(true)}},
+	}}
+	claim.Spec = corev1.PersistentVolumeClaimSpec{
+		VolumeName: "volume", StorageClassName: new(""), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	want := claim.DeepCopy()
+	cached, err := engine.Trim(claim)
+	g.Expect(err).NotTo(HaveOccurred())
+	for range 2 {
+		copied := cached.(runtime.Object).DeepCopyObject() //nolint:forcetypeassert // all that is cached is one
+		g.Expect(equality.Semantic.DeepEqual(copied, want)).To(BeTrue(), "%+v", copied)
+		copied.(*corev1.PersistentVolumeClaim).Labels["c"] = "changed" //nolint:forcetypeassert // as it was given
+	}
+	seen, err := meta.Accessor(cached) // by indexes and selectors
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(seen.GetLabels()).To(Equal(want.Labels))
+	g.Expect(seen.GetOwnerReferences()).To(Equal(want.OwnerReferences))
 }
 
 func TestTrimSharesTheWordsOfAStatus(t *testing.T) {
@@ -87,9 +106,9 @@ func TestTrimMakesOwnersAlike(t *testing.T) {
 			Manager: "us", Operation: metav1.ManagedFieldsOperationApply,
 			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"` + uid + `\"}":{}}}}`),
 		}}
-		_, err := engine.Trim(claim)
+		cached, err := engine.Trim(claim)
 		g.Expect(err).NotTo(HaveOccurred())
-		kept = append(kept, claim.ManagedFields[0].FieldsV1)
+		kept = append(kept, cached.(metav1.Object).GetManagedFields()[0].FieldsV1) //nolint:forcetypeassert // all that is cached is one
 	}
 	g.Expect(kept[0]).To(BeIdenticalTo(kept[1]))
 	body := map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "c95046ba", "name": "us"}}}}
@@ -107,15 +126,15 @@ func TestTrimSharesTheWordsOfMetadata(t *testing.T) {
 	}
 	var cr widget.Widget
 	decoded(`{"metadata":{"name":"one","uid":"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8"}}`, &cr)
-	var claim corev1.PersistentVolumeClaim
+	var child corev1.ConfigMap
 	decoded(`{"metadata":{"labels":{"instance":"one"},"annotations":{"of":"one"},"finalizers":["protection"],
-		"ownerReferences":[{"name":"one","uid":"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8"}]}}`, &claim)
-	owner := claim.OwnerReferences[0]
-	for _, repeated := range []string{claim.Labels["instance"], claim.Annotations["of"], owner.Name} {
+		"ownerReferences":[{"name":"one","uid":"c95046ba-8acc-4b4d-9114-c03b7f0a3eb8"}]}}`, &child)
+	owner := child.OwnerReferences[0]
+	for _, repeated := range []string{child.Labels["instance"], child.Annotations["of"], owner.Name} {
 		g.Expect(unsafe.StringData(repeated)).To(BeIdenticalTo(unsafe.StringData(cr.Name)))
 	}
 	g.Expect(unsafe.StringData(string(owner.UID))).To(BeIdenticalTo(unsafe.StringData(string(cr.UID))))
-	g.Expect(claim.Finalizers).To(Equal([]string{"protection"}))
+	g.Expect(child.Finalizers).To(Equal([]string{"protection"}))
 }
 
 // TestTrimSharesConditions: those that are well since the same second.
@@ -139,10 +158,10 @@ func TestTrimRemembersLittle(t *testing.T) {
 	g := NewWithT(t)
 	var namespaces []*byte
 	for i := range 10 * engine.MaxShared {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: strings.Clone("cloud"), Name: fmt.Sprint(i)}}
-		_, err := engine.Trim(claim)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: strings.Clone("cloud"), Name: fmt.Sprint(i)}}
+		_, err := engine.Trim(secret)
 		g.Expect(err).NotTo(HaveOccurred())
-		namespaces = append(namespaces, unsafe.StringData(claim.Namespace))
+		namespaces = append(namespaces, unsafe.StringData(secret.Namespace))
 	}
 	g.Expect(namespaces[0]).To(BeIdenticalTo(namespaces[len(namespaces)-1]))
 	g.Expect(engine.Shared()).To(BeNumerically("<=", 2*engine.MaxShared))
