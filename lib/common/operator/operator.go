@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -24,10 +23,6 @@ import (
 
 	"asterism.dev/lib/common/engine"
 )
-
-// gcPercent is how much garbage the process may hold, relative to what it needs:
-// an operator is mostly its caches, and has time to collect.
-const gcPercent = 60
 
 // Controller is what engine.Service is to a manager.
 type Controller interface {
@@ -51,9 +46,7 @@ const defaultSyncPeriod = 10 * time.Hour
 func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
 	options, logging := flags(flag.CommandLine, name)
 	flag.Parse()
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
-	}
+	boundHeap()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
 	if err := run(addToScheme, options, controllers); err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
