@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -230,23 +231,31 @@ func (p *pass) ensureAbsent(ctx context.Context, d desired, settled bool) error 
 		return err
 	}
 	shown := current != nil
-	if !shown && !settled && !p.passes.trusts(p.request, key) {
+	if _, trusted := p.passes.trusts(p.request, key); !shown && !settled && !trusted {
 		if current, err = p.observer.read(ctx, p.observer.live, key); err != nil {
 			return err
 		}
 		if current == nil {
-			p.passes.trust(p.request, key)
+			p.passes.trust(p.request, key, "")
 		}
 	}
 	if current == nil || !p.isOurs(current) {
 		return nil
 	}
-	deleted, err := p.deletes(ctx, key, current)
-	if err != nil {
-		return err
-	}
-	if deleted && shown {
-		p.passes.trust(p.request, key)
+	return p.takeAway(ctx, d, current, shown)
+}
+
+// takeAway a child, unless that was asked for a moment ago and the watch is behind.
+func (p *pass) takeAway(ctx context.Context, d desired, current client.Object, shown bool) error {
+	last, _ := p.passes.trusts(p.request, d.key)
+	if asked := last.uid == current.GetUID() && time.Since(last.at) < answerFor; !asked || !shown {
+		deleted, err := p.deletes(ctx, d.key, current)
+		if err != nil {
+			return err
+		}
+		if deleted && shown {
+			p.passes.trust(p.request, d.key, current.GetUID())
+		}
 	}
 	return p.leaving(ctx, d, current)
 }

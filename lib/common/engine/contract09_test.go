@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +51,7 @@ func contract09(w *world) {
 	w.abandons()
 	w.waitsUntilGone()
 	w.readsNothingThatWasShown()
+	w.deletesOnce()
 	w.remembersWhatWasNotAnswered()
 }
 
@@ -199,6 +202,53 @@ func (w *world) readsNothingThatWasShown() {
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.Expect(w.operator.Requests.Of("get", "persistentvolumes")).To(BeEmpty(), "the watch has shown it go")
 	w.operator.Stop()
+}
+
+// deletesOnce what the watch shows for a while as if nobody had deleted it.
+func (w *world) deletesOnce() {
+	w.t.Helper()
+	passes := make(chan struct{}, 100)
+	start(w, service{
+		Name: owner,
+		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{volume(cr)}
+		})},
+		Teardown: []stage{build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			passes <- struct{}{}
+			return []engine.Child{engine.Absent(volume(cr))}
+		})},
+	}, func(s *engine.Seam) { s.Cached = undeleted{s.Cached} })
+	cr := w.widget("once", widget.Spec{})
+	w.awaitReady(cr)
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.must(w.get(pv))
+	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, pv))
+	began := time.Now()
+	w.must(w.client.Delete(w.ctx, cr))
+	for range 3 { // the last change of the volume wakes us again
+		w.Eventually(passes).Should(Receive())
+		w.must(w.client.Patch(w.ctx, pv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"at":"`+rand.Text()+`"}}}`))))
+	}
+	again := int(time.Since(began) / (2 * time.Second)) // which is how long a watch may be behind
+	w.Expect(len(w.operator.Requests.Of("delete", "persistentvolumes"))).To(BeNumerically("<=", 1+again), "it was deleted a moment ago")
+	w.Eventually(func() int { return len(w.operator.Requests.Of("delete", "persistentvolumes")) }).Should(BeNumerically(">", 1), "nobody waits for ever")
+	w.must(w.get(pv))
+	pv.Finalizers = nil
+	w.must(w.client.Update(w.ctx, pv))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.operator.Stop()
+}
+
+// undeleted is a watch that does not show deletions that are under way.
+type undeleted struct{ client.Reader }
+
+func (r undeleted) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if _, ok := obj.(*corev1.PersistentVolume); ok {
+		obj.SetDeletionTimestamp(nil)
+	}
+	return err
 }
 
 // remembersWhatWasNotAnswered: an object may exist although nobody said so, neither

@@ -39,7 +39,15 @@ type memory struct {
 	lists   *rate.Limiter                   // of holders
 	gone    map[reconcile.Request]types.UID
 	held    map[reconcile.Request]map[objectKey]held
-	trusted map[reconcile.Request][]objectKey // whose absence in the watch needs no live read
+	trusted map[reconcile.Request][]removal // whose absence in the watch needs no live read
+}
+
+// removal of an object which the server has agreed to, or which a live read has
+// confirmed; the UID is that of the object, if there was one.
+type removal struct {
+	key objectKey
+	uid types.UID
+	at  time.Time
 }
 
 // held is what was found to keep a child from going.
@@ -58,7 +66,7 @@ func newMemory() *memory {
 		lists:   rate.NewLimiter(progressRate, progressBurst),
 		gone:    map[reconcile.Request]types.UID{},
 		held:    map[reconcile.Request]map[objectKey]held{},
-		trusted: map[reconcile.Request][]objectKey{},
+		trusted: map[reconcile.Request][]removal{},
 	}
 }
 
@@ -127,27 +135,32 @@ func (m *memory) setHolders(request reconcile.Request, child objectKey, names []
 	m.held[request][child] = held{by: names, at: time.Now(), again: time.Now().Add(again)}
 }
 
-// trusts says whether the watch is proof that the object is gone.
-func (m *memory) trusts(request reconcile.Request, key objectKey) bool {
+// trusts says whether the watch is proof that the object is gone, and since when.
+func (m *memory) trusts(request reconcile.Request, key objectKey) (removal, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Contains(m.trusted[request], key)
+	for _, known := range m.trusted[request] {
+		if known.key == key {
+			return known, true
+		}
+	}
+	return removal{}, false
 }
 
-func (m *memory) trust(request reconcile.Request, key objectKey) {
+func (m *memory) trust(request reconcile.Request, key objectKey, uid types.UID) {
+	m.distrust(request, key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.Contains(m.trusted[request], key) {
-		m.trusted[request] = append(m.trusted[request], key)
-	}
+	m.trusted[request] = append(m.trusted[request], removal{key: key, uid: uid, at: time.Now()})
 }
 
 // distrust the watch: the object is about to be made, and the answer may be lost.
 func (m *memory) distrust(request reconcile.Request, key objectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at := slices.Index(m.trusted[request], key); at >= 0 {
-		m.trusted[request] = slices.Delete(m.trusted[request], at, at+1)
+	m.trusted[request] = slices.DeleteFunc(m.trusted[request], func(known removal) bool { return known.key == key })
+	if len(m.trusted[request]) == 0 {
+		delete(m.trusted, request)
 	}
 }
 
