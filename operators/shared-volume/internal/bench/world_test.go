@@ -266,7 +266,9 @@ type process struct {
 
 var build = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(os.TempDir(), fmt.Sprintf("shared-volume-operator-%d", os.Getpid()))
-	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, "../../cmd").CombinedOutput()
+	command := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, "../../cmd")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as in its image
+	out, err := command.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the operator: %w: %s", err, out)
 	}
