@@ -26,7 +26,8 @@ func Trim(cached any) (any, error) {
 	case *corev1.PersistentVolume:
 		return pack(obj, emptyVolume)
 	case *corev1.PersistentVolumeClaim:
-		obj.Status.Capacity, obj.Status.AllocatedResources = nil, nil // what it asks for is what counts
+		// What it asks for is what counts, and who uses it now does not.
+		obj.Status.Capacity, obj.Status.AllocatedResources, obj.Status.Conditions = nil, nil, nil
 		return pack(obj, emptyClaim)
 	case Object:
 		trimStatus(obj)

@@ -66,6 +66,7 @@ func TestTrimPacks(t *testing.T) {
 	}
 	claim.Status.Phase = corev1.ClaimBound
 	want := claim.DeepCopy()
+	claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "Unused", Message: "No pods are currently referencing this PVC"}}
 	cached, err := engine.Trim(claim)
 	g.Expect(err).NotTo(HaveOccurred())
 	for range 2 {
