@@ -2,6 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +20,7 @@ import (
 // it holds: this one's copy is the object itself.
 type packed struct {
 	metav1.ObjectMeta   // without labels and annotations
-	labels, annotations []string
+	labels, annotations words
 	content             []byte
 	empty               func() packable
 }
@@ -40,7 +43,7 @@ func pack(obj packable, empty func() packable) (*packed, error) {
 	if !ok {
 		return nil, fmt.Errorf("packing a %T: it has no metadata", obj)
 	}
-	p := &packed{ObjectMeta: *meta, labels: listed(meta.Labels), annotations: listed(meta.Annotations), empty: empty}
+	p := &packed{ObjectMeta: *meta, labels: wordsOf(meta.Labels), annotations: wordsOf(meta.Annotations), empty: empty}
 	p.Labels, p.Annotations = nil, nil
 	*meta = metav1.ObjectMeta{}
 	var err error
@@ -65,26 +68,33 @@ func (p *packed) GetObjectKind() schema.ObjectKind { return p.empty().GetObjectK
 
 func (p *packed) GetObjectMeta() metav1.Object { return p }
 
-func (p *packed) GetLabels() map[string]string { return mapped(p.labels) }
+func (p *packed) GetLabels() map[string]string { return p.labels.toMap() }
 
-func (p *packed) GetAnnotations() map[string]string { return mapped(p.annotations) }
+func (p *packed) GetAnnotations() map[string]string { return p.annotations.toMap() }
 
-// listed has the names and values of a map in turns, as words that are shared.
-func listed(words map[string]string) []string {
-	list := make([]string, 0, 2*len(words))
-	for name, value := range words {
-		list = append(list, same(name), same(value))
+// words is a map from names to values in less room: objects of one kind have the same
+// names, and share them.
+type words struct{ names, values []string }
+
+func wordsOf(from map[string]string) words {
+	names := slices.Sorted(maps.Keys(from))
+	for i, name := range names {
+		names[i] = same(name)
 	}
-	return list
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = same(from[name])
+	}
+	return words{names: sharedAs(alike, "names "+strings.Join(names, " "), names), values: values}
 }
 
-func mapped(list []string) map[string]string {
-	if len(list) == 0 {
+func (w words) toMap() map[string]string {
+	if len(w.names) == 0 {
 		return nil
 	}
-	words := make(map[string]string, len(list)/2)
-	for i := 0; i < len(list); i += 2 {
-		words[list[i]] = list[i+1]
+	all := make(map[string]string, len(w.names))
+	for i, name := range w.names {
+		all[name] = w.values[i]
 	}
-	return words
+	return all
 }

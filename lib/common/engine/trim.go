@@ -32,8 +32,8 @@ func Trim(cached any) (any, error) {
 	case Object:
 		trimStatus(obj)
 	}
-	obj.SetLabels(mapped(listed(obj.GetLabels())))
-	obj.SetAnnotations(mapped(listed(obj.GetAnnotations())))
+	obj.SetLabels(wordsOf(obj.GetLabels()).toMap())
+	obj.SetAnnotations(wordsOf(obj.GetAnnotations()).toMap())
 	return cached, nil
 }
 
