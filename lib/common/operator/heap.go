@@ -17,38 +17,37 @@ const (
 	roomyHeap   = 32 << 20
 	leastGrowth = 20  // in percent
 	mostGrowth  = 100 // in percent
-	// besidesHeap is room for stacks, what the collector needs itself, and what is
-	// free between objects. What exceeds it goes back to the system at once.
-	besidesHeap = 16 << 20
 )
 
 // heapLook is how often it is looked what is alive. What has grown meanwhile is
 // collected as before, so that the collector never runs all the time.
 const heapLook = time.Second
 
-// boundHeap for as long as the process runs, unless its GOGC or GOMEMLIMIT is set.
+// heapRest is after how many looks without a collection the system gets back what is
+// not needed: much was going on, and now nothing is.
+const heapRest = 3
+
+// boundHeap for as long as the process runs, unless its GOGC is set. A GOMEMLIMIT
+// applies as well.
 func boundHeap() {
 	runtime.MemProfileRate = 0 // nobody asks for profiles
-	for _, own := range []string{"GOGC", "GOMEMLIMIT"} {
-		if _, set := os.LookupEnv(own); set {
-			return
-		}
+	if _, set := os.LookupEnv("GOGC"); set {
+		return
 	}
 	go func() {
-		tick, before := time.NewTicker(heapLook), uint64(math.MaxUint64)
-		for ; ; <-tick.C {
-			if live := liveHeap(); live != before {
+		before, rested := uint64(math.MaxUint64), 0
+		for tick := time.NewTicker(heapLook); ; <-tick.C {
+			live := liveHeap()
+			if rested++; live != before {
 				debug.SetGCPercent(heapGrowth(live))
-				debug.SetMemoryLimit(memoryLimit(live))
-				before = live
+				before, rested = live, 0
+			}
+			if rested == heapRest {
+				debug.FreeOSMemory() // which collects
+				before = liveHeap()
 			}
 		}
 	}()
-}
-
-// memoryLimit of the process without its program, in bytes.
-func memoryLimit(live uint64) int64 {
-	return max(int64(live)*int64(100+heapGrowth(live))/100, roomyHeap) + besidesHeap //nolint:gosec // far below
 }
 
 // heapGrowth in percent that makes what is alive fill the roomy heap.

@@ -42,7 +42,7 @@ const (
 	workers    = 16 // of the client that creates and deletes
 	fileSystem = "fs-0000000b"
 	patience   = 30 * time.Minute
-	// maxResident of the operator in MiB, when all are ready.
+	// maxResident of the operator in MiB, when all are ready and nothing happens.
 	maxResident = 100
 	// quietFor is without writes for longer than the operator holds back progress.
 	quietFor = 5 * time.Second
@@ -289,7 +289,8 @@ func (b *bench) operated(run int) (f figures) {
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	ready.until(began, allBound)
 	f.writesToReady = float64(audit.writes(sharing)) / float64(*countOf)
-	f.residentReady = process.resident()
+	b.quiet()
+	f.residentReady, f.residentMax = process.resident(), process.residentMax()
 	b.rests(process, run)
 	process = b.start()
 	defer process.stop()
@@ -300,14 +301,13 @@ func (b *bench) operated(run int) (f figures) {
 	f.gone = max(claims.until(began, none), volumes.until(began, none))
 	ready.until(began, none)
 	f.writesToGo = float64(audit.writes(sharing)) / float64(*countOf)
-	f.residentMax = process.residentMax()
+	f.residentMax = max(f.residentMax, process.residentMax())
 	return f
 }
 
 // rests demands that a new process writes nothing but what is new.
 func (b *bench) rests(process *process, run int) {
 	b.t.Helper()
-	b.quiet()
 	process.stop()
 	audit := openAudit(b.t)
 	again := b.start()
