@@ -62,7 +62,7 @@ func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim,
 	case claim.Spec.VolumeName == Name(cr):
 		return false, engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", claim.Spec.VolumeName, claim.Name)
 	}
-	return false, engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: remove that volume, or give this SharedVolume another spec.claimName", claim.Spec.VolumeName, claim.Name)
+	return false, engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: an administrator of the cluster has to remove that volume", claim.Spec.VolumeName, claim.Name)
 }
 
 func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {
