@@ -222,7 +222,9 @@ func driftOne(ctx context.Context, o *unstructured.Unstructured, manager string,
 
 // awaitHealed returns the object when it has the value, of the owner.
 func awaitHealed(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path, was any) (*unstructured.Unstructured, error) {
-	const limit = time.Minute
+	// A walk that ends early heals nothing behind it: where a server is slow, calls of
+	// ten seconds and back-offs of thirty may come one after the other.
+	const limit = 3 * time.Minute
 	for started := time.Now(); time.Since(started) < limit; {
 		current := o.DeepCopy()
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
