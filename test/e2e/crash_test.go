@@ -76,16 +76,19 @@ var _ = Describe("A deployment", Ordered, func() {
 			if r.ObjectRef.Namespace != crashNamespace || !r.isWrite() || r.ObjectRef.Subresource != "" {
 				continue
 			}
-			job, secret := "Job "+suffix.ReplaceAllString(r.ObjectRef.Name, ""), "Secret "+r.ObjectRef.Name
+			what, makes := "", false
 			switch {
-			case r.ObjectRef.Resource == "jobs" && r.creates():
-				made[job]++
-			case r.ObjectRef.Resource == "jobs" && r.isCut():
-				cut[job] = true
-			case r.ObjectRef.Resource == "secrets" && strings.HasSuffix(r.ObjectRef.Name, "-credentials") && r.Response.Code < 300:
-				made[secret]++
-			case r.ObjectRef.Resource == "secrets" && r.isCut():
-				cut[secret] = true
+			case r.ObjectRef.Resource == "jobs":
+				what, makes = "Job "+suffix.ReplaceAllString(r.ObjectRef.Name, ""), r.creates()
+			case r.ObjectRef.Resource == "secrets" && strings.HasSuffix(r.ObjectRef.Name, "-credentials"):
+				what, makes = "Secret "+r.ObjectRef.Name, r.Response.Code < 300
+			default:
+				continue
+			}
+			if makes {
+				made[what]++
+			} else if r.isCut() {
+				cut[what] = true
 			}
 		}
 		for what := range cut { // was made by that request, or else by the next one

@@ -83,10 +83,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	start(w, everything(registers))
 	cr := w.widget(name, widget.Spec{SecretName: "needed", Replicas: new(int32(1))})
 	w.awaitReady(cr)
-	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
-	w.must(w.get(pv))
-	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
-	w.must(w.client.Update(w.ctx, pv))
+	pv := w.holdVolume(cr)
 	credentials, config := w.secret(cr.Name+"-credentials"), w.configMap(cr.Name)
 	w.must(w.get(credentials))
 	uid := credentials.UID
@@ -108,9 +105,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.operator.Stop()
 
 	start(w, everything(registers))
-	w.must(w.get(pv))
-	pv.Finalizers = nil
-	w.must(w.client.Update(w.ctx, pv))
+	w.letVolumeGo(pv)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.Expect(w.gone(pv) && w.gone(credentials)).To(BeTrue())
 	w.operator.Stop()
@@ -137,18 +132,13 @@ func (w *world) abandons() {
 	})
 	cr := w.widget("abandons", widget.Spec{})
 	w.awaitReady(cr)
-	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
-	w.must(w.get(pv))
-	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
-	w.must(w.client.Update(w.ctx, pv))
+	pv := w.holdVolume(cr)
 	w.must(w.client.Delete(w.ctx, cr))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("VolumeGone"))
 	w.pass(cr)
 	w.Expect(calls.Load()).To(Equal(int32(1)), "what was abandoned is not tried again")
 	w.Eventually(func() []string { return w.events(cr, "LeftBehind") }).Should(ConsistOf(ContainSubstring("account w3 at db.example")))
-	w.must(w.get(pv))
-	pv.Finalizers = nil
-	w.must(w.client.Update(w.ctx, pv))
+	w.letVolumeGo(pv)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.operator.Stop()
 }
@@ -220,10 +210,7 @@ func (w *world) deletesOnce() {
 	}, func(s *engine.Seam) { s.Cached = undeleted{s.Cached} })
 	cr := w.widget("once", widget.Spec{})
 	w.awaitReady(cr)
-	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
-	w.must(w.get(pv))
-	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
-	w.must(w.client.Update(w.ctx, pv))
+	pv := w.holdVolume(cr)
 	began := time.Now()
 	w.must(w.client.Delete(w.ctx, cr))
 	for range 3 { // the last change of the volume wakes us again
@@ -233,11 +220,26 @@ func (w *world) deletesOnce() {
 	again := int(time.Since(began) / (2 * time.Second)) // which is how long a watch may be behind
 	w.Expect(len(w.operator.Requests.Of("delete", "persistentvolumes"))).To(BeNumerically("<=", 1+again), "it was deleted a moment ago")
 	w.Eventually(func() int { return len(w.operator.Requests.Of("delete", "persistentvolumes")) }).Should(BeNumerically(">", 1), "nobody waits for ever")
+	w.letVolumeGo(pv)
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.operator.Stop()
+}
+
+// holdVolume keeps the widget's volume from going away, until letVolumeGo.
+func (w *world) holdVolume(cr *widget.Widget) *corev1.PersistentVolume {
+	w.t.Helper()
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.must(w.get(pv))
+	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
+	w.must(w.client.Update(w.ctx, pv))
+	return pv
+}
+
+func (w *world) letVolumeGo(pv *corev1.PersistentVolume) {
+	w.t.Helper()
 	w.must(w.get(pv))
 	pv.Finalizers = nil
 	w.must(w.client.Update(w.ctx, pv))
-	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
-	w.operator.Stop()
 }
 
 // undeleted is a watch that does not show deletions that are under way.

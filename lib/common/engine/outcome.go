@@ -69,8 +69,8 @@ func progressing(format string, args ...any) *outcome {
 	return &outcome{reason: ReasonProgressing, message: fmt.Sprintf(format, args...)}
 }
 
-// passes says whether time alone may help, as opposed to somebody who does something.
-func (o *outcome) passes() bool {
+// mayPass says whether time alone may help, as opposed to somebody who does something.
+func (o *outcome) mayPass() bool {
 	switch o.reason {
 	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
 		return true

@@ -228,7 +228,7 @@ func (p *pass) announce() {
 	if len(changes) == 0 {
 		return
 	}
-	if p.failure != nil || (p.first != nil && !p.first.passes()) {
+	if p.failure != nil || (p.first != nil && !p.first.mayPass()) {
 		kind = corev1.EventTypeWarning
 	}
 	p.recorder.record(p.cr, p.gvk, kind, reason, action, strings.ToValidUTF8(bounded(strings.Join(changes, "; "), maxEventNote), ""))
