@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// The heap may grow to roomyHeap before garbage is collected: an operator whose
-// caches are small collects rarely, and one whose caches are large holds little more
-// than these. The least growth over what is alive bounds what collecting costs, and
-// the most growth what it saves.
+// What is alive may grow to roomyHeap before garbage is collected, within bounds: an
+// operator whose caches are small collects rarely, and one whose caches are large holds
+// little more than these. The least growth bounds what collecting costs, and the most
+// growth what it saves.
 const (
 	roomyHeap   = 32 << 20
 	leastGrowth = 20  // in percent

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,14 +11,20 @@ import (
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// reviewTimeout bounds both questions of one request for the metrics.
-const reviewTimeout = 10 * time.Second
+const (
+	// reviewTimeout bounds both questions of one request for the metrics.
+	reviewTimeout = 10 * time.Second
+	// reviewedFor is how long who may get the metrics is not asked about again:
+	// they are scraped twice a minute.
+	reviewedFor = time.Minute
+)
 
 // authorized serves whom the API server lets get the path: a token is reviewed,
 // and then the rights of whose it is. controller-runtime has the same in its
@@ -28,9 +35,10 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 	if err != nil {
 		return nil, fmt.Errorf("reviewing requests for the metrics: %w", err)
 	}
+	known := reviewed{reviews: reviews, allowed: cache.NewExpiring()}
 	return func(log logr.Logger, metrics http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-			status, err := review(request, reviews)
+			status, err := known.review(request)
 			if err != nil {
 				log.Error(err, "a request for the metrics could not be reviewed")
 			}
@@ -46,6 +54,24 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 // creator is what reviews need of a client.
 type creator interface {
 	Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error
+}
+
+// reviewed remembers whom the API server lets get what. Whom it does not, it is
+// asked again: they may be any number.
+type reviewed struct {
+	reviews creator
+	allowed *cache.Expiring
+}
+
+func (r reviewed) review(request *http.Request) (status int, err error) {
+	asked := sha256.Sum256([]byte(strings.Join([]string{request.Header.Get("Authorization"), request.Method, request.URL.Path}, "\n")))
+	if _, ok := r.allowed.Get(asked); ok {
+		return http.StatusOK, nil
+	}
+	if status, err = review(request, r.reviews); status == http.StatusOK {
+		r.allowed.Set(asked, true, reviewedFor)
+	}
+	return status, err
 }
 
 // review says how a request is to be answered.

@@ -7,22 +7,27 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // apiServer knows two users by their tokens, and lets one of them get the metrics.
 type apiServer struct {
-	down  bool
-	asked authorizationv1.SubjectAccessReviewSpec
+	down    bool
+	asked   authorizationv1.SubjectAccessReviewSpec
+	reviews int
 }
 
 func (s *apiServer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	if s.down {
 		return errors.New("down")
 	}
+	s.reviews++
 	switch review := obj.(type) {
 	case *authenticationv1.TokenReview:
 		known := map[string]string{"token-of-reader": "reader", "token-of-stranger": "stranger"}
@@ -75,4 +80,28 @@ func TestRightsAreReviewedOfWholeUsers(t *testing.T) {
 	if !reflect.DeepEqual(server.asked, want) {
 		t.Errorf("%+v", server.asked)
 	}
+}
+
+func TestOnlyWhoMayIsRemembered(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	server := &apiServer{}
+	known := reviewed{reviews: server, allowed: cache.NewExpiringWithClock(clock)}
+	scrape := func(path, token string, want, reviews int) {
+		t.Helper()
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443"+path, http.NoBody)
+		request.Header.Set("Authorization", "Bearer "+token)
+		before := server.reviews
+		if status, err := known.review(request); err != nil || status != want || server.reviews-before != reviews {
+			t.Errorf("%s: %d, %v after %d reviews, want %d after %d", path, status, err, server.reviews-before, want, reviews)
+		}
+	}
+	scrape("/metrics", "token-of-reader", http.StatusOK, 2)
+	scrape("/metrics", "token-of-reader", http.StatusOK, 0)
+	scrape("/other", "token-of-reader", http.StatusOK, 2)
+	for range 2 {
+		scrape("/metrics", "token-of-stranger", http.StatusForbidden, 2)
+		scrape("/metrics", "guessed", http.StatusUnauthorized, 1)
+	}
+	clock.Step(reviewedFor + time.Second)
+	scrape("/metrics", "token-of-reader", http.StatusOK, 2)
 }
