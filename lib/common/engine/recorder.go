@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,8 @@ import (
 )
 
 const (
-	eventWriters = 4    // how many events are written at a time
+	eventRate    = 20   // how many are written a second, so that what they tell of comes first
+	eventBurst   = 30   // unless there are few
 	eventsQueued = 1000 // how many may wait
 	eventsRecent = 256  // how many are remembered, to be merged with equal ones
 	eventTimeout = 10 * time.Second
@@ -33,6 +35,8 @@ type recorder struct {
 	reporter, instance string
 	queue              chan *eventsv1.Event
 	recent             *lru.Cache // series by sameEvent
+	pace               *rate.Limiter
+	lost               atomic.Int64 // since that was last logged
 }
 
 // sameEvent is what events have in common that become one.
@@ -52,6 +56,7 @@ func newRecorder(c client.Client, reporter string) *recorder {
 	return &recorder{
 		client: c, reporter: reporter, instance: reporter + "-" + host,
 		queue: make(chan *eventsv1.Event, eventsQueued), recent: lru.New(eventsRecent),
+		pace: rate.NewLimiter(eventRate, eventBurst),
 	}
 }
 
@@ -73,25 +78,23 @@ func (r *recorder) record(about client.Object, gvk schema.GroupVersionKind, kind
 	select {
 	case r.queue <- event:
 	default:
+		r.lost.Add(1)
 	}
 }
 
-// Start writes events until the manager ends.
+// Start writes events, one after the other, until the manager ends.
 func (r *recorder) Start(ctx context.Context) error {
-	var writers sync.WaitGroup
-	for range eventWriters {
-		writers.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case event := <-r.queue:
-					r.write(ctx, event)
-				}
-			}
-		})
+	for r.pace.Wait(ctx) == nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event := <-r.queue:
+			r.write(ctx, event)
+		}
+		if lost := r.lost.Swap(0); lost > 0 {
+			log.FromContext(ctx).Info("events were not written: there are too many", "how many", lost)
+		}
 	}
-	writers.Wait()
 	return nil
 }
 

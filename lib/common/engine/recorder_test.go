@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,10 +21,13 @@ import (
 // eventServer has events by name.
 type eventServer struct {
 	client.Client
+	mu     sync.Mutex
 	events map[string]*eventsv1.Event
 }
 
 func (s *eventServer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.events[obj.GetName()] = obj.(*eventsv1.Event) //nolint:forcetypeassert // a recorder writes nothing else
 	return nil
 }
@@ -86,6 +92,32 @@ func TestEventsAreBounded(t *testing.T) {
 		r.record(&metav1.PartialObjectMetadata{}, schema.GroupVersionKind{}, "Normal", "Ready", "Deployed", "up")
 	}
 	g.Expect(r.queue).To(HaveLen(eventsQueued))
+}
+
+// TestEventsComeAtAPace so that a thousand objects at once are reconciled first.
+func TestEventsComeAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		server := &eventServer{events: map[string]*eventsv1.Event{}}
+		r := newRecorder(server, "widget")
+		go func() { _ = r.Start(t.Context()) }()
+		const all = eventBurst + 10*eventRate
+		for i := range all {
+			about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("w", i), UID: types.UID(fmt.Sprint(i))}}
+			r.record(about, schema.GroupVersionKind{}, "Normal", "Ready", "Deployed", "up")
+		}
+		written := func() int {
+			synctest.Wait()
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return len(server.events)
+		}
+		g.Expect(written()).To(Equal(eventBurst))
+		time.Sleep(5 * time.Second) //nolint:forbidigo // of a clock that does not wait
+		g.Expect(written()).To(BeNumerically("~", eventBurst+5*eventRate, 1))
+		time.Sleep(5 * time.Second) //nolint:forbidigo // of a clock that does not wait
+		g.Expect(written()).To(BeNumerically("~", all, 1))
+	})
 }
 
 func TestEventsAreValid(t *testing.T) {
