@@ -323,9 +323,12 @@ func (p *pass) ownerReference() metav1.OwnerReference {
 	}
 }
 
-// isOurs says whether an object is a child of the one that is reconciled.
+// isOurs says whether an object is a child of the one that is reconciled. Nothing in
+// another namespace is, whatever it says of itself: whoever may write there may forge
+// all of it, and has nothing to say here.
 func (p *pass) isOurs(obj client.Object) bool {
-	return ours(obj, p.cr.GetUID()) && (p.proof == nil || p.proof(obj))
+	elsewhere := p.cr.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != p.cr.GetNamespace()
+	return !elsewhere && ours(obj, p.cr.GetUID()) && (p.proof == nil || p.proof(obj))
 }
 
 // OwnedBy are labels that every child of the object has, and nothing else.

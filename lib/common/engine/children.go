@@ -40,6 +40,9 @@ func ChildrenOf[O client.Object](in Inputs) []O {
 	return found
 }
 
+// KnowsChildren says whether a Need Children was looked at, and all could be read.
+func (in Inputs) KnowsChildren() bool { return in.children != nil }
+
 func (p *pass) lookChildren(ctx context.Context) error {
 	if err := p.watchOwned(ctx); err != nil {
 		return err
@@ -50,15 +53,17 @@ func (p *pass) lookChildren(ctx context.Context) error {
 			return err
 		}
 	}
+	children := map[objectKey]client.Object{}
 	for key := range keys {
 		current, err := p.observe(ctx, key)
 		if err != nil {
 			return err
 		}
 		if current != nil && p.isOurs(current) {
-			p.in.children[key] = current
+			children[key] = current
 		}
 	}
+	p.in.children = children
 	return nil
 }
 
@@ -106,7 +111,7 @@ func (p *pass) lookComplete(ctx context.Context, object client.Object) error {
 }
 
 func foreign(key objectKey, current client.Object) error {
-	return Conflict("%s exists and %s: rename or remove it", key, ownerOf(current))
+	return Conflict("%s exists and %s: remove it, or choose another name", key, ownerOf(current))
 }
 
 // Holders are objects that can keep a child from going away although it is
@@ -152,7 +157,7 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 	}
 	waiting := time.Since(since.Time)
 	if waiting < heldMin {
-		result.after = heldMin - waiting
+		result.after = min(heldMin-waiting, heldMin) // the API server's clock may be ahead
 		return result
 	}
 	names, left := p.passes.holders(p.request, d.key, since.Time)
@@ -167,7 +172,7 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 	*p.in.holders = append(*p.in.holders, names...)
 	result.after = left
 	if len(names) > 0 {
-		result.message = fmt.Sprintf("%s is being deleted, and waits for %s", d.key, Names(d.holders.noun(), names))
+		result.message = fmt.Sprintf("%s is being deleted, and waits for %s", d.key, enumerate(d.holders.noun(), names))
 	}
 	return result
 }
@@ -203,8 +208,8 @@ func (h Holders) noun() string {
 	return strings.ToLower(strings.TrimSuffix(kind, "List"))
 }
 
-// Names of objects as people read them: how many, and which, but not too many.
-func Names(noun string, names []string) string {
+// enumerate objects as people read them: how many, and which, but not too many.
+func enumerate(noun string, names []string) string {
 	shown, more := names, ""
 	if len(names) > namesShown {
 		shown, more = names[:namesShown], ", …"

@@ -49,7 +49,6 @@ func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKi
 		met:       map[string]bool{},
 		cluster:   new(string),
 		masks:     map[string]*regexp.Regexp{},
-		children:  map[objectKey]client.Object{},
 		holders:   new([]string),
 	}
 }

@@ -103,11 +103,14 @@ func (m *memory) progressDue(request reconcile.Request) time.Duration {
 	return 0
 }
 
-func (m *memory) writeStatus(request reconcile.Request) {
+// writeStatus remembers that it was written. What is ready makes no progress.
+func (m *memory) writeStatus(request reconcile.Request, ready bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.written[request] = time.Now()
 	delete(m.pending, request)
+	if delete(m.written, request); !ready {
+		m.written[request] = time.Now()
+	}
 }
 
 // holders are those that were found last, and how long they need not be looked for

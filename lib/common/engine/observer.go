@@ -599,7 +599,7 @@ func (o *observer) settle(reader reconcile.Request, seen map[objectKey]bool) {
 }
 
 func (o *observer) keep(s *subject, seen map[objectKey]bool) {
-	var kept []ref
+	kept := s.looked[:0]
 	for _, object := range s.looked {
 		key := object.key()
 		if seen[key] {
@@ -612,7 +612,15 @@ func (o *observer) keep(s *subject, seen map[objectKey]bool) {
 			delete(o.contents, key)
 		}
 	}
-	s.looked = slices.Clip(kept)
+	s.looked = exactly(kept)
+}
+
+// exactly is the slice without room to grow.
+func exactly(all []ref) []ref {
+	if len(all) == cap(all) {
+		return all
+	}
+	return append(make([]ref, 0, len(all)), all...)
 }
 
 // subject of a request, which is known from its first pass on.

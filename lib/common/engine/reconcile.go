@@ -282,7 +282,10 @@ func (p *pass) applyStage(ctx context.Context, s step, inputs string, children [
 	if incomplete == nil || (settled && !outcomeOf(incomplete).stalled) {
 		p.done[s.condition] = true
 	}
-	if incomplete == nil {
+	switch {
+	case s.do == nil && len(children) == 0:
+		p.forgetStage(s.condition) // which has made nothing that could become incomplete
+	case incomplete == nil:
 		p.complete(s.condition, all)
 	}
 	return incomplete

@@ -129,6 +129,11 @@ func (p *pass) complete(stage, inputs string) {
 	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: inputs, Observed: observed})
 }
 
+func (p *pass) forgetStage(stage string) {
+	status := p.cr.Common()
+	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == stage })
+}
+
 // writeStatus sends the status if this pass changed it, and then one event for
 // all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
@@ -146,7 +151,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
 	}
 	p.observer.wrote(p.self(), answered(p.cr))
-	p.passes.writeStatus(p.request)
+	p.passes.writeStatus(p.request, p.first == nil)
 	p.announce()
 	return nil
 }
