@@ -23,7 +23,10 @@ func (d *demo) startCluster(ctx context.Context, line *line) error {
 		return err
 	}
 	d.kube, err = newKube(strings.FieldsFunc(env, func(r rune) bool { return r == 0 }))
-	return err
+	if err != nil {
+		return err
+	}
+	return d.nameInstances(ctx)
 }
 
 // connect uses the cluster of KUBECONFIG.

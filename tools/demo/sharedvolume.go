@@ -79,9 +79,6 @@ var withoutSharedVolume = patch{
 // shareFiles does the administrator's part, and starts two pods with the volume
 // that the ControlPlane asks for.
 func (d *demo) shareFiles(ctx context.Context, line *line) error {
-	if err := d.nameInstances(ctx); err != nil {
-		return err
-	}
 	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
 		return err
 	}
@@ -95,7 +92,7 @@ func (d *demo) shareFiles(ctx context.Context, line *line) error {
 }
 
 // nameInstances tells the driver on which instance it runs, where no cloud does:
-// it ends if nobody knows.
+// it ends if nobody knows when it starts.
 func (d *demo) nameInstances(ctx context.Context) error {
 	nodes := d.kube.typed.CoreV1().Nodes()
 	all, err := nodes.List(ctx, metav1.ListOptions{})
