@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,19 +78,33 @@ func kindOf(obj client.Object) string {
 // readied has a status like the operator's.
 func readied(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) *storagev1.SharedVolume {
 	ready := cr.DeepCopy()
-	for _, condition := range []string{
-		storagev1.ConditionAllowed, storagev1.ConditionDriverReady, storagev1.ConditionCleared,
-		storagev1.ConditionVolumeReady, storagev1.ConditionBound, commonv1.ConditionReady,
-	} {
+	for _, condition := range append(slices.Clone(storagev1.SharedVolumeConditions), commonv1.ConditionReady) {
 		meta.SetStatusCondition(&ready.Status.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, Reason: "Complete", ObservedGeneration: cr.Generation,
 		})
+	}
+	for _, stage := range []string{storagev1.ConditionClaimed, storagev1.ConditionVolumeReady} {
+		ready.Status.Completed = append(ready.Status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "0123456789abcdef"})
 	}
 	ready.Status.ObservedGeneration = cr.Generation
 	ready.Status.ClaimRef = &commonv1.ObjectReference{Name: cr.Name}
 	ready.Status.VolumeName = volume.Name
 	ready.Status.FileSystemID, ready.Status.AccessPointID = string(cr.Spec.FileSystemID), string(cr.Spec.AccessPointID)
 	return ready
+}
+
+// childOf has labels and annotations like the operator's.
+func childOf(cr *storagev1.SharedVolume, stage string, child client.Object) {
+	child.SetLabels(map[string]string{
+		"app.kubernetes.io/component": "sharedvolume", "app.kubernetes.io/instance": cr.Name, "app.kubernetes.io/managed-by": "bench",
+		"app.kubernetes.io/name": "shared-volume", "app.kubernetes.io/part-of": cr.Name,
+		"bench.asterism.dev/owner-uid": string(cr.UID), "bench.asterism.dev/stage": stage,
+	})
+	child.SetAnnotations(map[string]string{
+		"bench.asterism.dev/applied-hash": "0123456789abcdef",
+		"bench.asterism.dev/owner":        cr.Namespace + "/" + cr.Name + "/" + string(cr.UID),
+	})
+	child.SetResourceVersion("1") // it is to be created
 }
 
 func readyEvent(cr *storagev1.SharedVolume) *eventsv1.Event {
@@ -142,24 +158,27 @@ type follower struct {
 	t       *testing.T
 	mu      sync.Mutex
 	is      map[types.UID]bool
+	yes     int
 	changed chan struct{}
+	stop    func()
 }
 
+// follow until that is stopped: whoever watches takes time from those who are measured.
 func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *follower {
 	b.t.Helper()
-	f := &follower{t: b.t, is: map[types.UID]bool{}, changed: make(chan struct{}, 1)}
-	w, err := b.watch(list, f, as)
+	ctx, cancel := context.WithCancel(b.ctx)
+	f := &follower{t: b.t, is: map[types.UID]bool{}, changed: make(chan struct{}, 1), stop: cancel}
+	b.t.Cleanup(cancel)
+	w, err := b.watch(ctx, list, f, as)
 	b.must(err)
-	var over atomic.Bool
-	b.t.Cleanup(func() { over.Store(true); w.Stop() })
 	go func() {
-		for !over.Load() {
+		for ctx.Err() == nil {
 			for event := range w.ResultChan() {
 				if obj, ok := event.Object.(client.Object); ok && b.ours(obj) {
 					f.note(obj.GetUID(), event.Type == watch.Deleted, as(obj))
 				}
 			}
-			if again, err := b.watch(list, f, as); err == nil { // the server ends the watch of whoever is too slow
+			if again, err := b.watch(ctx, list, f, as); err == nil { // the server ends the watch of whoever is too slow
 				w = again
 			}
 		}
@@ -168,8 +187,8 @@ func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *fol
 }
 
 // watch from what there is now.
-func (b *bench) watch(list client.ObjectList, f *follower, as func(client.Object) bool) (watch.Interface, error) {
-	if err := b.client.List(b.ctx, list); err != nil {
+func (b *bench) watch(ctx context.Context, list client.ObjectList, f *follower, as func(client.Object) bool) (watch.Interface, error) {
+	if err := b.client.List(ctx, list); err != nil {
 		return nil, err
 	}
 	now := map[types.UID]bool{}
@@ -183,10 +202,13 @@ func (b *bench) watch(list client.ObjectList, f *follower, as func(client.Object
 		return nil, err
 	}
 	f.mu.Lock()
-	f.is = now
+	f.is, f.yes = now, 0
+	for _, is := range now {
+		f.count(is, 1)
+	}
 	f.mu.Unlock()
 	f.tell()
-	return b.client.Watch(b.ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	return b.client.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 }
 
 // ours are the volumes of this run; the extra one is not counted.
@@ -205,10 +227,20 @@ func (b *bench) ours(obj client.Object) bool {
 func (f *follower) note(uid types.UID, deleted, is bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.is[uid] = is; deleted {
+	f.count(f.is[uid], -1)
+	if deleted {
 		delete(f.is, uid)
+	} else {
+		f.is[uid] = is
+		f.count(is, 1)
 	}
 	f.tell()
+}
+
+func (f *follower) count(is bool, by int) {
+	if is {
+		f.yes += by
+	}
 }
 
 func (f *follower) tell() {
@@ -223,14 +255,8 @@ func (f *follower) until(began time.Time, right func(yes, all int) bool) time.Du
 	f.t.Helper()
 	deadline := time.After(patience)
 	for {
-		yes := 0
 		f.mu.Lock()
-		for _, is := range f.is {
-			if is {
-				yes++
-			}
-		}
-		all := len(f.is)
+		yes, all := f.yes, len(f.is)
 		f.mu.Unlock()
 		if right(yes, all) {
 			return time.Since(began)
@@ -357,6 +383,9 @@ func openAudit(t *testing.T) *audit {
 
 // sharing are the resources of a SharedVolume. Events and the driver's are not.
 var sharing = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true}
+
+// told are they and the events about them.
+var told = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "events": true}
 
 // writes of the operator to the resources.
 func (a *audit) writes(resources map[string]bool) int { return a.writesBut(resources, "") }
