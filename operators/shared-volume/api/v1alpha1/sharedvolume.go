@@ -51,13 +51,13 @@ const (
 )
 
 // FileSystemID identifies an EFS file system.
-// +kubebuilder:validation:Pattern=`^fs-[0-9a-f]{8,40}$`
-// +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:MaxLength=128
+// +kubebuilder:validation:XValidation:rule="self.matches('^fs-[0-9a-f]{8,40}$')",message="must be the ID of a file system: fs- and 8 to 40 of 0-9 and a-f, such as fs-484648c8"
 type FileSystemID string
 
 // AccessPointID identifies an access point of an EFS file system.
-// +kubebuilder:validation:Pattern=`^fsap-[0-9a-f]{8,40}$`
-// +kubebuilder:validation:MaxLength=45
+// +kubebuilder:validation:MaxLength=128
+// +kubebuilder:validation:XValidation:rule="self.matches('^fsap-[0-9a-f]{8,40}$')",message="must be the ID of an access point: fsap- and 8 to 40 of 0-9 and a-f, such as fsap-097bd0daaba932e64"
 type AccessPointID string
 
 // MountOption is an option of mount(8) for NFS. Those that choose what is
@@ -84,8 +84,8 @@ type SharedVolume struct {
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec is what is wanted. A change of anything but mountOptions deletes the
-	// claim and makes it anew, which waits until no pod uses it; the data are not
-	// touched.
+	// claim and makes it anew, which waits until no pod uses it. Until then no new
+	// pod can start with it, and it cannot be taken back. The data are not touched.
 	// +required
 	Spec SharedVolumeSpec `json:"spec"`
 
@@ -152,7 +152,8 @@ type SharedVolumeSpec struct {
 type SharedVolumeStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// claimRef names the claim that pods can use. Absent while none is bound.
+	// claimRef names the claim that is bound; pods that use it keep it until they
+	// end. Absent while none is.
 	// +optional
 	ClaimRef *commonv1.ObjectReference `json:"claimRef,omitempty"`
 

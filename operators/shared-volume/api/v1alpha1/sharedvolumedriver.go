@@ -44,7 +44,8 @@ const (
 	// StateManaged installs the driver and keeps it as it should be, unless
 	// somebody else has installed one: that is used and left alone.
 	StateManaged ManagementState = "Managed"
-	// StateExternal uses what is there. Nothing is installed, changed or removed.
+	// StateExternal uses what is there. Nothing is installed, changed or removed, but
+	// the StorageClass of SharedVolumes is made.
 	StateExternal ManagementState = "External"
 	// StateRemoved removes what was installed, once no SharedVolume exists.
 	StateRemoved ManagementState = "Removed"
@@ -83,8 +84,8 @@ func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status
 // SharedVolumeDriverSpec is what is wanted of the driver.
 type SharedVolumeDriverSpec struct {
 	// managementState is Managed: the driver is installed, unless somebody else
-	// has done so. External: it is somebody else's business; nothing is
-	// installed, changed or removed. Removed: what was installed is removed, once
+	// has done so. External: it is somebody else's business; nothing but a
+	// StorageClass is made, and nothing changed or removed. Removed: what was installed is removed, once
 	// no SharedVolume exists.
 	// +optional
 	// +default="Managed"
@@ -115,6 +116,25 @@ type SharedVolumeDriverStatus struct {
 	// nodes says how far the rollout of our driver is.
 	// +optional
 	Nodes *NodeRollout `json:"nodes,omitempty"`
+
+	// usedBy is who has to go before the driver can be removed, while it is to be.
+	// +optional
+	UsedBy *DriverUsers `json:"usedBy,omitempty"`
+}
+
+// DriverUsers are SharedVolumes, which need the driver.
+type DriverUsers struct {
+	// sharedVolumes are the first ten, as namespace/name.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=317
+	SharedVolumes []string `json:"sharedVolumes"`
+
+	// count of all of them.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
 }
 
 // InstalledDriver is the driver that the cluster has.

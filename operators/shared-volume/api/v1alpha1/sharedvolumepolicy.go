@@ -10,8 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=sharedvolumepolicies,scope=Cluster,shortName=svp
 // +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces.names`
-// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.namespaces.selector.matchLabels`
-// +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems[*].fileSystemID`
+// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.namespaces.selector`
+// +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type SharedVolumePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -116,7 +116,7 @@ type FileSystemGrant struct {
 	FileSystemID FileSystemID `json:"fileSystemID"`
 
 	// accessPoints is Listed, which grants those in accessPointIDs, or Any, which
-	// grants every access point of the file system, also future ones.
+	// grants every access point of the file system, also future ones. Default: Listed.
 	// +optional
 	// +default="Listed"
 	AccessPoints AccessPoints `json:"accessPoints,omitempty"`
@@ -128,7 +128,8 @@ type FileSystemGrant struct {
 	// +kubebuilder:validation:MaxItems=128
 	AccessPointIDs []AccessPointID `json:"accessPointIDs,omitempty"`
 
-	// access is the most that may be asked for: ReadWrite, or ReadOnly.
+	// access is the most that may be asked for: ReadWrite, or ReadOnly. Default:
+	// ReadWrite.
 	// +optional
 	// +default="ReadWrite"
 	Access Access `json:"access,omitempty"`

@@ -54,6 +54,7 @@ func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 			{Condition: "Removed", Needs: present, Build: removed},
 		},
 		Report: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) { report(cr, in, images) },
+		Proof:  func(_ *storagev1.SharedVolumeDriver, child client.Object) bool { return fixed()[identify(child)] },
 		Owns: []client.Object{
 			&corev1.Namespace{}, &corev1.ServiceAccount{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
 			&kstoragev1.CSIDriver{}, &kstoragev1.StorageClass{}, &appsv1.DaemonSet{}, &securityv1.SecurityContextConstraints{},
@@ -69,7 +70,9 @@ func csiDriver(*storagev1.SharedVolumeDriver) []engine.Need {
 }
 
 func present(cr *storagev1.SharedVolumeDriver) []engine.Need {
-	needs := append(csiDriver(cr), engine.Served(constraintsGVK).Optional(), engine.Children())
+	class := &kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: volume.StorageClassName}}
+	needs := append(csiDriver(cr), engine.Served(constraintsGVK).Optional(), engine.Children(),
+		engine.Existing(class).Counting(nothing).Optional())
 	if cr.Spec.ManagementState == storagev1.StateRemoved {
 		needs = append(needs, users(cr)...)
 	}
@@ -102,22 +105,18 @@ func detected(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Chil
 func installed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	switch cr.Spec.ManagementState {
 	case storagev1.StateManaged:
-		if foreign(in) != nil {
-			return nil, nil
+		if foreign(in) == nil {
+			return apply(in)
 		}
-		return apply(in)
 	case storagev1.StateRemoved:
 		return remove(cr, in)
 	}
-	return keep(in), nil
+	return leave(in)
 }
 
 func rolledOut(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) ([]engine.Child, error) {
-	switch {
-	case cr.Spec.ManagementState != storagev1.StateManaged:
+	if cr.Spec.ManagementState != storagev1.StateManaged || foreign(in) != nil {
 		return keep(in), nil
-	case foreign(in) != nil:
-		return nil, nil
 	}
 	object, err := daemonSet(cr.Spec, images, in.Served(constraintsGVK))
 	if err != nil {
@@ -147,6 +146,18 @@ func apply(in engine.Inputs) ([]engine.Child, error) {
 		all = append(all, child)
 	}
 	return all, nil
+}
+
+// leave the driver to somebody else. What was installed stays: the pods that have
+// mounted something need it. The StorageClass is of SharedVolumes, whosever the driver
+// is; a class of that name that somebody else has made will do.
+func leave(in engine.Inputs) ([]engine.Child, error) {
+	_, exists := engine.Get[*kstoragev1.StorageClass](in, volume.StorageClassName)
+	if exists {
+		return keep(in), nil
+	}
+	object, err := manifest("storageclass")
+	return append(keep(in), engine.Unowned(object)), err
 }
 
 // keep what there is as it is.
@@ -185,16 +196,17 @@ func absent(left []client.Object) []engine.Child {
 	return all
 }
 
-// unused says which SharedVolumes need the driver.
+// unused waits for the SharedVolumes that need the driver. The status names them, and
+// not this message: it becomes an event, which people of a namespace may read.
 func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
-	var names []string
-	for _, user := range engine.Listed[*storagev1.SharedVolume](in) {
-		names = append(names, user.Namespace+"/"+user.Name)
+	switch count := len(engine.Listed[*storagev1.SharedVolume](in)); count {
+	case 0:
+		return nil, nil
+	case 1:
+		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by a SharedVolume: see status.usedBy")
+	default:
+		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by %d SharedVolumes: see status.usedBy", count)
 	}
-	if len(names) > 0 {
-		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by %s", engine.Names("SharedVolume", names))
-	}
-	return nil, nil
 }
 
 func removed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {

@@ -4,8 +4,10 @@ import (
 	"embed"
 	"fmt"
 	"os"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
@@ -52,6 +54,26 @@ func manifest(name string) (*unstructured.Unstructured, error) {
 	}
 	return object, nil
 }
+
+// identity of an object: nobody can change it.
+type identity struct{ kind, namespace, name string }
+
+func identify(object client.Object) identity {
+	return identity{object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName()}
+}
+
+// fixed are the identities of all that is ever installed.
+var fixed = sync.OnceValue(func() map[identity]bool {
+	all := map[identity]bool{}
+	for _, name := range append([]string{constraints, "daemonset"}, fixtures...) {
+		object, err := manifest(name)
+		if err != nil {
+			panic(err) //nolint:forbidigo // manifests are part of the program
+		}
+		all[identify(object)] = true
+	}
+	return all
+})
 
 // daemonSet with the images, and on the nodes, that are wanted.
 func daemonSet(spec storagev1.SharedVolumeDriverSpec, images Images, openShift bool) (*unstructured.Unstructured, error) {

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	kstoragev1 "k8s.io/api/storage/v1"
 
@@ -13,11 +15,13 @@ import (
 const (
 	us           = "asterism"
 	labelManager = "app.kubernetes.io/managed-by"
+	shownUsers   = 10
+	maxUsers     = 1 << 30
 )
 
 // report says whose driver the cluster has, and how far ours is.
 func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) {
-	cr.Status.Driver, cr.Status.Nodes = nil, nil
+	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
 		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us, Image: images.Driver}
 		if !in.Ours(found) {
@@ -32,6 +36,19 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) {
 			Ready:   set.Status.NumberReady,
 		}
 	}
+}
+
+// usedBy is known while something is to be removed.
+func usedBy(in engine.Inputs) *storagev1.DriverUsers {
+	var names []string
+	for _, user := range engine.Listed[*storagev1.SharedVolume](in) {
+		names = append(names, user.Namespace+"/"+user.Name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return &storagev1.DriverUsers{SharedVolumes: names[:min(len(names), shownUsers)], Count: int32(min(len(names), maxUsers))} //nolint:gosec // bounded
 }
 
 // whose is what a foreign CSIDriver says about whoever looks after it.

@@ -84,9 +84,20 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 	s.ready(first)
 	second := s.shared("pictures", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
 	s.Eventually(s.condition(second, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and belongs to SharedVolume images"))
+	for _, capacity := range []string{"2Gi", "3Gi", "4Gi", "5Gi"} { // the claim goes, and comes again
+		s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = capacity })
+		s.ready(first)
+		s.bound(first)
+		s.Expect(s.condition(second, "Cleared")()).To(HavePrefix("False Conflict"), "it is not its turn")
+	}
 	s.must(s.client.Delete(s.ctx, second))
 	s.Eventually(s.gone(second)).Should(BeTrue())
 	s.bound(first)
+	third := s.shared("photos", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
+	s.Eventually(s.condition(third, "Cleared")).Should(HavePrefix("False Conflict"))
+	s.must(s.client.Delete(s.ctx, first))
+	s.ready(third) // when its turn has come
+	s.bound(third)
 }
 
 // revoke what the scene may, so that a SharedVolume gets no further than its UID.
@@ -143,6 +154,34 @@ func TestClaimElsewhereWaitsInVain(t *testing.T) {
 		s.must(s.get(claim))
 		s.Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending), claim.Name)
 	}
+}
+
+// TestClaimElsewhereThatSaysItIsOurs: whoever may write in another namespace has
+// nothing of ours deleted, and is not shown.
+func TestClaimElsewhereThatSaysItIsOurs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	other := s.second(s.namespace + "-forger")
+	s.run(other.namespace)
+	cr := s.shared("images")
+	s.ready(cr)
+	claim, bound := s.bound(cr)
+	forged := other.wanting("images", "")
+	forged.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID), "asterism.dev/stage": "Claimed"}
+	forged.Annotations = map[string]string{"asterism.dev/owner": cr.Namespace + "/images/" + string(cr.UID)}
+	forged.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("7Gi")
+	s.must(s.client.Create(s.ctx, forged))
+	s.operator.Stop()
+	s.run(other.namespace) // which has seen the forged claim before its first pass
+	s.pass(cr)
+	s.ready(cr)
+	claimNow, boundNow := s.bound(cr)
+	s.Expect(claimNow.UID).To(Equal(claim.UID))
+	s.Expect(boundNow.UID).To(Equal(bound.UID))
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.must(s.get(forged))
+	s.Expect(forged.DeletionTimestamp).To(BeNil(), "nor is it ours to delete")
 }
 
 // TestForeignLabelOnOurVolume: labels do not give a volume away.

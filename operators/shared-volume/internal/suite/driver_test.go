@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	securityv1 "github.com/openshift/api/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kstoragev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -192,10 +194,11 @@ func TestForeignDriverIsUsed(t *testing.T) {
 	user := s.shared("images")
 	s.ready(user)
 	for _, object := range s.artefacts() {
-		if object.GetName() != theirs.Name {
+		if _, isClass := object.(*kstoragev1.StorageClass); object.GetName() != theirs.Name && !isClass {
 			s.Expect(s.gone(object)()).To(BeTrue(), "%T %s is not ours to make", object, object.GetName())
 		}
 	}
+	s.Expect(s.get(&kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: volume.StorageClassName}})).To(Succeed(), "it is of SharedVolumes, whosever the driver is")
 	version := theirs.ResourceVersion
 	s.must(s.get(theirs))
 	s.Expect(theirs.ResourceVersion).To(Equal(version), "left alone")
@@ -204,6 +207,75 @@ func TestForeignDriverIsUsed(t *testing.T) {
 	s.must(s.client.Delete(s.ctx, theirs)) // whoever installed it has gone
 	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("asterism"))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+}
+
+// TestDriverThatIsReplacedBySomebodyElse: pods have mounted what ours serves.
+func TestDriverThatIsReplacedBySomebodyElse(t *testing.T) {
+	s := newDriverScene(t)
+	s.runDriver(volume.Service)
+	cr := s.driver(storagev1.StateManaged)
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	s.operator.Stop()
+	ours := csiDriver()
+	s.must(s.client.Delete(s.ctx, ours))
+	theirs := csiDriver()
+	theirs.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	s.Eventually(func() error { return s.client.Create(s.ctx, theirs) }).Should(Succeed())
+	s.runDriver(volume.Service)
+	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("Helm"))
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	for _, object := range s.artefacts() {
+		s.must(s.get(object))
+		s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
+	}
+	s.manage(cr, storagev1.StateRemoved) // ours
+	s.Eventually(s.gone(nodes())).Should(BeTrue())
+	s.Eventually(s.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodes().Namespace}})).Should(BeTrue())
+	s.Expect(s.get(theirs)).To(Succeed())
+	s.Expect(theirs.DeletionTimestamp).To(BeNil())
+}
+
+// TestWhatSaysThatItIsTheDrivers: people of a namespace may forge labels and
+// finalizers, and do not hold up a removal by that.
+func TestWhatSaysThatItIsTheDrivers(t *testing.T) {
+	s := newDriverScene(t)
+	s.runDriver()
+	cr := s.driver(storagev1.StateManaged)
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	says := metav1.ObjectMeta{
+		Namespace: s.namespace, Name: "z-forged", Finalizers: []string{"suite.storage.asterism.dev/for-ever"},
+		Labels:      map[string]string{"asterism.dev/owner-uid": string(cr.UID)},
+		Annotations: map[string]string{"asterism.dev/owner": "cluster/" + string(cr.UID)},
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: says}
+	set := &appsv1.DaemonSet{ObjectMeta: *says.DeepCopy()}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
+	for _, object := range []client.Object{account, set} {
+		s.must(s.client.Create(s.ctx, object))
+		t.Cleanup(func() { s.release(object); s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, object))) })
+	}
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	for _, object := range []client.Object{account, set} {
+		s.must(s.get(object))
+		s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
+	}
+}
+
+// toldOf an object in events.
+func (s *scene) toldOf(obj client.Object) string {
+	s.t.Helper()
+	var all eventsv1.EventList
+	s.must(s.client.List(s.ctx, &all, client.InNamespace(metav1.NamespaceDefault)))
+	told := ""
+	for _, event := range all.Items {
+		if event.Regarding.UID == obj.GetUID() {
+			told += event.Note + "\n"
+		}
+	}
+	return told
 }
 
 func managedBy(cr *storagev1.SharedVolumeDriver) string {
@@ -265,19 +337,31 @@ func TestRemovalWaitsForSharedVolumes(t *testing.T) {
 			user := s.shared("images")
 			s.ready(user)
 			remove(s, cr)
-			s.Eventually(s.condition(cr, "Ready")).Should(And(HavePrefix("False InUse"), ContainSubstring("the driver is used by 1 SharedVolume: "+s.namespace+"/images")))
+			s.Eventually(s.condition(cr, "Ready")).Should(And(HavePrefix("False InUse"), ContainSubstring("the driver is used by a SharedVolume: see status.usedBy")))
+			s.Expect(cr.Status.UsedBy).To(Equal(&storagev1.DriverUsers{SharedVolumes: []string{s.namespace + "/images"}, Count: 1}))
 			for _, object := range s.artefacts() {
 				s.must(s.get(object))
 				s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
 			}
 			s.bound(user)
-			if name == "Removed" {
-				late := s.shared("late")
-				s.Eventually(s.condition(late, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is not installed"), "no new one begins")
-				s.Expect(enginetest.Conditions(late)).NotTo(ContainSubstring("images"), "what others have")
-				s.must(s.client.Delete(s.ctx, late))
+			s.pass(user)
+			s.ready(user) // who has it keeps it
+			var late []*storagev1.SharedVolume
+			for i := range 11 {
+				late = append(late, s.shared(fmt.Sprintf("late-%02d", i)))
 			}
-			s.must(s.client.Delete(s.ctx, user))
+			for _, cr := range late {
+				s.Eventually(s.condition(cr, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is to be removed"), "no new one begins")
+				s.Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("images"), "what others have")
+			}
+			s.Eventually(s.condition(cr, "Ready")).Should(ContainSubstring("the driver is used by 12 SharedVolumes"))
+			s.Expect(cr.Status.UsedBy.Count).To(BeEquivalentTo(12))
+			s.Expect(cr.Status.UsedBy.SharedVolumes).To(HaveLen(10))
+			s.Eventually(func() string { return s.toldOf(cr) }).Should(ContainSubstring("the driver is used by"))
+			s.Expect(s.toldOf(cr)).NotTo(ContainSubstring(s.namespace), "events of what has no namespace are in default, for many to read")
+			for _, cr := range append(late, user) {
+				s.must(s.client.Delete(s.ctx, cr))
+			}
 			for _, object := range s.artefacts() {
 				s.Eventually(s.gone(object)).Should(BeTrue(), "%T", object)
 			}
@@ -292,7 +376,8 @@ func TestRemovalWaitsForSharedVolumes(t *testing.T) {
 	}
 }
 
-// TestRolloutTouchesNoSharedVolume: nodes come and go.
+// TestRolloutTouchesNoSharedVolume: nodes come and go, and where the driver runs is
+// changed.
 func TestRolloutTouchesNoSharedVolume(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver(volume.Service)
@@ -308,12 +393,13 @@ func TestRolloutTouchesNoSharedVolume(t *testing.T) {
 	}}}
 	s.must(s.client.Create(s.ctx, node))
 	s.t.Cleanup(s.removeDriver)
+	s.must(s.patch(cr, `{"spec":{"nodeSelector":{"kubernetes.io/arch":"amd64"}}}`))
 	s.Eventually(s.condition(cr, "RolledOut")).Should(HavePrefix("False Progressing: DaemonSet efs-csi-node"))
 	s.Expect(s.condition(cr, "Installed")()).To(HavePrefix("True"))
-	s.Expect(cr.Status.Nodes.Desired).To(BeEquivalentTo(1))
+	s.Eventually(func() int32 { s.must(s.get(cr)); return cr.Status.Nodes.Desired }).Should(BeEquivalentTo(1))
 	s.ready(user)
 	for _, write := range s.operator.Requests.Writes() {
-		s.Expect(write.Resource).To(Equal("sharedvolumedrivers"), write.String())
+		s.Expect(write.Resource).To(BeElementOf("sharedvolumedrivers", "daemonsets"), write.String())
 	}
 	s.must(s.client.Delete(s.ctx, user))
 	s.Eventually(s.gone(user)).Should(BeTrue())

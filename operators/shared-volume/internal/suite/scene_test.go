@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	kstoragev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
@@ -77,7 +80,8 @@ func newReady(t *testing.T) (*scene, *storagev1.SharedVolume) {
 	return s, cr
 }
 
-// installDriver says that there is one; nobody looks after it in these suites.
+// installDriver says that there is one, which nobody looks after in these suites, and
+// makes the class that comes with it.
 func (s *scene) installDriver() {
 	s.t.Helper()
 	installed.Lock()
@@ -88,6 +92,11 @@ func (s *scene) installDriver() {
 		err = s.client.Get(s.ctx, client.ObjectKeyFromObject(cluster), cluster)
 	}
 	s.must(err)
+	class := &kstoragev1.StorageClass{}
+	manifest, err := os.ReadFile("../driver/manifests/storageclass.yaml")
+	s.must(err)
+	s.must(yaml.UnmarshalStrict(manifest, class))
+	s.must(client.IgnoreAlreadyExists(s.client.Create(s.ctx, class)))
 	before := cluster.DeepCopy()
 	cluster.Status.ObservedGeneration = cluster.Generation
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: storagev1.ConditionInstalled, Status: metav1.ConditionTrue, Reason: "Complete"})

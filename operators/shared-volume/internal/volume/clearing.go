@@ -1,8 +1,12 @@
 package volume
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -11,15 +15,41 @@ import (
 )
 
 // room is what must not be taken: a volume that is reserved for a claim of
-// somebody else's would be bound to it.
+// somebody else's would be bound to it. Who has found the claim's name taken looks at
+// whose it is as well: its claim may only be away to be made anew.
 func room(cr *storagev1.SharedVolume) []engine.Need {
-	return []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
+	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
+	if isRefused(cr) {
+		needs = append(needs, engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(func(client.Object) any { return nil }))
+	}
+	return needs
+}
+
+// isRefused says whether the SharedVolume waits for a name that something else has.
+func isRefused(cr *storagev1.SharedVolume) bool {
+	cleared := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionCleared)
+	return cleared != nil && cleared.Status == metav1.ConditionFalse && (cleared.Reason == engine.ReasonConflict || !hasClaimed(cr))
+}
+
+func hasClaimed(cr *storagev1.SharedVolume) bool {
+	claimed := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionClaimed)
+	return claimed != nil && claimed.Reason != engine.ReasonNotReached
+}
+
+// holdsClaim says whether another SharedVolume has the claim of that name.
+func holdsClaim(cr *storagev1.SharedVolume, name string) bool {
+	return cr.ClaimName() == name && hasClaimed(cr) && !isRefused(cr)
 }
 
 // cleared removes what is not as the spec wants it and cannot become so: the
 // claim first, and its volume when the claim is gone. A claim or a volume that
 // has lost its other half goes as well, and both are made anew.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
+	for _, other := range engine.Listed[*storagev1.SharedVolume](in) {
+		if other.UID != cr.UID && holdsClaim(other, cr.ClaimName()) {
+			return nil, engine.Conflict("PersistentVolumeClaim %s is that of SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
+		}
+	}
 	volumes := engine.ChildrenOf[*corev1.PersistentVolume](in)
 	var staying *corev1.PersistentVolumeClaim
 	var stale []engine.Child
@@ -48,7 +78,13 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 // claimStays if nothing of it would have to change, and its volume, if it has one,
 // stays too. A claim that is lost although its volume is there gets it back.
 func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (bool, error) {
-	if claim.Name != cr.ClaimName() || claim.DeletionTimestamp != nil || !asksFor(claim, cr.Spec.Capacity) {
+	if claim.DeletionTimestamp != nil {
+		return false, nil
+	}
+	if err := whoseVolume(claim, volumes); err != nil {
+		return false, err
+	}
+	if claim.Name != cr.ClaimName() || !asksFor(claim, cr.Spec.Capacity) {
 		return false, nil
 	}
 	for _, volume := range volumes {
@@ -56,13 +92,23 @@ func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim,
 			return volumeStays(cr, volume, claim), nil
 		}
 	}
+	return claim.Spec.VolumeName == "", nil
+}
+
+// whoseVolume is an error where the claim's is not one of ours. Kubernetes names the
+// volume first, and says Bound later: a foreign one is recognized by its name.
+func whoseVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) error {
+	name := claim.Spec.VolumeName
+	isOurs := func(volume *corev1.PersistentVolume) bool { return volume.Name == name }
 	switch {
-	case claim.Status.Phase != corev1.ClaimBound:
-		return claim.Spec.VolumeName == "", nil
-	case claim.Spec.VolumeName == Name(cr):
-		return false, engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", claim.Spec.VolumeName, claim.Name)
+	case name == "" || claim.Status.Phase == corev1.ClaimLost || slices.ContainsFunc(volumes, isOurs):
+		return nil
+	case !names.MatchString(name):
+		return engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: an administrator of the cluster has to remove that volume", name, claim.Name)
+	case claim.Status.Phase == corev1.ClaimBound:
+		return engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", name, claim.Name)
 	}
-	return false, engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: an administrator of the cluster has to remove that volume", claim.Spec.VolumeName, claim.Name)
+	return nil
 }
 
 func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {

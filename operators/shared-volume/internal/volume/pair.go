@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ const (
 	// readOnlyOption is how a volume is mounted read-only. The access mode
 	// ReadOnlyMany is refused by the driver.
 	readOnlyOption = "ro"
+	// namePrefix of volumes; a hash follows.
+	namePrefix = "sv-"
 )
 
 // Handle is the CSI volume handle of an access point: file system, no path, access
@@ -47,8 +50,11 @@ func Name(cr *storagev1.SharedVolume) string {
 	return nameFor(cr, Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
 }
 
+// names are those that volumes of SharedVolumes have.
+var names = regexp.MustCompile("^" + namePrefix + "[0-9a-f]{16}$")
+
 func nameFor(cr *storagev1.SharedVolume, handle string) string {
-	return "sv-" + engine.Hash(cr.UID, handle)
+	return namePrefix + engine.Hash(cr.UID, handle)
 }
 
 // proven says whether the volume was made for this SharedVolume, by any spec of

@@ -58,8 +58,9 @@ func wanted(cr *storagev1.SharedVolume) storagev1.Access {
 	return cr.Spec.Access
 }
 
-// grant is the most access that the policy gives the namespace, "" for none. An
-// access or a choice of access points that this version does not know is none.
+// grant is the most access that the policy gives the namespace, "" for none. An access
+// that this version does not know is none, and of a choice of access points that it
+// does not know, those are meant that are listed.
 func grant(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) storagev1.Access {
 	if policy.DeletionTimestamp != nil || !includes(policy.Spec.Namespaces, namespace) {
 		return ""

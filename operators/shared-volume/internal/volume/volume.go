@@ -4,6 +4,7 @@ package volume
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,22 +43,38 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
 }
 
-// driver is not asked whether it is rolled out: a node that restarts would
-// touch every SharedVolume.
+// driver is judged by us, and not by a Condition, which would have to be of its newest
+// generation: whoever changes on which nodes it runs would touch every SharedVolume.
 func driver(*storagev1.SharedVolume) []engine.Need {
 	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
-	return []engine.Need{engine.Condition(cluster, storagev1.ConditionInstalled).As(driverInstalled)}
+	return []engine.Need{engine.Existing(cluster).Counting(func(client.Object) any { return nil }).Optional()}
 }
 
-const driverInstalled = "installed"
-
-// driverReady does not repeat what the driver says, which names SharedVolumes of
-// other namespaces.
+// driverReady does not ask whether the driver is rolled out: a node that restarts would
+// touch every SharedVolume. Nor does it repeat what the driver says, which concerns
+// other namespaces as well. While the driver is to be removed, who has a claim keeps
+// it, and nobody gets one.
 func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	if !in.Met(driverInstalled) {
-		return nil, engine.Wait("the CSI driver %s is not installed: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, storagev1.SharedVolumeDriverName)
+	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
+	trouble := ""
+	switch {
+	case cluster == nil || !isInstalled(cluster):
+		trouble = "is not installed"
+	case isGoing(cluster) && len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) == 0:
+		trouble = "is to be removed"
+	default:
+		return nil, nil
 	}
-	return nil, nil
+	return nil, engine.Wait("the CSI driver %s %s: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, trouble, storagev1.SharedVolumeDriverName)
+}
+
+func isInstalled(cluster *storagev1.SharedVolumeDriver) bool {
+	installed := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionInstalled)
+	return installed != nil && (installed.Status == metav1.ConditionTrue || installed.Reason == storagev1.ReasonInUse)
+}
+
+func isGoing(cluster *storagev1.SharedVolumeDriver) bool {
+	return cluster.DeletionTimestamp != nil || cluster.Spec.ManagementState == storagev1.StateRemoved
 }
 
 // bound is the last thing to happen: Kubernetes looks at the claim again when it
@@ -75,7 +92,7 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if pods := in.Holders(); len(pods) > 0 {
 		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
 	}
-	if cr.DeletionTimestamp != nil {
+	if cr.DeletionTimestamp != nil || !in.KnowsChildren() {
 		return
 	}
 	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy}

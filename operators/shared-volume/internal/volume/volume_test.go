@@ -1,9 +1,11 @@
 package volume
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +75,39 @@ func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
 		c.change(pod)
 		if uses(pod, claim) != c.holds {
 			t.Errorf("a pod that %s: holds the claim: %t, want %t", name, !c.holds, c.holds)
+		}
+	}
+}
+
+// TestForeignVolumeOfOurClaim: whatever else would have to change, and as soon as
+// Kubernetes has named it, which is before it says Bound.
+func TestForeignVolumeOfOurClaim(t *testing.T) {
+	cr := named("a", "images", "1")
+	cr.Spec.Capacity = "1Gi"
+	own := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(cr)}}
+	own.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID)}
+	for name, c := range map[string]struct {
+		volume, capacity string
+		phase            corev1.PersistentVolumeClaimPhase
+		stays            bool
+		refused          string
+	}{
+		"not bound":                        {"", "1Gi", corev1.ClaimPending, true, ""},
+		"bound":                            {own.Name, "1Gi", corev1.ClaimBound, true, ""},
+		"other capacity":                   {own.Name, "2Gi", corev1.ClaimBound, false, ""},
+		"about to be bound to theirs":      {"theirs", "1Gi", corev1.ClaimPending, false, "was reserved for claim"},
+		"theirs":                           {"theirs", "1Gi", corev1.ClaimBound, false, "was reserved for claim"},
+		"theirs, other capacity":           {"theirs", "2Gi", corev1.ClaimBound, false, "was reserved for claim"},
+		"lost theirs":                      {"theirs", "1Gi", corev1.ClaimLost, false, ""},
+		"earlier of ours, which has gone":  {"sv-0123456789abcdef", "1Gi", corev1.ClaimLost, false, ""},
+		"earlier of ours, not noticed yet": {"sv-0123456789abcdef", "1Gi", corev1.ClaimBound, false, "not noticed yet"},
+	} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "images"}}
+		claim.Spec.VolumeName, claim.Status.Phase = c.volume, c.phase
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(c.capacity)}
+		stays, err := claimStays(cr, claim, []*corev1.PersistentVolume{own})
+		if stays != c.stays || (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: stays %t, %v", name, stays, err)
 		}
 	}
 }
