@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -109,13 +110,12 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
 	body.SetResourceVersion("1")
 	p.passes.distrust(p.request, d.key)
-	err := p.apply(ctx, body)
+	made, err := p.apply(ctx, d.key, body, true)
 	if errors.IsConflict(err) {
-		existing, readErr := p.observer.read(ctx, p.observer.live, d.key)
+		existing, readErr := p.readLive(ctx, d.key)
 		if readErr != nil || existing == nil {
 			return nil, fmt.Errorf("creating %s: %w", d.key, err)
 		}
-		p.observer.wrote(d.key, answered(existing)) // until the watch shows it
 		if d.mode == generated {
 			return existing, nil
 		}
@@ -124,31 +124,64 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 	if err != nil {
 		return nil, p.refused(d.key, err)
 	}
-	return p.answer(d.key, body, true)
+	return made, nil
+}
+
+// readLive what the watch has not shown yet; nil if it does not exist.
+func (p *pass) readLive(ctx context.Context, key objectKey) (existing client.Object, err error) {
+	err = p.observer.ask(key, func() (written, error) {
+		existing, err = p.observer.read(ctx, p.observer.live, key)
+		if err != nil || existing == nil {
+			return written{}, err
+		}
+		return answered(existing), nil
+	})
+	return existing, err
 }
 
 // send applies the child onto the object with the UID, and no other.
 func (p *pass) send(ctx context.Context, d desired, uid types.UID) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
 	body.SetUID(uid)
-	err := p.apply(ctx, body)
+	made, err := p.apply(ctx, d.key, body, false)
 	if errors.IsInvalid(err) {
 		// An element that somebody else added to a list can make our apply
 		// invalid for ever. A merge patch replaces lists as a whole.
 		if p.repair(ctx, d, uid) == nil {
 			body = &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
 			body.SetUID(uid)
-			err = p.apply(ctx, body)
+			made, err = p.apply(ctx, d.key, body, false)
 		}
 	}
 	if err != nil {
 		return nil, p.refused(d.key, err)
 	}
-	return p.answer(d.key, body, false)
+	return made, nil
 }
 
-func (p *pass) apply(ctx context.Context, body *unstructured.Unstructured) error {
-	return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(p.owner), client.ForceOwnership)
+// apply returns the object as the server answered it, and remembers it.
+func (p *pass) apply(ctx context.Context, key objectKey, body *unstructured.Unstructured, created bool) (made client.Object, err error) {
+	err = p.observer.ask(key, func() (written, error) {
+		if err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(p.owner), client.ForceOwnership); err != nil {
+			return written{}, err
+		}
+		p.observer.made(p.cr.GetUID(), key, body.GetLabels())
+		made, err = p.decode(key.gvk, body)
+		return written{version: body.GetResourceVersion(), answer: made, created: created}, err
+	})
+	return made, err
+}
+
+func (p *pass) decode(gvk schema.GroupVersionKind, body *unstructured.Unstructured) (client.Object, error) {
+	obj, err := p.observer.newObject(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, obj); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, nil
 }
 
 func (p *pass) repair(ctx context.Context, d desired, uid types.UID) error {
@@ -159,22 +192,6 @@ func (p *pass) repair(ctx context.Context, d desired, uid types.UID) error {
 		return err
 	}
 	return p.client.Patch(ctx, body, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(p.owner+"-repair"))
-}
-
-// answer remembers our write and returns the object as the server answered it.
-func (p *pass) answer(key objectKey, body *unstructured.Unstructured, created bool) (client.Object, error) {
-	p.observer.wrote(key, written{version: body.GetResourceVersion()})
-	p.observer.made(p.cr.GetUID(), key, body.GetLabels())
-	obj, err := p.observer.newObject(key.gvk)
-	if err != nil {
-		return nil, err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, obj); err != nil {
-		return nil, fmt.Errorf("reading the answer for %s: %w", key, err)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(key.gvk)
-	p.observer.wrote(key, written{version: obj.GetResourceVersion(), answer: obj, created: created})
-	return obj, nil
 }
 
 // refused turns the API server's answer into what it means for the stage.

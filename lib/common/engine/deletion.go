@@ -44,12 +44,13 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 	base := p.cr.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	change()
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := p.client.Patch(ctx, p.cr, patch, client.FieldOwner(p.owner+"-finalizer")); err != nil {
-		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
-	}
-	p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	p.observer.wrote(p.self(), answered(p.found))
-	return nil
+	return p.observer.ask(p.self(), func() (written, error) {
+		if err := p.client.Patch(ctx, p.cr, patch, client.FieldOwner(p.owner+"-finalizer")); err != nil {
+			return written{}, fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
+		}
+		p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+		return answered(p.found), nil
+	})
 }
 
 // tearDown walks the way down and lets the object go at its end.

@@ -59,7 +59,7 @@ func (e *engine) remembered() int {
 	e.passes.mu.Lock()
 	defer e.passes.mu.Unlock()
 	o := e.observer
-	count := len(o.readers) + len(o.subjects) + len(o.written) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending) +
+	count := len(o.readers) + len(o.subjects) + len(o.written) + len(o.asked) + len(o.contents) + len(e.passes.effects) + len(e.passes.written) + len(e.passes.pending) +
 		len(e.passes.trusted) + len(e.passes.held) + len(e.passes.gone)
 	for _, of := range o.readers {
 		count += of.size()

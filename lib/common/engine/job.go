@@ -189,10 +189,13 @@ func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (mes
 			"annotations": map[string]any{annotationResult: message},
 		},
 	}}
-	if err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(p.owner+"-result"), client.ForceOwnership); err != nil {
+	err = p.observer.ask(key, func() (written, error) {
+		err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(p.owner+"-result"), client.ForceOwnership)
+		return written{version: note.GetResourceVersion()}, err
+	})
+	if err != nil {
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
-	p.observer.wrote(key, written{version: note.GetResourceVersion()})
 	return message, true, nil
 }
 

@@ -107,8 +107,8 @@ func (m *memory) progressDue(request reconcile.Request) time.Duration {
 func (m *memory) writeStatus(request reconcile.Request, ready bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.pending, request)
-	if delete(m.written, request); !ready {
+	drop(&m.pending, request)
+	if drop(&m.written, request); !ready {
 		m.written[request] = time.Now()
 	}
 }
@@ -163,7 +163,7 @@ func (m *memory) distrust(request reconcile.Request, key objectKey) {
 	defer m.mu.Unlock()
 	m.trusted[request] = slices.DeleteFunc(m.trusted[request], func(known removal) bool { return known.key == key })
 	if len(m.trusted[request]) == 0 {
-		delete(m.trusted, request)
+		drop(&m.trusted, request)
 	}
 }
 
@@ -173,7 +173,7 @@ func (m *memory) letGo(request reconcile.Request, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone[request] = uid
-	delete(m.trusted, request) // a namesake may come before this one is seen gone
+	drop(&m.trusted, request) // a namesake may come before this one is seen gone
 }
 
 func (m *memory) hasLetGo(request reconcile.Request, uid types.UID) bool {
@@ -201,10 +201,18 @@ func (m *memory) set(request reconcile.Request, stage string, e effect) {
 func (m *memory) forget(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.effects, request)
-	delete(m.written, request)
-	delete(m.pending, request)
-	delete(m.gone, request)
-	delete(m.held, request)
-	delete(m.trusted, request)
+	drop(&m.effects, request)
+	drop(&m.written, request)
+	drop(&m.pending, request)
+	drop(&m.gone, request)
+	drop(&m.held, request)
+	drop(&m.trusted, request)
+}
+
+// drop is delete, and gives back the room of what has become empty: a map never
+// shrinks, and ten thousand objects may have been in it at once.
+func drop[K comparable, V any](from *map[K]V, key K) {
+	if delete(*from, key); len(*from) == 0 {
+		*from = map[K]V{}
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -54,6 +55,7 @@ type observer struct {
 	readers  map[ref]subjects
 	listers  map[schema.GroupVersionKind]map[*subject]bool
 	written  map[objectKey]written
+	asked    map[objectKey]string // the version that the watch has shown since, "" if none
 	contents map[objectKey]content
 	watches  map[schema.GroupVersionKind]*watch
 	absent   map[schema.GroupVersionKind]time.Time
@@ -152,7 +154,7 @@ func (r ref) key() objectKey {
 // child as the index has it.
 type child struct {
 	ref    ref
-	labels childLabels
+	labels unique.Handle[childLabels]
 }
 
 // childLabels is what the index remembers of a child.
@@ -177,6 +179,7 @@ func newObserver(l limits, scheme *runtime.Scheme, mapper meta.RESTMapper, infor
 		readers:  map[ref]subjects{},
 		listers:  map[schema.GroupVersionKind]map[*subject]bool{},
 		written:  map[objectKey]written{},
+		asked:    map[objectKey]string{},
 		contents: map[objectKey]content{},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		absent:   map[schema.GroupVersionKind]time.Time{},
@@ -261,7 +264,7 @@ func (o *observer) behind(key objectKey, cached client.Object) (last written, ye
 	defer o.mu.Unlock()
 	last, yes = o.written[key]
 	if yes && cached != nil && !older(cached.GetResourceVersion(), last.version) {
-		delete(o.written, key)
+		drop(&o.written, key)
 		yes = false
 	}
 	return last, yes
@@ -272,12 +275,23 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// wrote records our own write of an object. Nobody changes the answer afterwards.
-func (o *observer) wrote(key objectKey, write written) {
+// ask the server for something whose answer may be ahead of the watch, and remember it
+// until the watch has shown it, which may be before it comes. Nobody changes the answer
+// afterwards.
+func (o *observer) ask(key objectKey, send func() (written, error)) error {
+	o.mu.Lock()
+	o.asked[key] = ""
+	o.mu.Unlock()
+	answer, err := send()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	write.at = time.Now()
-	o.written[key] = write
+	shown := o.asked[key]
+	delete(o.asked, key)
+	if answer.version != "" && (shown == "" || older(shown, answer.version)) {
+		answer.at = time.Now()
+		o.written[key] = answer
+	}
+	return err
 }
 
 func answered(obj client.Object) written {
@@ -294,7 +308,7 @@ func (o *observer) made(owner types.UID, key objectKey, labels map[string]string
 func (o *observer) forgetWrite(key objectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.written, key)
+	drop(&o.written, key)
 }
 
 // list returns the objects of a kind with the labels, from the cache, and wakes
@@ -531,9 +545,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	if deleted {
 		delete(o.contents, key)
 	}
-	if last, ok := o.written[key]; ok && !older(obj.GetResourceVersion(), last.version) {
-		delete(o.written, key)
-	}
+	o.shown(key, obj.GetResourceVersion())
 	o.readers[refOf(key)].each(o.queue.Add)
 	for lister := range o.listers[gvk] {
 		request := lister.request
@@ -543,13 +555,34 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	}
 }
 
+// shown is called for what a watch shows.
+func (o *observer) shown(key objectKey, version string) {
+	if last, ok := o.written[key]; ok && !older(version, last.version) {
+		drop(&o.written, key)
+	}
+	if _, ok := o.asked[key]; ok {
+		o.asked[key] = version
+	}
+}
+
+// notice is a predicate of the watch of the objects that are reconciled: all pass.
+func (o *observer) notice(gvk schema.GroupVersionKind) predicate.Funcs {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.shown(objectKey{gvk: gvk, NamespacedName: client.ObjectKeyFromObject(obj)}, obj.GetResourceVersion())
+		return true
+	})
+}
+
 func (o *observer) index(owner types.UID, key objectKey, labels map[string]string, deleted bool) {
 	s := o.owners[owner]
 	if s == nil {
 		s = &subject{uid: owner}
 		o.owners[owner] = s
 	}
-	now := child{ref: refOf(key), labels: childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}}
+	marks := childLabels{stage: labels[labelStage], runOf: labels[labelRunOf], lingers: labels[labelLingers] != ""}
+	now := child{ref: refOf(key), labels: unique.Make(marks)}
 	at := slices.IndexFunc(s.children, func(c child) bool { return c.ref == now.ref })
 	switch {
 	case !deleted && at < 0:
@@ -571,7 +604,7 @@ func (o *observer) childrenOf(owner types.UID) map[objectKey]childLabels {
 	found := map[objectKey]childLabels{}
 	if s := o.owners[owner]; s != nil {
 		for _, c := range s.children {
-			found[c.ref.key()] = c.labels
+			found[c.ref.key()] = c.labels.Value()
 		}
 	}
 	return found

@@ -19,8 +19,9 @@ import (
 // collector has nothing to look through. Whoever reads the cache gets a copy of what
 // it holds: this one's copy is the object itself.
 type packed struct {
-	metav1.ObjectMeta   // without labels and annotations
-	labels, annotations words
+	metav1.ObjectMeta             // without labels and annotations
+	labels, annotations *[]string // their names
+	values              []string  // of the labels, and then of the annotations
 	content             []byte
 	empty               func() packable
 }
@@ -43,7 +44,9 @@ func pack(obj packable, empty func() packable) (*packed, error) {
 	if !ok {
 		return nil, fmt.Errorf("packing a %T: it has no metadata", obj)
 	}
-	p := &packed{ObjectMeta: *meta, labels: wordsOf(meta.Labels), annotations: wordsOf(meta.Annotations), empty: empty}
+	p := &packed{ObjectMeta: *meta, empty: empty, values: make([]string, 0, len(meta.Labels)+len(meta.Annotations))}
+	p.labels, p.values = wordsOf(meta.Labels, p.values)
+	p.annotations, p.values = wordsOf(meta.Annotations, p.values)
 	p.Labels, p.Annotations = nil, nil
 	*meta = metav1.ObjectMeta{}
 	var err error
@@ -68,33 +71,36 @@ func (p *packed) GetObjectKind() schema.ObjectKind { return p.empty().GetObjectK
 
 func (p *packed) GetObjectMeta() metav1.Object { return p }
 
-func (p *packed) GetLabels() map[string]string { return p.labels.toMap() }
+func (p *packed) GetLabels() map[string]string { return mapOf(*p.labels, p.values) }
 
-func (p *packed) GetAnnotations() map[string]string { return p.annotations.toMap() }
-
-// words is a map from names to values in less room: objects of one kind have the same
-// names, and share them.
-type words struct{ names, values []string }
-
-func wordsOf(from map[string]string) words {
-	names := slices.Sorted(maps.Keys(from))
-	for i, name := range names {
-		names[i] = same(name)
-	}
-	values := make([]string, len(names))
-	for i, name := range names {
-		values[i] = same(from[name])
-	}
-	return words{names: sharedAs(alike, "names "+strings.Join(names, " "), names), values: values}
+func (p *packed) GetAnnotations() map[string]string {
+	return mapOf(*p.annotations, p.values[len(*p.labels):])
 }
 
-func (w words) toMap() map[string]string {
-	if len(w.names) == 0 {
+// wordsOf are the names and values of a map in less room: objects of one kind have the
+// same names, and share them. The values are appended to others.
+func wordsOf(from map[string]string, values []string) (names *[]string, all []string) {
+	sorted := slices.Sorted(maps.Keys(from))
+	for i, name := range sorted {
+		sorted[i] = same(name)
+		values = append(values, same(from[name]))
+	}
+	return sharedAs(alike, "names "+strings.Join(sorted, " "), &sorted), values
+}
+
+func mapOf(names, values []string) map[string]string {
+	if len(names) == 0 {
 		return nil
 	}
-	all := make(map[string]string, len(w.names))
-	for i, name := range w.names {
-		all[name] = w.values[i]
+	all := make(map[string]string, len(names))
+	for i, name := range names {
+		all[name] = values[i]
 	}
 	return all
+}
+
+// interned is the map with words that many share.
+func interned(from map[string]string) map[string]string {
+	names, values := wordsOf(from, nil)
+	return mapOf(*names, values)
 }

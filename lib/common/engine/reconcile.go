@@ -76,7 +76,7 @@ func (s Service[T]) setUp(mgr ctrl.Manager, e *engine) error {
 	if err := c.Watch(source.Func(e.observer.begin)); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind[client.Object](mgr.GetCache(), newOf[T](), &handler.EnqueueRequestForObject{}))
+	return c.Watch(source.Kind[client.Object](mgr.GetCache(), newOf[T](), &handler.EnqueueRequestForObject{}, e.observer.notice(e.gvk)))
 }
 
 type reconciler[T Object] struct {

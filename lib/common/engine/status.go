@@ -146,11 +146,15 @@ func (p *pass) writeStatus(ctx context.Context) error {
 			return nil
 		}
 	}
-	err := p.client.Status().Patch(ctx, p.cr, client.MergeFrom(p.found), client.FieldOwner(p.owner+"-status"))
+	err := p.observer.ask(p.self(), func() (written, error) {
+		if err := p.client.Status().Patch(ctx, p.cr, client.MergeFrom(p.found), client.FieldOwner(p.owner+"-status")); err != nil {
+			return written{}, fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err)
+		}
+		return answered(p.cr), nil
+	})
 	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
+		return client.IgnoreNotFound(err)
 	}
-	p.observer.wrote(p.self(), answered(p.cr))
 	p.passes.writeStatus(p.request, p.first == nil)
 	p.announce()
 	return nil

@@ -32,8 +32,8 @@ func Trim(cached any) (any, error) {
 	case Object:
 		trimStatus(obj)
 	}
-	obj.SetLabels(wordsOf(obj.GetLabels()).toMap())
-	obj.SetAnnotations(wordsOf(obj.GetAnnotations()).toMap())
+	obj.SetLabels(interned(obj.GetLabels()))
+	obj.SetAnnotations(interned(obj.GetAnnotations()))
 	return cached, nil
 }
 
