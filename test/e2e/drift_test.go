@@ -33,10 +33,10 @@ func driftSpecs() {
 		before := servicePods(ctx, demoNamespace, "demo")
 		holdRollouts(ctx, true)
 		driftAll(ctx)
-		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		awaitSettled(ctx, demoNamespace)
 		holdRollouts(ctx, false)
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		Expect(servicePods(ctx, demoNamespace, "demo")).To(Equal(before))
+		awaitPods(ctx, demoNamespace, "demo", before)
 	}, SpecTimeout(12*time.Minute))
 
 	It("heals what changed while its operators were down", func(ctx SpecContext) {
@@ -64,9 +64,10 @@ func driftSpecs() {
 		for name := range changed {
 			Eventually(func() string { return contentOf(ctx, name) }).WithContext(ctx).Should(Equal(was[name]))
 		}
+		awaitSettled(ctx, demoNamespace)
 		holdRollouts(ctx, false)
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		Expect(servicePods(ctx, demoNamespace, "demo")).To(Equal(before))
+		awaitPods(ctx, demoNamespace, "demo", before)
 	}, SpecTimeout(6*time.Minute))
 }
 
@@ -372,4 +373,12 @@ func servicePods(ctx context.Context, namespace, nova string) map[string]string 
 	}
 	Expect(uids).NotTo(BeEmpty())
 	return uids
+}
+
+// awaitPods waits until a Nova's services have the pods of before, and no others:
+// one that a changed number of replicas made takes a while to end, and one that was
+// restarted never comes back.
+func awaitPods(ctx context.Context, namespace, nova string, before map[string]string) {
+	GinkgoHelper()
+	Eventually(servicePods).WithContext(ctx).WithArguments(namespace, nova).Should(Equal(before))
 }
