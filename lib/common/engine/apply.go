@@ -127,7 +127,7 @@ func (p *pass) create(ctx context.Context, d desired) (client.Object, error) {
 	return made, nil
 }
 
-// readLive what the watch has not shown yet; nil if it does not exist.
+// readLive what the watch has not shown yet, and remember it; nil: it does not exist.
 func (p *pass) readLive(ctx context.Context, key objectKey) (existing client.Object, err error) {
 	err = p.observer.ask(key, func() (written, error) {
 		existing, err = p.observer.read(ctx, p.observer.live, key)

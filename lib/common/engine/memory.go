@@ -45,7 +45,7 @@ type memory struct {
 // removal of an object which the server has agreed to, or which a live read has
 // confirmed; the UID is that of the object, if there was one.
 type removal struct {
-	key objectKey
+	ref ref
 	uid types.UID
 	at  time.Time
 }
@@ -143,7 +143,7 @@ func (m *memory) trusts(request reconcile.Request, key objectKey) (removal, bool
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, known := range m.trusted[request] {
-		if known.key == key {
+		if known.ref == refOf(key) {
 			return known, true
 		}
 	}
@@ -154,14 +154,14 @@ func (m *memory) trust(request reconcile.Request, key objectKey, uid types.UID) 
 	m.distrust(request, key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trusted[request] = append(m.trusted[request], removal{key: key, uid: uid, at: time.Now()})
+	m.trusted[request] = append(m.trusted[request], removal{ref: refOf(key), uid: uid, at: time.Now()})
 }
 
 // distrust the watch: the object is about to be made, and the answer may be lost.
 func (m *memory) distrust(request reconcile.Request, key objectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trusted[request] = slices.DeleteFunc(m.trusted[request], func(known removal) bool { return known.key == key })
+	m.trusted[request] = slices.DeleteFunc(m.trusted[request], func(known removal) bool { return known.ref == refOf(key) })
 	if len(m.trusted[request]) == 0 {
 		drop(&m.trusted, request)
 	}

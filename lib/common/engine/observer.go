@@ -204,16 +204,21 @@ func (o *observer) get(ctx context.Context, reader reconcile.Request, key object
 	return o.freshest(ctx, key)
 }
 
-// freshest reads an object whose kind is watched.
+// freshest reads an object whose kind is watched. What is remembered is looked up
+// first: what is forgotten while the cache is read, the copy may not have.
 func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.readTimeout)
 	defer cancel()
+	last, wrote := o.lastWrite(key)
 	cached, err := o.read(ctx, o.cache, key)
 	if err != nil {
 		return nil, err
 	}
-	last, behind := o.behind(key, cached)
-	if !behind {
+	if !wrote {
+		return cached, nil
+	}
+	if cached != nil && !older(cached.GetResourceVersion(), last.version) {
+		o.forgetWrite(key)
 		return cached, nil
 	}
 	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
@@ -258,15 +263,10 @@ func (o *observer) newObject(gvk schema.GroupVersionKind) (client.Object, error)
 	return obj, nil
 }
 
-// behind says whether the cached copy is older than our own last write.
-func (o *observer) behind(key objectKey, cached client.Object) (last written, yes bool) {
+func (o *observer) lastWrite(key objectKey) (last written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last, yes = o.written[key]
-	if yes && cached != nil && !older(cached.GetResourceVersion(), last.version) {
-		drop(&o.written, key)
-		yes = false
-	}
 	return last, yes
 }
 
@@ -275,22 +275,26 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// ask the server for something whose answer may be ahead of the watch, and remember it
-// until the watch has shown it, which may be before it comes. Nobody changes the answer
-// afterwards.
+// ask the server for something whose answer may be ahead of the watch, and remember the
+// answer until the watch has shown it. That may have happened when the answer comes.
+// Nobody changes it afterwards.
 func (o *observer) ask(key objectKey, send func() (written, error)) error {
 	o.mu.Lock()
 	o.asked[key] = ""
 	o.mu.Unlock()
-	answer, err := send()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	shown := o.asked[key]
-	delete(o.asked, key)
-	if answer.version != "" && (shown == "" || older(shown, answer.version)) {
-		answer.at = time.Now()
-		o.written[key] = answer
-	}
+	var answer written
+	defer func() { // also of a panic
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		shown := o.asked[key]
+		delete(o.asked, key)
+		if answer.version != "" && (shown == "" || older(shown, answer.version)) {
+			answer.at = time.Now()
+			o.written[key] = answer
+		}
+	}()
+	var err error
+	answer, err = send()
 	return err
 }
 
@@ -555,7 +559,7 @@ func (o *observer) wake(gvk schema.GroupVersionKind, event any, deleted bool) {
 	}
 }
 
-// shown is called for what a watch shows.
+// shown is called for what a watch shows, with mu held.
 func (o *observer) shown(key objectKey, version string) {
 	if last, ok := o.written[key]; ok && !older(version, last.version) {
 		drop(&o.written, key)

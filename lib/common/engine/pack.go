@@ -78,7 +78,7 @@ func (p *packed) GetAnnotations() map[string]string {
 }
 
 // wordsOf are the names and values of a map in less room: objects of one kind have the
-// same names, and share them. The values are appended to others.
+// same names, and share them. The values are appended to those that are given.
 func wordsOf(from map[string]string, values []string) (names *[]string, all []string) {
 	sorted := slices.Sorted(maps.Keys(from))
 	for i, name := range sorted {

@@ -19,13 +19,12 @@ const (
 	mostGrowth  = 100 // in percent
 )
 
-// heapLook is how often it is looked what is alive. What has grown meanwhile is
-// collected as before, so that the collector never runs all the time.
-const heapLook = time.Second
-
-// heapRest is after how many looks without a collection the system gets back what is
-// not needed: much was going on, and now nothing is.
-const heapRest = 3
+// When nothing was collected for so many looks, the system gets back what is not
+// needed: much was going on, and now nothing is.
+const (
+	heapLook = time.Second
+	heapRest = 3
+)
 
 // boundHeap for as long as the process runs, unless its GOGC is set. A GOMEMLIMIT
 // applies as well.
@@ -34,20 +33,32 @@ func boundHeap() {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return
 	}
-	go func() {
-		before, rested := uint64(math.MaxUint64), 0
-		for tick := time.NewTicker(heapLook); ; <-tick.C {
-			live := liveHeap()
-			if rested++; live != before {
-				debug.SetGCPercent(heapGrowth(live))
-				before, rested = live, 0
-			}
-			if rested == heapRest {
-				debug.FreeOSMemory() // which collects
-				before = liveHeap()
-			}
+	afterEachCollection(func() { debug.SetGCPercent(heapGrowth(liveHeap())) })
+	go giveBack()
+}
+
+// afterEachCollection because a heap that fills, as at the start, doubles between two
+// looks at it.
+func afterEachCollection(do func()) {
+	type garbage struct{ _ *byte } // with a pointer: what has none may be kept with others
+	runtime.AddCleanup(&garbage{}, func(do func()) {
+		do()
+		afterEachCollection(do)
+	}, do)
+}
+
+func giveBack() {
+	before, rested := uint64(math.MaxUint64), 0
+	for tick := time.NewTicker(heapLook); ; <-tick.C {
+		live := liveHeap()
+		if rested++; live != before {
+			before, rested = live, 0
 		}
-	}()
+		if rested == heapRest {
+			debug.FreeOSMemory() // which collects
+			before = liveHeap()
+		}
+	}
 }
 
 // heapGrowth in percent that makes what is alive fill the roomy heap.

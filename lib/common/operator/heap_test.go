@@ -3,6 +3,7 @@ package operator
 import (
 	"runtime"
 	"testing"
+	"time"
 )
 
 func TestHeapGrowsIntoItsRoom(t *testing.T) {
@@ -32,5 +33,23 @@ func TestHeapIsWhatIsAlive(t *testing.T) {
 	runtime.GC()
 	if without := liveHeap(); with < size || without > with-size/2 {
 		t.Errorf("%d bytes with a block of %d, %d without", with, size, without)
+	}
+}
+
+func TestEachCollectionIsNoticed(t *testing.T) {
+	noticed := make(chan struct{}, 1)
+	afterEachCollection(func() {
+		select {
+		case noticed <- struct{}{}:
+		default:
+		}
+	})
+	for range 3 {
+		runtime.GC()
+		select {
+		case <-noticed:
+		case <-time.After(10 * time.Second):
+			t.Fatal("a collection was not noticed")
+		}
 	}
 }
