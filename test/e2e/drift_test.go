@@ -30,17 +30,16 @@ var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-
 // driftSpecs change every field that an operator owns of what it makes.
 func driftSpecs() {
 	It("heals every field that its operators own, and restarts nothing", func(ctx SpecContext) {
-		before := servicePods(ctx, demoNamespace, "demo")
+		pods, rollouts := servicePods(ctx, demoNamespace, "demo"), rolloutsOf(ctx, demoNamespace)
 		holdRollouts(ctx, true)
 		driftAll(ctx)
-		awaitSettled(ctx, demoNamespace)
+		awaitHeld(ctx, demoNamespace, rollouts)
 		holdRollouts(ctx, false)
-		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		awaitPods(ctx, demoNamespace, "demo", before)
+		awaitNoRestart(ctx, demoNamespace, "demo", pods, rollouts)
 	}, SpecTimeout(12*time.Minute))
 
 	It("heals what changed while its operators were down", func(ctx SpecContext) {
-		before := servicePods(ctx, demoNamespace, "demo")
+		pods, rollouts := servicePods(ctx, demoNamespace, "demo"), rolloutsOf(ctx, demoNamespace)
 		holdRollouts(ctx, true)
 		down := []string{"nova", "nova-scheduler", "nova-api", "nova-metadata"}
 		DeferCleanup(func(ctx SpecContext) { // also if this fails half-way
@@ -64,10 +63,9 @@ func driftSpecs() {
 		for name := range changed {
 			Eventually(func() string { return contentOf(ctx, name) }).WithContext(ctx).Should(Equal(was[name]))
 		}
-		awaitSettled(ctx, demoNamespace)
+		awaitHeld(ctx, demoNamespace, rollouts)
 		holdRollouts(ctx, false)
-		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		awaitPods(ctx, demoNamespace, "demo", before)
+		awaitNoRestart(ctx, demoNamespace, "demo", pods, rollouts)
 	}, SpecTimeout(6*time.Minute))
 }
 
@@ -375,10 +373,38 @@ func servicePods(ctx context.Context, namespace, nova string) map[string]string 
 	return uids
 }
 
-// awaitPods waits until a Nova's services have the pods of before, and no others:
-// one that a changed number of replicas made takes a while to end, and one that was
-// restarted never comes back.
-func awaitPods(ctx context.Context, namespace, nova string, before map[string]string) {
+// rolloutsOf are the pod templates of a namespace's workloads, and how often a
+// Deployment has rolled one out.
+func rolloutsOf(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
-	Eventually(servicePods).WithContext(ctx).WithArguments(namespace, nova).Should(Equal(before))
+	rollouts := map[string]string{}
+	for _, o := range everything(ctx, namespace) {
+		if kind := o.GetKind(); kind != "Deployment" && kind != "StatefulSet" {
+			continue
+		}
+		template, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
+		text, err := json.Marshal(template)
+		Expect(err).NotTo(HaveOccurred())
+		rollouts[o.GetKind()+"/"+o.GetName()] = fmt.Sprintf("%s, revision %s", text, o.GetAnnotations()["deployment.kubernetes.io/revision"])
+	}
+	Expect(rollouts).NotTo(BeEmpty())
+	return rollouts
+}
+
+// awaitHeld waits until nothing would be rolled out any more: what a parent was healed
+// of, its child may still have to hear.
+func awaitHeld(ctx context.Context, namespace string, rollouts map[string]string) {
+	GinkgoHelper()
+	Eventually(rolloutsOf).WithContext(ctx).WithArguments(namespace).Should(Equal(rollouts))
+	Consistently(rolloutsOf).WithContext(ctx).WithArguments(namespace).Should(Equal(rollouts))
+}
+
+// awaitNoRestart waits until a Nova's services have the pods of before, and no others: one
+// that a changed number of replicas made takes a while to end, one that was restarted
+// never comes back, and one that surged was counted.
+func awaitNoRestart(ctx context.Context, namespace, nova string, pods, rollouts map[string]string) {
+	GinkgoHelper()
+	awaitReady(ctx, "ControlPlane", namespace, nova)
+	Eventually(servicePods).WithContext(ctx).WithArguments(namespace, nova).Should(Equal(pods))
+	Expect(rolloutsOf(ctx, namespace)).To(Equal(rollouts))
 }
