@@ -89,7 +89,7 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (reconcile.Result, er
 	if err := p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) }); err != nil {
 		return reconcile.Result{}, ignoreGone(err)
 	}
-	p.observer.forgetWrite(p.self())
+	p.observer.forgetWrite(p.self(), p.found.GetResourceVersion())
 	p.passes.letGo(p.request, p.cr.GetUID())
 	return reconcile.Result{}, nil
 }

@@ -218,7 +218,7 @@ func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, 
 		return cached, nil
 	}
 	if cached != nil && !older(cached.GetResourceVersion(), last.version) {
-		o.forgetWrite(key)
+		o.forgetWrite(key, last.version)
 		return cached, nil
 	}
 	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
@@ -226,7 +226,7 @@ func (o *observer) freshest(ctx context.Context, key objectKey) (client.Object, 
 	}
 	fresh, err := o.read(ctx, o.live, key)
 	if err == nil && fresh == nil {
-		o.forgetWrite(key)
+		o.forgetWrite(key, last.version)
 	}
 	return fresh, err
 }
@@ -288,7 +288,10 @@ func (o *observer) ask(key objectKey, send func() (written, error)) error {
 		defer o.mu.Unlock()
 		shown := o.asked[key]
 		delete(o.asked, key)
-		if answer.version != "" && (shown == "" || older(shown, answer.version)) {
+		if answer.version == "" || shown != "" && !older(shown, answer.version) {
+			return
+		}
+		if last, ok := o.written[key]; !ok || older(last.version, answer.version) {
 			answer.at = time.Now()
 			o.written[key] = answer
 		}
@@ -309,10 +312,13 @@ func (o *observer) made(owner types.UID, key objectKey, labels map[string]string
 	o.index(owner, key, labels, false)
 }
 
-func (o *observer) forgetWrite(key objectKey) {
+// forgetWrite of that version: another pass may have written since.
+func (o *observer) forgetWrite(key objectKey, version string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	drop(&o.written, key)
+	if o.written[key].version == version {
+		drop(&o.written, key)
+	}
 }
 
 // list returns the objects of a kind with the labels, from the cache, and wakes

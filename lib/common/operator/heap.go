@@ -42,8 +42,8 @@ func boundHeap() {
 func afterEachCollection(do func()) {
 	type garbage struct{ _ *byte } // with a pointer: what has none may be kept with others
 	runtime.AddCleanup(&garbage{}, func(do func()) {
-		do()
 		afterEachCollection(do)
+		do()
 	}, do)
 }
 
