@@ -55,6 +55,19 @@ func awaitReady(ctx context.Context, kind, namespace, name string) {
 	})
 }
 
+// awaitSettled waits until every object of the family in a namespace is Ready, parents
+// first: a parent that has seen its last change has made its last of its children.
+func awaitSettled(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	for _, kind := range familyKinds {
+		objects, err := listOf(ctx, kind, namespace)
+		Expect(err).NotTo(HaveOccurred())
+		for i := range objects {
+			awaitReady(ctx, kind, namespace, objects[i].GetName())
+		}
+	}
+}
+
 // awaitFalse waits until a condition is False for a reason ("" for any), with a
 // message that contains every given text.
 func awaitFalse(ctx context.Context, o *unstructured.Unstructured, kind, reason string, texts ...string) {

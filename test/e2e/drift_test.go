@@ -391,10 +391,11 @@ func rolloutsOf(ctx context.Context, namespace string) map[string]string {
 	return rollouts
 }
 
-// awaitHeld waits until nothing would be rolled out any more: what a parent was healed
-// of, its child may still have to hear.
+// awaitHeld waits until nothing would be rolled out any more: of what a parent was healed,
+// or a Secret that a child reads, the child may still have to hear.
 func awaitHeld(ctx context.Context, namespace string, rollouts map[string]string) {
 	GinkgoHelper()
+	awaitSettled(ctx, namespace)
 	Eventually(rolloutsOf).WithContext(ctx).WithArguments(namespace).Should(Equal(rollouts))
 	Consistently(rolloutsOf).WithContext(ctx).WithArguments(namespace).Should(Equal(rollouts))
 }
