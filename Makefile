@@ -80,7 +80,7 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 few := -count-of 100 -runs 1
 
 # The tests compare with the real oslo.config and register at a real MariaDB.
-test-packages := python3-oslo.config mariadb-server-core
+test-packages := python3-oslo.config mariadb-client-core mariadb-server-core
 
 .PHONY: test-requirements
 test-requirements: ## Install the Debian packages that the tests need (as root).

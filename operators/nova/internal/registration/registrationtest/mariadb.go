@@ -43,6 +43,7 @@ func StartMariaDB(t testing.TB) MariaDB {
 	if os.Getuid() == 0 {
 		common = append(common, "--user=root")
 	}
+	program(t, "my_print_defaults") // which mariadb-install-db needs, and its package does not bring
 	install := exec.CommandContext(context.Background(), program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
@@ -73,7 +74,7 @@ func program(t testing.TB, name string) string {
 		path, err = exec.LookPath("/usr/sbin/" + name)
 	}
 	if err != nil {
-		t.Fatalf("%s is missing; on Debian or Ubuntu type: sudo apt-get install mariadb-server-core", name)
+		t.Fatalf("%s is missing; on Debian or Ubuntu type: sudo apt-get install mariadb-client-core mariadb-server-core", name)
 	}
 	return path
 }
