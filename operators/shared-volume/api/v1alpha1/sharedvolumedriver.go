@@ -44,15 +44,15 @@ const (
 	// StateManaged installs the driver and keeps it as it should be, unless
 	// somebody else has installed one: that is used and left alone.
 	StateManaged ManagementState = "Managed"
-	// StateExternal uses what is there. Nothing is installed, changed or removed, but
-	// the StorageClass of SharedVolumes is made.
+	// StateExternal uses what is there. Nothing of the driver is installed, changed or
+	// removed; the StorageClass of SharedVolumes is made.
 	StateExternal ManagementState = "External"
 	// StateRemoved removes what was installed, once no SharedVolume exists.
 	StateRemoved ManagementState = "Removed"
 )
 
 // SharedVolumeDriver is the CSI driver that mounts EFS file systems on the
-// nodes. There is one, named cluster; the operator makes it if it is absent.
+// nodes. There is one, named cluster; the operator makes it when it starts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -85,8 +85,8 @@ func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status
 type SharedVolumeDriverSpec struct {
 	// managementState is Managed: the driver is installed, unless somebody else
 	// has done so. External: it is somebody else's business; nothing but a
-	// StorageClass is made, and nothing changed or removed. Removed: what was installed is removed, once
-	// no SharedVolume exists.
+	// StorageClass is made, and nothing of the driver changed or removed. Removed:
+	// what was installed is removed, once no SharedVolume exists.
 	// +optional
 	// +default="Managed"
 	ManagementState ManagementState `json:"managementState,omitempty"`
@@ -145,7 +145,7 @@ type InstalledDriver struct {
 	// +kubebuilder:validation:MaxLength=253
 	ManagedBy string `json:"managedBy"`
 
-	// image of our driver.
+	// image that the pods of our driver are to run.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
@@ -163,7 +163,7 @@ type NodeRollout struct {
 	// +kubebuilder:validation:Minimum=0
 	Updated int32 `json:"updated"`
 
-	// ready is how many run it and are ready.
+	// ready is how many run it, in any revision, and are ready.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`

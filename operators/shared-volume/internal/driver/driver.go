@@ -53,7 +53,7 @@ func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 			{Condition: "SharedVolumesGone", Needs: users, Build: unused},
 			{Condition: "Removed", Needs: present, Build: removed},
 		},
-		Report: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) { report(cr, in, images) },
+		Report: report,
 		Proof:  func(_ *storagev1.SharedVolumeDriver, child client.Object) bool { return fixed()[identify(child)] },
 		Owns: []client.Object{
 			&corev1.Namespace{}, &corev1.ServiceAccount{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
@@ -209,9 +209,15 @@ func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, 
 	}
 }
 
+// removed is what was installed; a driver that was handed over stays, and only the
+// StorageClass of SharedVolumes goes.
 func removed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.ManagementState == storagev1.StateExternal {
-		return keep(in), nil
+		var classes []client.Object
+		for _, class := range engine.ChildrenOf[*kstoragev1.StorageClass](in) {
+			classes = append(classes, class)
+		}
+		return absent(classes), nil
 	}
 	return absent(engine.ChildrenOf[client.Object](in)), nil
 }

@@ -20,12 +20,12 @@ const (
 )
 
 // report says whose driver the cluster has, and how far ours is.
-func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) {
+func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
-		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us, Image: images.Driver}
+		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us}
 		if !in.Ours(found) {
-			cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: whose(found)}
+			cr.Status.Driver.ManagedBy = whose(found)
 			return
 		}
 	}
@@ -34,6 +34,9 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images) {
 			Desired: set.Status.DesiredNumberScheduled,
 			Updated: set.Status.UpdatedNumberScheduled,
 			Ready:   set.Status.NumberReady,
+		}
+		if cr.Status.Driver != nil {
+			cr.Status.Driver.Image = set.Spec.Template.Spec.Containers[0].Image
 		}
 	}
 }
@@ -61,6 +64,9 @@ func whose(found *kstoragev1.CSIDriver) string {
 	}
 	if release := found.Annotations["meta.helm.sh/release-name"]; release != "" {
 		return "Helm release " + release
+	}
+	if found.Annotations["csi.openshift.io/managed"] == "true" {
+		return "an operator of OpenShift"
 	}
 	for _, entry := range found.ManagedFields {
 		if entry.Manager != "" {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -149,8 +150,11 @@ func TestDriverIsInstalledAndKept(t *testing.T) {
 		s.Eventually(func() bool { return s.get(object) == nil && object.GetDeletionTimestamp() == nil }).Should(BeTrue(), "%T", object)
 	}
 	object := csiDriver()
-	s.must(s.patch(object, `{"spec":{"seLinuxMount":true}}`))
-	s.Eventually(func() bool { s.must(s.get(object)); return *object.Spec.SELinuxMount }).Should(BeFalse())
+	s.must(s.patch(object, `{"spec":{"seLinuxMount":true,"fsGroupPolicy":"File"}}`))
+	s.Eventually(func() bool {
+		s.must(s.get(object))
+		return *object.Spec.SELinuxMount || *object.Spec.FSGroupPolicy == kstoragev1.FileFSGroupPolicy
+	}).Should(BeFalse())
 	s.must(s.get(set))
 	s.Expect(set.UID).To(Equal(uid), "pods are not cut off")
 
@@ -264,11 +268,11 @@ func TestWhatSaysThatItIsTheDrivers(t *testing.T) {
 	}
 }
 
-// toldOf an object in events.
+// toldOf an object in events, which are in default for what has no namespace.
 func (s *scene) toldOf(obj client.Object) string {
 	s.t.Helper()
 	var all eventsv1.EventList
-	s.must(s.client.List(s.ctx, &all, client.InNamespace(metav1.NamespaceDefault)))
+	s.must(s.client.List(s.ctx, &all, client.InNamespace(cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault))))
 	told := ""
 	for _, event := range all.Items {
 		if event.Regarding.UID == obj.GetUID() {
@@ -287,14 +291,21 @@ func managedBy(cr *storagev1.SharedVolumeDriver) string {
 
 func TestExternalDriverIsAwaited(t *testing.T) {
 	s := newDriverScene(t)
-	s.runDriver()
+	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
+	s.runDriver(volume.Service)
 	cr := s.driver(storagev1.StateExternal)
 	s.Eventually(s.condition(cr, "Detected")).Should(ContainSubstring("CSIDriver efs.csi.aws.com does not exist: install the driver"))
 	theirs := csiDriver()
 	s.must(s.client.Create(s.ctx, theirs))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	user := s.shared("images")
+	s.ready(user)
 	s.must(s.client.Delete(s.ctx, theirs))
 	s.Eventually(s.condition(cr, "Detected")).Should(HavePrefix("False"))
+	s.Eventually(s.condition(user, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is not installed"))
+	s.bound(user) // what there is stays
+	s.must(s.client.Delete(s.ctx, user))
+	s.Eventually(s.gone(user)).Should(BeTrue())
 }
 
 // TestHandOver to somebody else: what was installed stays, and is left alone.
@@ -319,6 +330,10 @@ func TestHandOver(t *testing.T) {
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
 	for _, object := range s.artefacts() {
+		if _, isClass := object.(*kstoragev1.StorageClass); isClass {
+			s.Expect(s.gone(object)()).To(BeTrue(), "it is of SharedVolumes, whosever the driver is, and would be in the way of another SharedVolumeDriver")
+			continue
+		}
 		s.Expect(s.get(object)).To(Succeed(), "%T %s", object, object.GetName())
 		s.Expect(object.GetDeletionTimestamp()).To(BeNil())
 	}

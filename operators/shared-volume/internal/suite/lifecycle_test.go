@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
@@ -38,11 +40,35 @@ func TestDeletionTakesFourWrites(t *testing.T) {
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.operator.Requests.Reset()
+	began := time.Now()
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
+	took := time.Since(began)
 	s.Expect(s.gone(claim)()).To(BeTrue(), "the claim is gone before the SharedVolume")
 	s.Expect(s.gone(bound)()).To(BeTrue(), "the volume is gone before the SharedVolume")
 	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 4), "writes to delete: %v", s.operator.Requests.Writes())
+	if took < 5*time.Second {
+		s.Expect(s.operator.Requests.Of("list", "pods")).To(BeEmpty(), "who goes at once is not held")
+	}
+}
+
+// TestBlockersStayWhileDenied: who holds a claim is said until it goes, also when the
+// policy is taken away meanwhile.
+func TestBlockersStayWhileDenied(t *testing.T) {
+	t.Parallel()
+	s, cr := newReady(t)
+	claim, _ := s.bound(cr)
+	pod := s.pod("web")
+	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000002" })
+	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
+	s.revoke()
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
+	s.pass(cr)
+	s.must(s.get(cr))
+	s.Expect(cr.Status.BlockedBy).To(Equal(&storagev1.Blockers{Pods: []string{"web"}, Count: 1}))
+	s.end(pod)
+	s.Eventually(s.gone(claim)).Should(BeTrue())
+	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).Should(BeNil())
 }
 
 func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
@@ -124,12 +150,12 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 			s, cr := newReady(t)
 			claim, bound := s.bound(cr)
 			s.must(s.client.Delete(s.ctx, half(s, cr)))
+			before := []types.UID{claim.UID, bound.UID}
 			s.Eventually(func() bool {
-				return s.get(claim) == nil && s.get(bound) == nil && claim.DeletionTimestamp == nil && bound.DeletionTimestamp == nil
-			}).Should(BeTrue())
+				return s.get(claim) == nil && s.get(bound) == nil && claim.UID != before[0] && bound.UID != before[1]
+			}).Should(BeTrue(), "both are made anew")
 			s.ready(cr)
 			healed, healedVolume := s.bound(cr)
-			s.Expect(healed.UID).NotTo(BeEmpty())
 			s.Expect(healedVolume.Spec.ClaimRef.UID).To(Equal(healed.UID))
 		})
 	}

@@ -64,6 +64,7 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	cr := s.shared("images")
 	s.ready(cr)
+	s.Eventually(func() string { return s.toldOf(cr) }).ShouldNot(BeEmpty(), "it may write events")
 	s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())

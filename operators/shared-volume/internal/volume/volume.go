@@ -3,6 +3,8 @@
 package volume
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +71,9 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 }
 
 func isInstalled(cluster *storagev1.SharedVolumeDriver) bool {
+	if meta.IsStatusConditionFalse(cluster.Status.Conditions, storagev1.ConditionDetected) {
+		return false // somebody else's has gone, and what was installed was not looked at
+	}
 	installed := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionInstalled)
 	return installed != nil && (installed.Status == metav1.ConditionTrue || installed.Reason == storagev1.ReasonInUse)
 }
@@ -88,15 +93,17 @@ func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engi
 // report says what is in effect: the claim that is bound, whatever the spec says.
 // When everything goes, it would go out of date with every step.
 func report(cr *storagev1.SharedVolume, in engine.Inputs) {
-	cr.Status.BlockedBy = nil
-	if pods := in.Holders(); len(pods) > 0 {
-		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
-	}
-	if cr.DeletionTimestamp != nil || !in.KnowsChildren() {
+	if !in.KnowsChildren() {
 		return
 	}
+	claims := engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)
+	cr.Status.BlockedBy = blockedBy(cr.Status.BlockedBy, claims, in.Holders())
+	if cr.DeletionTimestamp != nil {
+		return
+	}
+	doubt(cr, in)
 	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy}
-	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
+	for _, claim := range claims {
 		if claim.Status.Phase != corev1.ClaimBound {
 			continue
 		}
@@ -109,6 +116,37 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 		}
 	}
 	cr.Status = status
+}
+
+// blockedBy are the pods that hold a claim. Where the walk ends before they are looked
+// for, they are those that were found last.
+func blockedBy(last *storagev1.Blockers, claims []*corev1.PersistentVolumeClaim, pods []string) *storagev1.Blockers {
+	switch {
+	case len(pods) > 0:
+		return &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
+	case slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil }):
+		return last
+	}
+	return nil
+}
+
+// doubt what was said of a claim or volume that is gone, where the walk has ended
+// before it would have been made anew.
+func doubt(cr *storagev1.SharedVolume, in engine.Inputs) {
+	claim, claimed := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()) // which may be new
+	claimed = claimed && in.Ours(claim) || len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) > 0
+	volume, reserved := engine.Get[*corev1.PersistentVolume](in, Name(cr))
+	reserved = reserved && in.Ours(volume) || len(engine.ChildrenOf[*corev1.PersistentVolume](in)) > 0
+	for condition, exists := range map[string]bool{
+		storagev1.ConditionClaimed: claimed, storagev1.ConditionVolumeReady: reserved, storagev1.ConditionBound: claimed && reserved,
+	} {
+		if !exists && meta.IsStatusConditionTrue(cr.Status.Conditions, condition) {
+			meta.SetStatusCondition(&cr.Status.Conditions, metav1.Condition{
+				Type: condition, Status: metav1.ConditionUnknown, Reason: engine.ReasonNotReached,
+				Message: "what there was is gone, and an earlier stage is not done", ObservedGeneration: cr.Generation,
+			})
+		}
+	}
 }
 
 const (
