@@ -131,7 +131,8 @@ func HeldBy(holders Holders, child Child) Child {
 	return w
 }
 
-// Holders returns the names of the objects that keep children from going away.
+// Holders returns the names of the objects that keep children from going away; nil
+// where nobody has looked for them.
 func (in Inputs) Holders() []string { return *in.holders }
 
 // Within these bounds the holders of a child are listed after as long again as
@@ -166,10 +167,17 @@ func (p *pass) leaving(ctx context.Context, d desired, current client.Object) er
 		if names, err = p.listHolders(ctx, *d.holders, current); err != nil {
 			return err
 		}
+		if names == nil {
+			names = []string{} // somebody has looked
+		}
 		left = heldFor(since.Time)
 		p.passes.setHolders(p.request, d.key, names, left)
 	}
-	*p.in.holders = append(*p.in.holders, names...)
+	if *p.in.holders == nil {
+		*p.in.holders = slices.Clone(names) // which are remembered
+	} else {
+		*p.in.holders = append(*p.in.holders, names...)
+	}
 	result.after = left
 	if len(names) > 0 {
 		result.message = fmt.Sprintf("%s is being deleted, and waits for %s", d.key, enumerate(d.holders.noun(), names))
