@@ -29,6 +29,10 @@ const (
 // ReasonDenied is the reason of Allowed while no policy grants what is asked for.
 const ReasonDenied = "Denied"
 
+// ReasonGone is the reason of a condition about a claim or volume that is gone, while
+// it cannot be made anew.
+const ReasonGone = "Gone"
+
 // SharedVolumeConditions are the condition types of the stages, in their order.
 var SharedVolumeConditions = []string{
 	ConditionAllowed,

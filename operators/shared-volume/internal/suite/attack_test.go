@@ -86,8 +86,16 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 	s.ready(first)
 	second := s.shared("pictures", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
 	s.Eventually(s.condition(second, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and belongs to SharedVolume images"))
-	for _, capacity := range []string{"2Gi", "3Gi", "4Gi", "5Gi"} { // the claim goes, and comes again
+	for i, capacity := range []string{"2Gi", "3Gi", "4Gi", "5Gi"} { // the claim goes, and comes again
+		var pod *corev1.Pod
+		if i == 0 {
+			pod = s.pod("web")
+		}
 		s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = capacity })
+		if i == 0 { // it is away for long enough that this is written
+			s.Eventually(func() *storagev1.Blockers { s.must(s.get(first)); return first.Status.BlockedBy }).ShouldNot(BeNil())
+			s.end(pod)
+		}
 		s.ready(first)
 		s.bound(first)
 		s.Expect(s.condition(second, "Cleared")()).To(HavePrefix("False Conflict"), "it is not its turn")

@@ -62,7 +62,7 @@ func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 	s.Eventually(s.gone(claim)).Should(BeTrue())
 	s.Eventually(func() any { s.must(s.get(cr)); return cr.Status.ClaimRef }).Should(BeNil(), "nothing is in effect")
 	for _, condition := range []string{"Claimed", "Bound"} {
-		s.Eventually(s.condition(cr, condition)).Should(HavePrefix("Unknown NotReached"))
+		s.Eventually(s.condition(cr, condition)).Should(HavePrefix("Unknown Gone"))
 	}
 	s.Expect(s.condition(cr, "VolumeReady")()).To(HavePrefix("True"), "it is retained")
 	s.pass(cr)

@@ -71,7 +71,8 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 }
 
 func isInstalled(cluster *storagev1.SharedVolumeDriver) bool {
-	if meta.IsStatusConditionFalse(cluster.Status.Conditions, storagev1.ConditionDetected) {
+	detected := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionDetected)
+	if detected != nil && detected.Status == metav1.ConditionFalse && detected.Reason == engine.ReasonWaiting {
 		return false // somebody else's has gone, and what was installed was not looked at
 	}
 	installed := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionInstalled)
@@ -124,14 +125,15 @@ func blockedBy(last *storagev1.Blockers, claims []*corev1.PersistentVolumeClaim,
 	switch {
 	case len(pods) > 0:
 		return &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
-	case slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil }):
+	case pods == nil && slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil }):
 		return last
 	}
 	return nil
 }
 
 // doubt what was said of a claim or volume that is gone, where the walk has ended
-// before it would have been made anew.
+// before it would have been made anew. The claim's name stays this SharedVolume's, see
+// hasClaimed.
 func doubt(cr *storagev1.SharedVolume, in engine.Inputs) {
 	claim, claimed := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()) // which may be new
 	claimed = claimed && in.Ours(claim) || len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) > 0
@@ -142,7 +144,7 @@ func doubt(cr *storagev1.SharedVolume, in engine.Inputs) {
 	} {
 		if !exists && meta.IsStatusConditionTrue(cr.Status.Conditions, condition) {
 			meta.SetStatusCondition(&cr.Status.Conditions, metav1.Condition{
-				Type: condition, Status: metav1.ConditionUnknown, Reason: engine.ReasonNotReached,
+				Type: condition, Status: metav1.ConditionUnknown, Reason: storagev1.ReasonGone,
 				Message: "what there was is gone, and an earlier stage is not done", ObservedGeneration: cr.Generation,
 			})
 		}
