@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -108,6 +109,7 @@ func InstallCRDs(t testing.TB, dirs ...string) {
 	}
 	for _, definition := range applied {
 		waitEstablished(t, c, definition)
+		waitDiscovered(t, definition)
 	}
 }
 
@@ -155,6 +157,22 @@ func waitEstablished(t testing.TB, c client.Client, definition *unstructured.Uns
 	})
 	if err != nil {
 		t.Fatalf("waiting for %s to be established: %v; its conditions: %s", definition.GetName(), err, seen)
+	}
+}
+
+// waitDiscovered waits until clients find the kind: one that asks for its group too
+// early takes what it gets for all.
+func waitDiscovered(t testing.TB, definition *unstructured.Unstructured) {
+	t.Helper()
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	var missing error
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, established, true, func(context.Context) (bool, error) {
+		_, missing = newClient(t).RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		return missing == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s to be discovered: %v; %v", definition.GetName(), err, missing)
 	}
 }
 
