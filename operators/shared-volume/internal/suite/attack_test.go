@@ -282,8 +282,8 @@ func TestVolumeThatIsStolen(t *testing.T) {
 				s.run()
 			}
 			s.Eventually(func() bool {
-				return s.get(claim) == nil && s.get(bound) == nil && bound.Spec.ClaimRef.Namespace == s.namespace
-			}).Should(BeTrue())
+				return s.get(claim) == nil && s.get(bound) == nil && bound.Spec.ClaimRef.Namespace == s.namespace && claim.Status.Phase == corev1.ClaimBound
+			}).Should(BeTrue(), "Kubernetes may have called it lost")
 			s.ready(cr)
 			claimNow, boundNow := s.bound(cr)
 			s.Expect(claimNow.UID).To(Equal(claim.UID), "running pods keep their claim")
