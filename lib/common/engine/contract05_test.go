@@ -49,7 +49,7 @@ func (w *world) judgesRollouts() {
 	}}, func(s *engine.Seam) {
 		frozen.Reader = s.Cached
 		s.Cached = frozen
-		s.Informers = filteredInformers{s.Informers, frozen.hears}
+		s.Cache = filteredCache{s.Cache, frozen.hears}
 	})
 	cr := w.widget("rollout", widget.Spec{Text: "A", Replicas: new(int32(2))})
 	w.awaitReady(cr)
@@ -104,7 +104,9 @@ func (w *world) playCondition(rack *widget.Rack, condition string, status metav1
 	w.must(w.get(rack))
 	before := rack.DeepCopy()
 	rack.Status.ObservedGeneration = rack.Generation
-	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{Type: condition, Status: status, Reason: "Waiting", Message: message})
+	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: "Waiting", Message: message, ObservedGeneration: rack.Generation,
+	})
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
 }
 

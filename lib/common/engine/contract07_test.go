@@ -26,7 +26,7 @@ func TestContract07StampsAndWatches(t *testing.T) {
 			caught: `owner`,
 		},
 		"is woken by what it owns alone": {
-			seam:   func(s *engine.Seam) { s.Informers = filteredInformers{s.Informers, owned} },
+			seam:   func(s *engine.Seam) { s.Cache = filteredCache{s.Cache, owned} },
 			caught: `Secret prunes does not exist`,
 		},
 	}}.test(t)
@@ -182,8 +182,10 @@ func (w *world) makeReady(cr *widget.Widget) {
 	}).Should(HavePrefix("True"))
 }
 
-// owned is what has our label, which is what a watch of owned kinds delivers.
+// owned is what has our label, which is what a watch of owned kinds delivers, and
+// what is reconciled.
 func owned(event any) bool {
 	obj, ok := event.(client.Object)
-	return ok && obj.GetLabels()["asterism.dev/owner-uid"] != ""
+	_, reconciled := event.(*widget.Widget)
+	return reconciled || ok && obj.GetLabels()["asterism.dev/owner-uid"] != ""
 }

@@ -47,7 +47,7 @@ func (o *outside) called() []string {
 func (o *outside) service(every time.Duration) service {
 	return service{Name: owner, Owns: owns, Stages: []stage{
 		{
-			Condition: "Registered", Every: every, Do: o.register,
+			Condition: "Registered", Every: func(*widget.Widget) time.Duration { return every }, Do: o.register,
 			Needs: func(cr *widget.Widget) []engine.Need {
 				return []engine.Need{engine.Secret(cr.Spec.SecretName, "password")}
 			},

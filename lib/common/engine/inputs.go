@@ -1,77 +1,79 @@
 package engine
 
 import (
-	"regexp"
+	"reflect"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
 )
-
-// objectKey names one object of one kind.
-type objectKey struct {
-	gvk schema.GroupVersionKind
-	types.NamespacedName
-}
-
-func (k objectKey) String() string { return k.gvk.Kind + " " + k.Name }
 
 // Inputs is what a pass has gathered so far: what the stages needed, what they
 // observed outside, and their children as they are now.
 type Inputs struct {
 	namespace string
-	objects   map[objectKey]client.Object
-	lists     map[string][]client.Object
-	data      map[objectKey]map[string][]byte
-	results   map[string]string
-	observed  map[string]Observed
-	served    map[schema.GroupVersionKind]bool
-	kinds     func(client.Object) schema.GroupVersionKind
-	met       map[string]bool
-	cluster   *string
-	masks     map[string]*regexp.Regexp
-	children  map[objectKey]client.Object
-	holders   *[]string
+	kind      func(client.Object) schema.GroupVersionKind
 	isOurs    func(client.Object) bool
+
+	objects  map[observe.Key]client.Object // needed, or a child
+	listed   map[observe.Key]client.Object // by a Need Labelled
+	children map[observe.Key]client.Object // by a Need Children
+	data     map[observe.Key]map[string][]byte
+	results  map[string]string // of Jobs
+	observed map[string]Observed
+	served   map[schema.GroupVersionKind]bool
+	met      map[string]bool
+	facts    *facts
+	masks    masks
 }
 
-func newInputs(namespace string, kinds func(client.Object) schema.GroupVersionKind) Inputs {
+// facts are set while a pass goes on.
+type facts struct {
+	cluster       string
+	knowsChildren bool
+}
+
+func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKind, isOurs func(client.Object) bool) Inputs {
 	return Inputs{
 		namespace: namespace,
-		objects:   map[objectKey]client.Object{},
-		lists:     map[string][]client.Object{},
-		data:      map[objectKey]map[string][]byte{},
+		kind:      kind,
+		isOurs:    isOurs,
+		objects:   map[observe.Key]client.Object{},
+		listed:    map[observe.Key]client.Object{},
+		children:  map[observe.Key]client.Object{},
+		data:      map[observe.Key]map[string][]byte{},
 		results:   map[string]string{},
 		observed:  map[string]Observed{},
 		served:    map[schema.GroupVersionKind]bool{},
-		kinds:     kinds,
 		met:       map[string]bool{},
-		cluster:   new(string),
-		masks:     map[string]*regexp.Regexp{},
-		holders:   new([]string),
+		facts:     &facts{},
+		masks:     masks{},
 	}
 }
 
 // Secret returns the data of a Secret that was needed, nil if it is absent.
 func (in Inputs) Secret(name string) map[string][]byte {
-	return in.data[in.key(secretGVK, name)]
+	return in.data[in.key(observe.SecretKind, name)]
 }
 
 // ConfigMap returns the data of a ConfigMap that was needed, nil if it is absent.
 func (in Inputs) ConfigMap(name string) map[string][]byte {
-	return in.data[in.key(configMapGVK, name)]
+	return in.data[in.key(observe.ConfigMapKind, name)]
 }
 
 // Result returns the termination message of a Once Job of this or an earlier
-// stage, by the name that its builder gave it. It is empty until the Job is complete.
+// stage, by the name that its builder gave the Job. It is empty until the Job is
+// complete.
 func (in Inputs) Result(job string) string { return in.results[job] }
 
 // Observed returns what the Do of a stage learned, by the stage's condition.
 func (in Inputs) Observed(condition string) Observed { return in.observed[condition] }
 
 // Served says whether the API server serves a kind that was named by the Need Served.
-func (in Inputs) Served(gvk schema.GroupVersionKind) bool { return in.served[gvk] }
+func (in Inputs) Served(kind schema.GroupVersionKind) bool { return in.served[kind] }
 
 // Met says whether a need that was given a name by As is met.
 func (in Inputs) Met(name string) bool { return in.met[name] }
@@ -79,13 +81,17 @@ func (in Inputs) Met(name string) bool { return in.met[name] }
 // Ours says whether an object is a child, and not somebody else's of its name.
 func (in Inputs) Ours(obj client.Object) bool { return in.isOurs(obj) }
 
-// Cluster returns the UID that tells this cluster from any other, if it was needed.
-func (in Inputs) Cluster() string { return *in.cluster }
+// Cluster returns the UID that distinguishes this cluster from any other, if it
+// was needed.
+func (in Inputs) Cluster() string { return in.facts.cluster }
+
+// KnowsChildren says whether a Need Children was looked at, and all could be read.
+func (in Inputs) KnowsChildren() bool { return in.facts.knowsChildren }
 
 // Get returns an object that was needed or is a child, as it was last seen: in
 // the namespace, or of a kind that has none. It must not be changed.
 func Get[O client.Object](in Inputs, name string) (O, bool) {
-	key := in.key(in.kinds(newOf[O]()), name)
+	key := in.key(in.kind(newOf[O]()), name)
 	obj, ok := in.objects[key].(O)
 	if !ok {
 		key.Namespace = ""
@@ -94,19 +100,31 @@ func Get[O client.Object](in Inputs, name string) (O, bool) {
 	return obj, ok
 }
 
-// Listed returns the objects that a Need Labelled found, sorted by name. They
-// must not be changed.
-func Listed[O client.Object](in Inputs) []O {
+// Listed returns the objects of a kind that the Needs Labelled found, sorted by
+// name. They must not be changed.
+func Listed[O client.Object](in Inputs) []O { return ofType[O](in.listed) }
+
+// ChildrenOf returns the children of a kind that a Need Children found, sorted
+// by name; those that are being deleted are among them. They must not be changed.
+func ChildrenOf[O client.Object](in Inputs) []O { return ofType[O](in.children) }
+
+func ofType[O client.Object](all map[observe.Key]client.Object) []O {
 	var found []O
-	for _, obj := range in.lists[in.kinds(newOf[O]()).String()] {
+	for _, obj := range all {
 		if typed, ok := obj.(O); ok {
 			found = append(found, typed)
 		}
 	}
-	sort.Slice(found, func(i, j int) bool { return found[i].GetName() < found[j].GetName() })
+	sort.Slice(found, func(i, j int) bool {
+		return found[i].GetNamespace()+"/"+found[i].GetName() < found[j].GetNamespace()+"/"+found[j].GetName()
+	})
 	return found
 }
 
-func (in Inputs) key(gvk schema.GroupVersionKind, name string) objectKey {
-	return objectKey{gvk: gvk, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
+func newOf[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // O is what was made
+}
+
+func (in Inputs) key(kind schema.GroupVersionKind, name string) observe.Key {
+	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
 }

@@ -18,33 +18,37 @@ var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential
 // longer is a file.
 const maxSpelled = 512
 
-// remember makes the values of a Secret that must not be shown known to mask.
-// Blanks around them do not count: messages are trimmed.
-func (in Inputs) remember(data map[string][]byte) {
+// masks are the secret values that a pass has read, each with the pattern that
+// finds it once that was needed.
+type masks map[string]*regexp.Regexp
+
+// add the values of a Secret that must not be shown. Blanks around them do not
+// count: messages are trimmed.
+func (m masks) add(data map[string][]byte) {
 	for key, value := range data {
 		if text := strings.TrimSpace(string(value)); len(text) > 2 && secretKey.MatchString(key) {
-			in.masks[text] = nil
-			in.masks[base64.StdEncoding.EncodeToString(value)] = nil
+			m[text] = nil
+			m[base64.StdEncoding.EncodeToString(value)] = nil
 		}
 	}
 }
 
-// mask replaces every secret value that this pass has read.
-func (in Inputs) mask(message string) string {
+// hide replaces every secret value in a message.
+func (m masks) hide(message string) string {
 	if message == "" {
 		return ""
 	}
 	// The longest first: one may be the beginning of another.
-	secrets := slices.SortedFunc(maps.Keys(in.masks), func(a, b string) int { return len(b) - len(a) })
+	secrets := slices.SortedFunc(maps.Keys(m), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {
 		if len(secret) > maxSpelled {
 			message = strings.ReplaceAll(message, secret, "***")
 			continue
 		}
-		if in.masks[secret] == nil {
-			in.masks[secret] = spelling(secret)
+		if m[secret] == nil {
+			m[secret] = spelling(secret)
 		}
-		message = in.masks[secret].ReplaceAllString(message, "***")
+		message = m[secret].ReplaceAllString(message, "***")
 	}
 	return message
 }

@@ -151,9 +151,9 @@ func TestAvailableOutlivesAnEdit(t *testing.T) {
 	named := func(name string) *widget.Rack { return &widget.Rack{ObjectMeta: metaOf(w.namespace, name)} }
 	start(w, service{
 		Name: owner,
-		Available: func(cr *widget.Widget) []engine.Need {
+		Available: &stage{Needs: func(cr *widget.Widget) []engine.Need {
 			return []engine.Need{engine.Condition(named(cr.Name), "Available")}
-		},
+		}},
 		Stages: []stage{configMaps("ConfigReady")},
 	})
 	rack := named("serves")

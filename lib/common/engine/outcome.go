@@ -1,96 +1,84 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"asterism.dev/lib/common/engine/internal/apply"
 )
 
 // Reasons that the engine gives to conditions; a Stop brings its own.
 const (
-	ReasonComplete    = "Complete"
-	ReasonProgressing = "Progressing"
-	ReasonWaiting     = "Waiting"
-	ReasonConflict    = "Conflict"
-	ReasonInvalid     = "Invalid"
-	ReasonError       = "Error"
-	ReasonPanic       = "Panic"
-	ReasonJobFailed   = "JobFailed"
-	ReasonNotReached  = "NotReached"
-	ReasonDeleting    = "Deleting"
+	ReasonComplete    = apply.ReasonComplete
+	ReasonProgressing = apply.ReasonProgressing
+	ReasonWaiting     = apply.ReasonWaiting
+	ReasonConflict    = apply.ReasonConflict
+	ReasonInvalid     = apply.ReasonInvalid
+	ReasonError       = apply.ReasonError
+	ReasonPanic       = apply.ReasonPanic
+	ReasonJobFailed   = apply.ReasonJobFailed
+	ReasonNotReached  = apply.ReasonNotReached
+	ReasonGone        = apply.ReasonGone
+	ReasonDeleting    = apply.ReasonDeleting
 )
 
 // outcome is an error that says how a stage ended. Plain errors are retried
 // with back-off and reported as ReasonError.
-type outcome struct {
-	reason  string
-	message string
-	after   time.Duration // look again after this long; 0: a watch wakes us
-	stalled bool          // nothing but a new generation helps
-	retry   bool          // with the back-off of a failure
-	cause   error
-}
+type outcome = apply.Outcome
 
-func (o *outcome) Error() string { return o.message }
-func (o *outcome) Unwrap() error { return o.cause }
+// outcomeOf turns any error into an outcome.
+func outcomeOf(err error) *outcome { return apply.OutcomeOf(err) }
 
 // Wait says that a stage cannot go on until something that is watched changes.
-func Wait(format string, args ...any) error {
-	return &outcome{reason: ReasonWaiting, message: fmt.Sprintf(format, args...)}
-}
+func Wait(format string, args ...any) error { return WaitAs(ReasonWaiting, format, args...) }
 
 // WaitAs is Wait with a reason of its own.
 func WaitAs(reason, format string, args ...any) error {
-	return &outcome{reason: reason, message: fmt.Sprintf(format, args...)}
+	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // WaitFor is Wait for what cannot be watched: the stage is tried again after d.
 func WaitFor(d time.Duration, format string, args ...any) error {
-	return &outcome{reason: ReasonWaiting, message: fmt.Sprintf(format, args...), after: d}
+	return &outcome{Reason: ReasonWaiting, Message: fmt.Sprintf(format, args...), After: d}
 }
 
 // Stop says that nothing but a changed spec or input can help.
 func Stop(reason, format string, args ...any) error {
-	return &outcome{reason: reason, message: fmt.Sprintf(format, args...), stalled: true}
+	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...), Stalled: true}
 }
 
 // Fail is an error with a reason of its own, retried with back-off.
 func Fail(reason string, err error) error {
-	return &outcome{reason: reason, message: err.Error(), retry: true, cause: err}
+	return &outcome{Reason: reason, Message: err.Error(), Retry: true, Cause: err}
 }
 
 // Conflict says that something of the wanted name belongs to somebody else and
 // was left untouched.
-func Conflict(format string, args ...any) error {
-	return &outcome{reason: ReasonConflict, message: fmt.Sprintf(format, args...)}
+func Conflict(format string, args ...any) error { return WaitAs(ReasonConflict, format, args...) }
+
+// Abandon says that a stage of a teardown cannot be undone, ever: the means are
+// gone. What is left behind is listed in an event, and the teardown goes on.
+func Abandon(format string, args ...any) error {
+	return &abandoned{left: fmt.Sprintf(format, args...)}
 }
 
-func progressing(format string, args ...any) *outcome {
-	return &outcome{reason: ReasonProgressing, message: fmt.Sprintf(format, args...)}
-}
+type abandoned struct{ left string }
 
-// mayPass says whether time alone may help, as opposed to somebody who does something.
-func (o *outcome) mayPass() bool {
-	switch o.reason {
+func (a *abandoned) Error() string { return "left behind: " + a.left }
+
+// mayPass says whether time alone may help, as opposed to a person.
+func mayPass(o *outcome) bool {
+	switch o.Reason {
 	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
 		return true
 	}
 	return false
 }
 
-// outcomeOf turns any error into an outcome.
-func outcomeOf(err error) *outcome {
-	var o *outcome
-	if errors.As(err, &o) {
-		return o
-	}
-	return &outcome{reason: ReasonError, message: err.Error(), retry: true, cause: err}
-}
-
-// Reason is the reason that a condition would give for the error; "" for none.
+// Reason is the reason that a condition would give for the error; "" for nil.
 func Reason(err error) string {
 	if err == nil {
 		return ""
 	}
-	return outcomeOf(err).reason
+	return outcomeOf(err).Reason
 }

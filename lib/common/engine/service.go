@@ -27,8 +27,10 @@ type Service[T Object] struct {
 	// is added before the first stage and removed after the last one is done.
 	// Without it, garbage collection does the work.
 	Teardown []Stage[T]
-	// Available says when users are served; nil for kinds without the condition.
-	Available func(T) []Need
+	// Available says whether users are served; nil for kinds without the
+	// condition. Only Needs, Do and Every count. It is judged in every pass, after
+	// the walk and however the walk ended, and Ready does not depend on it.
+	Available *Stage[T]
 	// Report copies what a pass has seen into the status. It comes last in every
 	// pass, however that went, also in one that deletes.
 	Report func(T, Inputs)
@@ -50,8 +52,8 @@ type Stage[T Object] struct {
 	// needs or the spec has changed since it last succeeded, and again after
 	// Every. It must return within DoTimeout.
 	Do func(context.Context, T, Inputs) (Observed, error)
-	// Every repeats Do; 0 means never without a reason.
-	Every time.Duration
+	// Every is after how long Do is repeated; nil or 0: never without a reason.
+	Every func(T) time.Duration
 	// Build returns the children that should exist. It is pure: the same
 	// arguments give the same children.
 	Build func(T, Inputs) ([]Child, error)
@@ -68,26 +70,20 @@ type Observed map[string]string
 // DoTimeout is the deadline of one Do.
 const DoTimeout = 10 * time.Second
 
-// step is a Stage bound to one object, so that only Service has a type parameter.
-type step struct {
-	condition string
-	carryOn   bool
-	every     time.Duration
-	needs     func() []Need
-	do        func(context.Context, Inputs) (Observed, error)
-	build     func(Inputs) ([]Child, error)
-	report    func(Inputs)
-}
-
+// bind makes of the stages of a kind those of one object, so that only Service
+// and Stage have a type parameter.
 func bind[T Object](stages []Stage[T], cr T) []step {
 	steps := make([]step, 0, len(stages))
 	for _, s := range stages {
-		bound := step{condition: s.Condition, carryOn: s.Continue, every: s.Every}
+		bound := step{condition: s.Condition, carryOn: s.Continue}
 		if s.Needs != nil {
 			bound.needs = func() []Need { return s.Needs(cr) }
 		}
 		if s.Do != nil {
 			bound.do = func(ctx context.Context, in Inputs) (Observed, error) { return s.Do(ctx, cr, in) }
+		}
+		if s.Every != nil {
+			bound.every = func() time.Duration { return s.Every(cr) }
 		}
 		if s.Build != nil {
 			bound.build = func(in Inputs) ([]Child, error) { return s.Build(cr, in) }

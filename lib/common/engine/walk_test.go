@@ -55,7 +55,7 @@ func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	after.Needs = func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("RackReady")} }
 	start(w, service{
 		Name: owner, Stages: []stage{rack, configMaps("ConfigReady"), after},
-		Available: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("ConfigReady")} },
+		Available: &stage{Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Done("ConfigReady")} }},
 	})
 	cr := w.widget("continue", widget.Spec{Text: "first"})
 	w.Eventually(w.condition(cr, "AfterRack")).Should(Equal("False Waiting: stage RackReady is not done"))

@@ -113,6 +113,9 @@ func (w *world) decides(actual any) AsyncAssertion {
 // patience with anything that is not what a mutant is to fail at.
 const patience = time.Minute
 
+// readTimeout of engines that are to give up soon.
+const readTimeout = time.Second
+
 func newWorld(t, judge testing.TB, m mutant, decisive time.Duration) *world {
 	t.Helper()
 	g := NewWithT(judge)
@@ -381,15 +384,15 @@ func (c hookedClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	return c.Client.Apply(ctx, obj, opts...)
 }
 
-// filteredInformers deliver only some events.
-type filteredInformers struct {
-	cache.Informers
+// filteredCache delivers only some events.
+type filteredCache struct {
+	cache.Cache
 	deliver func(any) bool
 }
 
-func (i filteredInformers) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := i.Informers.GetInformer(ctx, obj, opts...)
-	return filteredInformer{informer, i.deliver}, err
+func (c filteredCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	return filteredInformer{informer, c.deliver}, err
 }
 
 type filteredInformer struct {
@@ -397,6 +400,6 @@ type filteredInformer struct {
 	deliver func(any) bool
 }
 
-func (i filteredInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandler(toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: i.deliver})
+func (i filteredInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandlerWithOptions(toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: i.deliver}, options)
 }

@@ -10,12 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 )
 
@@ -39,18 +42,16 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 	s.checkLongestName(t, all, fixtures)
 	for _, f := range fixtures {
 		of := &problems{of: f.name + ": "}
-		rendered := s.render(t, f, nil)
-		first, again := show(t, rendered), show(t, s.render(t, f, nil))
+		recorded := s.record(t, f, nil)
+		first, again := s.show(t, recorded), s.show(t, s.record(t, f, nil))
 		if !bytes.Equal(first, again) {
 			of.add("Build is not deterministic, %s", firstDifference(first, again))
 		}
-		for _, stage := range rendered.stages {
-			for _, child := range stage.Children {
-				s.checkChild(t, of, child)
-			}
+		for _, child := range recorded.applied {
+			s.checkChild(t, of, child)
 		}
-		checkJobPods(of, rendered.stages)
-		s.checkNeeds(t, of, f, rendered)
+		checkJobPods(of, recorded.applied)
+		s.checkNeeds(t, of, f, recorded)
 		all.found = append(all.found, of.found...)
 	}
 	for _, missing := range s.Used(t).without(readRole(t, s.role(t))) {
@@ -124,7 +125,7 @@ func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fix
 // A StatefulSet's becomes a label together with the hash of a revision.
 var longestOf = map[string]int{"Service": 63, "Job": 63, "StatefulSet": 52, "Deployment": 52, "DaemonSet": 52, "Namespace": 63}
 
-func (s Subject[T]) checkChild(t testing.TB, all *problems, child engine.RenderedChild) {
+func (s Subject[T]) checkChild(t testing.TB, all *problems, child appliedChild) {
 	t.Helper()
 	title := child.GetKind() + " " + child.GetName()
 	if !slices.Contains(s.ownedKinds(t), child.GroupVersionKind()) {
@@ -145,12 +146,10 @@ func (s Subject[T]) checkChild(t testing.TB, all *problems, child engine.Rendere
 	if _, ok := child.Object["stringData"]; ok {
 		all.add("%s: stringData is not tracked by server-side apply: use data", title)
 	}
-	if child.Treatment == "once" {
+	if child.GetLabels()[labelRunOf] != "" {
 		checkJob(all, title, child.Unstructured)
 	}
-	if child.Treatment != "absent" {
-		checkNulls(all, title, "", child.Object)
-	}
+	checkNulls(all, title, "", child.Object)
 	checkEnvironment(all, title, child.Object)
 }
 
@@ -206,41 +205,40 @@ func checkEnvironment(all *problems, title string, value any) {
 	}
 }
 
-// checkNeeds takes away every object that is needed, one at a time.
-func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], rendered rendering[T]) {
+// checkNeeds takes away every object that was read by name, one at a time: either
+// that changes nothing, or a stage waits for the object and names it.
+func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], recorded *recording[T]) {
 	t.Helper()
-	for _, stage := range rendered.stages {
-		for _, need := range stage.Needs {
-			object := f.find(need)
-			if !need.Required || object == nil { // made by an earlier stage, or missing in this fixture
-				continue
-			}
-			ended := firstError(s.render(t, f, object).stages)
-			if reason := engine.Reason(ended); reason != engine.ReasonWaiting {
-				all.add("without %s %s the reason is %q, want %s: %v", need.Kind, need.Name, reason, engine.ReasonWaiting, ended)
-			} else if !strings.Contains(ended.Error(), need.Name) {
-				all.add("without %s %s the message does not name it: %v", need.Kind, need.Name, ended)
-			}
+	with := meta.FindStatusCondition(recorded.cr.Common().Conditions, commonv1.ConditionReady)
+	for looked := range recorded.looks {
+		object := f.find(looked)
+		if object == nil || recorded.isApplied(object) {
+			continue
+		}
+		without := meta.FindStatusCondition(s.record(t, f, object).cr.Common().Conditions, commonv1.ConditionReady)
+		switch {
+		case with == nil || without == nil || without.Status == metav1.ConditionTrue || with.Message == without.Message:
+		case without.Reason != engine.ReasonWaiting:
+			all.add("without %s %s the reason is %q, want %s: %s", looked.kind.Kind, looked.name, without.Reason, engine.ReasonWaiting, without.Message)
+		case !strings.Contains(without.Message, looked.name):
+			all.add("without %s %s the message does not name it: %s", looked.kind.Kind, looked.name, without.Message)
 		}
 	}
 }
 
-func firstError(stages []engine.Rendered) error {
-	for _, stage := range stages {
-		if stage.Err != nil {
-			return stage.Err
-		}
-	}
-	return nil
-}
-
-func (f fixture[T]) find(need engine.Needed) *unstructured.Unstructured {
+func (f fixture[T]) find(looked look) *unstructured.Unstructured {
 	for _, object := range f.objects {
-		if object.GroupVersionKind() == need.GroupVersionKind && object.GetName() == need.Name {
+		if object.GroupVersionKind() == looked.kind && object.GetName() == looked.name {
 			return object
 		}
 	}
 	return nil
+}
+
+func (r *recording[T]) isApplied(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(r.applied, func(child appliedChild) bool {
+		return child.GroupVersionKind() == object.GroupVersionKind() && child.GetName() == object.GetName()
+	})
 }
 
 // kind of T.

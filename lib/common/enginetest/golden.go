@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -26,14 +29,14 @@ func (s Subject[T]) Test(t *testing.T) {
 	t.Run("Smoke", s.Smoke)
 }
 
-// Golden renders every fixture and compares it with its out.yaml: stage by
-// stage the children as they would be sent, without what the engine puts on
-// every child, and at the end what Report wrote into the status. Secrets are
-// shown as text.
+// Golden records every fixture and compares the record with its out.yaml: stage
+// by stage the children as they were sent, without what the engine puts on every
+// child, and at the end what Report wrote into the status. Secrets are shown as
+// text.
 func (s Subject[T]) Golden(t *testing.T) {
 	for _, f := range s.fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
-			got := show(t, s.render(t, f, nil))
+			got := s.show(t, s.record(t, f, nil))
 			path := filepath.Join(f.dir, "out.yaml")
 			if *update {
 				if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // a test's data
@@ -52,18 +55,21 @@ func (s Subject[T]) Golden(t *testing.T) {
 	}
 }
 
-func show[T engine.Object](t testing.TB, r rendering[T]) []byte {
+func (s Subject[T]) show(t testing.TB, r *recording[T]) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	for _, stage := range r.stages {
-		for _, child := range stage.Children {
-			printChild(t, &out, r.cr.GetNamespace(), stage.Condition, child)
+	if r.cr.GetDeletionTimestamp() != nil {
+		for _, line := range r.log {
+			fmt.Fprintf(&out, "# %s\n", line)
 		}
-		if len(stage.Children) == 0 && stage.Err == nil {
-			fmt.Fprintf(&out, "# %s: nothing to apply\n", stage.Condition)
+	} else {
+		for _, stage := range s.Service.Stages {
+			r.showStage(t, &out, stage.Condition)
 		}
-		if stage.Err != nil {
-			fmt.Fprintf(&out, "# %s: %s\n", stage.Condition, strings.ReplaceAll(stage.Err.Error(), "\n", "\n#   "))
+		for _, line := range r.log {
+			if strings.HasPrefix(line, "deleted ") {
+				fmt.Fprintf(&out, "# %s\n", line)
+			}
 		}
 	}
 	status := reported(t, r.cr)
@@ -73,26 +79,45 @@ func show[T engine.Object](t testing.TB, r rendering[T]) []byte {
 	return out.Bytes()
 }
 
-func printChild(t testing.TB, out *bytes.Buffer, namespace, stage string, child engine.RenderedChild) {
+// showStage prints a stage's children, or that it has none, and why it is not
+// ready.
+func (r *recording[T]) showStage(t testing.TB, out *bytes.Buffer, stage string) {
 	t.Helper()
-	if child.Treatment == "absent" {
-		fmt.Fprintf(out, "# %s: no %s %s\n", stage, child.GetKind(), child.GetName())
-		return
+	empty := true
+	for _, child := range r.applied {
+		if child.stage == stage {
+			empty = false
+			r.showChild(t, out, child)
+		}
 	}
-	title := stage
-	if child.Treatment != "applied" {
-		title += ", " + child.Treatment
+	switch condition := meta.FindStatusCondition(r.cr.Common().Conditions, stage); {
+	case condition == nil:
+		fmt.Fprintf(out, "# %s: no condition\n", stage)
+	case condition.Reason == engine.ReasonNotReached:
+	case condition.Status != metav1.ConditionTrue:
+		fmt.Fprintf(out, "# %s: %s\n", stage, strings.ReplaceAll(condition.Message, "\n", "\n#   "))
+	case empty:
+		fmt.Fprintf(out, "# %s: nothing to apply\n", stage)
 	}
-	if len(child.Generated) > 0 {
-		title += " (" + strings.Join(child.Generated, ", ") + ")"
+}
+
+func (r *recording[T]) showChild(t testing.TB, out *bytes.Buffer, child appliedChild) {
+	t.Helper()
+	title := child.stage
+	if child.GetLabels()[labelRunOf] != "" {
+		title += ", once"
 	}
-	if child.Unowned {
+	if len(child.generated) > 0 {
+		slices.Sort(child.generated)
+		title += ", generated (" + strings.Join(child.generated, ", ") + ")"
+	}
+	if child.GetOwnerReferences() == nil {
 		title += ", unowned"
 	}
-	if child.Lingers {
+	if child.GetLabels()["asterism.dev/lingers"] != "" {
 		title += ", lingering"
 	}
-	printYAML(t, out, title, unstamped(child.Unstructured, namespace).Object)
+	printYAML(t, out, title, unstamped(child.Unstructured, r.cr.GetNamespace()).Object)
 }
 
 // longText is how long a file in a ConfigMap may be that is printed as a whole.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/operator"
 )
 
 // Scheme knows Kubernetes' own kinds, Route, and what is added.
@@ -76,7 +76,7 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 		Scheme:     scheme,
 		Logger:     operatorLog(t),
 		Metrics:    server.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: engine.Trim},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: operator.Trim},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	for _, option := range options {
@@ -94,12 +94,12 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	operator := &Operator{Requests: requests, stop: sync.OnceFunc(func() {
+	started := &Operator{Requests: requests, stop: sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the manager ended: %v", err)
 		}
 	})}
-	t.Cleanup(operator.Stop)
-	return operator
+	t.Cleanup(started.Stop)
+	return started
 }

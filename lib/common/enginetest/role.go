@@ -7,18 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"asterism.dev/lib/common/engine"
 )
 
 // Right is one verb on one resource, which may name a subresource.
@@ -84,50 +78,34 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 	used.add(own.Group, own.Resource, "get", "list", "watch")
 	used.add(own.Group, own.Resource+"/status", "patch")
 	used.add(own.Group, own.Resource+"/finalizers", "update") // blockOwnerDeletion
-	used.add("events.k8s.io", "events", "create", "patch")
+	used.add("", "events", "create", "patch")
 	if len(s.Service.Teardown) > 0 {
 		used.add(own.Group, own.Resource, "patch") // the finalizer
 	}
 	for _, gvk := range s.ownedKinds(t) {
 		owned := resources(gvk)
 		used.add(owned.Group, owned.Resource, "get", "list", "watch", "create", "patch", "delete")
+		if hasPods[gvk.Kind] {
+			used.add("", "pods", "list")
+		}
+	}
+	for _, right := range s.Explained {
+		used[right] = true
 	}
 	for _, f := range fixtures {
-		for _, stage := range s.render(t, f, nil).stages {
-			s.usedBy(stage, resources, used)
+		for looked := range s.record(t, f, nil).looks {
+			read := resources(looked.kind)
+			used.add(read.Group, read.Resource, "get")
+			if !looked.live {
+				used.add(read.Group, read.Resource, "list", "watch")
+			}
 		}
 	}
 	return used
 }
 
-func (s Subject[T]) usedBy(stage engine.Rendered, resources func(schema.GroupVersionKind) schema.GroupResource, used Rights) {
-	for _, need := range stage.Needs {
-		needed := resources(need.GroupVersionKind)
-		used.add(needed.Group, needed.Resource, "get")
-		if !need.Unwatched {
-			used.add(needed.Group, needed.Resource, "list", "watch")
-		}
-	}
-	for _, child := range stage.Children {
-		if child.Treatment == "once" {
-			used.add("", "pods", "list") // the termination message
-		}
-		if child.Holders != nil {
-			holder := resources(listed(child.Holders))
-			used.add(holder.Group, holder.Resource, "list")
-		}
-	}
-}
-
-// listed is the kind of the elements of a list of Kubernetes' own kinds.
-func listed(list client.ObjectList) schema.GroupVersionKind {
-	gvk, err := apiutil.GVKForObject(list, clientgoscheme.Scheme)
-	if err != nil {
-		return schema.GroupVersionKind{Kind: fmt.Sprintf("%T: %v", list, err)}
-	}
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	return gvk
-}
+// hasPods are the kinds whose pods say why they are not complete.
+var hasPods = map[string]bool{"StatefulSet": true, "Deployment": true, "DaemonSet": true, "Job": true}
 
 // resources maps kinds to resources, served or not.
 func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema.GroupResource {

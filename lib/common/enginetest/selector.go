@@ -8,19 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"asterism.dev/lib/common/engine"
 )
 
 // checkJobPods finds what selects the pods of a Job together with those of the
 // service: a disruption budget that does not let go of anything then, a Service
 // that sends them requests, a rule that keeps pods apart; and Jobs that have
 // such rules themselves, and may find no node.
-func checkJobPods(all *problems, stages []engine.Rendered) {
-	var children []engine.RenderedChild
-	for _, stage := range stages {
-		children = append(children, stage.Children...)
-	}
+func checkJobPods(all *problems, children []appliedChild) {
 	for _, job := range children {
 		if job.GetKind() != "Job" {
 			continue

@@ -6,8 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"asterism.dev/lib/common/engine"
 )
 
 // Smoke creates the CR of every fixture in the real API server, so that its
@@ -32,27 +30,22 @@ func (s Subject[T]) Smoke(t *testing.T) {
 				}
 			})
 			f := f.in(namespace, created)
-			for _, stage := range s.render(t, f, nil).stages {
-				for _, child := range stage.Children {
-					s.try(t, c, stage.Condition, child)
-				}
+			for _, child := range s.record(t, f, nil).applied {
+				s.try(t, c, child)
 			}
 		})
 	}
 }
 
-func (s Subject[T]) try(t *testing.T, c client.Client, stage string, child engine.RenderedChild) {
+func (s Subject[T]) try(t *testing.T, c client.Client, child appliedChild) {
 	t.Helper()
-	if child.Treatment == "absent" {
-		return
-	}
 	if child.GetKind() == "Route" {
 		InstallRoute(t)
 	}
 	err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(child.DeepCopy()),
 		client.FieldOwner(s.Service.Name), client.ForceOwnership, client.DryRunAll)
 	if err != nil {
-		t.Errorf("%s: %s %s: %v", stage, child.GetKind(), child.GetName(), err)
+		t.Errorf("%s: %s %s: %v", child.stage, child.GetKind(), child.GetName(), err)
 	}
 }
 

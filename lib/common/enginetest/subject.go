@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/lib/common/engine"
@@ -44,6 +42,8 @@ type Subject[T engine.Object] struct {
 	// RoleFile is the generated Role, config/rbac/role.yaml of its own module by
 	// default.
 	RoleFile string
+	// Explained are the rights that the service's Explained children need.
+	Explained []Right
 	// Testdata is the folder of the fixtures, "testdata" by default. Each is a
 	// folder with in.yaml: the CR, and then whatever else exists.
 	Testdata string
@@ -192,29 +192,6 @@ func readDocuments(path string) ([]*unstructured.Unstructured, error) {
 			all = append(all, object)
 		}
 	}
-}
-
-// rendering is a fixture that was rendered; cr has what Report wrote.
-type rendering[T engine.Object] struct {
-	cr     T
-	stages []engine.Rendered
-	client client.Client
-}
-
-// render the fixture without the object, if there is one.
-func (s Subject[T]) render(t testing.TB, f fixture[T], without *unstructured.Unstructured) rendering[T] {
-	t.Helper()
-	scheme := Scheme(t, s.AddToScheme...)
-	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithRESTMapper(mapper(scheme, s.definitions(t), f.absent))
-	for _, object := range append(f.objects, clusterIdentity()) {
-		if object != without {
-			builder = builder.WithObjects(typed(t, scheme, object))
-		}
-	}
-	c := builder.Build()
-	cr := f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
-	return rendering[T]{cr: cr, stages: engine.Render(context.Background(), c, s.Service, cr), client: c}
 }
 
 // clusterIdentity is the object that every cluster has and is known by.

@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"asterism.dev/lib/common/engine"
 )
 
 // Controller is what engine.Service is to a manager.
@@ -46,7 +44,6 @@ const defaultSyncPeriod = 10 * time.Hour
 func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
 	options, logging := flags(flag.CommandLine, name)
 	flag.Parse()
-	boundHeap()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
 	if err := run(addToScheme, options, controllers); err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
@@ -138,7 +135,7 @@ func CacheOptions() (cache.Options, error) {
 			return cache.Options{}, fmt.Errorf("neither %s nor %s is set: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all", watchNamespace, podNamespace, watchNamespace)
 		}
 	}
-	options := cache.Options{DefaultTransform: engine.Trim}
+	options := cache.Options{DefaultTransform: Trim}
 	for namespace := range strings.SplitSeq(list, ",") {
 		if namespace = strings.TrimSpace(namespace); namespace == "" {
 			continue

@@ -68,6 +68,14 @@ type CompletedStage struct {
 	// +kubebuilder:validation:MaxLength=64
 	Inputs string `json:"inputs"`
 
+	// children are what the stage had applied when it was complete: kind and name,
+	// with the namespace between them if this object has none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=512
+	Children []string `json:"children,omitempty"`
+
 	// observed is what the stage learned outside the cluster; never a secret.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16

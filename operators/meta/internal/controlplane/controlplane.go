@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Service is the table of contents of a ControlPlane. All knowledge of compute
 // is behind the Nova; what is made here crosses a product's border.

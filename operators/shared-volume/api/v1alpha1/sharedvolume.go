@@ -156,6 +156,13 @@ type SharedVolumeSpec struct {
 type SharedVolumeStatus struct {
 	commonv1.Status `json:",inline"`
 
+	// claimName is the name of the claim that belongs to this SharedVolume, also
+	// while the claim is away to be recreated: no other SharedVolume of the
+	// namespace can take the name. Absent until the claim was created once.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClaimName string `json:"claimName,omitempty"`
+
 	// claimRef names the claim that is bound; pods that use it keep it until they
 	// end. Absent while none is.
 	// +optional

@@ -28,7 +28,8 @@ import (
 // +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch;create;patch;delete
 // What the driver's account may, we have to be allowed to give:
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // fixtures are what one cluster has once, in the order in which it is made.
 var fixtures = []string{"namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "csidriver", "storageclass"}

@@ -1,12 +1,14 @@
 package volume
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -15,30 +17,15 @@ import (
 )
 
 // room is what must not be taken: a volume that is reserved for a claim of
-// somebody else's would be bound to it. Who has found the claim's name taken looks at
-// whose it is as well: its claim may only be away to be made anew.
+// somebody else's would be bound to it. A SharedVolume that has found the claim's
+// name taken looks at all others as well: the claim that had the name may only be
+// away to be recreated.
 func room(cr *storagev1.SharedVolume) []engine.Need {
 	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
-	if isRefused(cr) {
+	if cr.Status.ClaimName != cr.ClaimName() && meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared) {
 		needs = append(needs, engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(func(client.Object) any { return nil }))
 	}
 	return needs
-}
-
-// isRefused says whether the SharedVolume waits for a name that something else has.
-func isRefused(cr *storagev1.SharedVolume) bool {
-	cleared := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionCleared)
-	return cleared != nil && cleared.Status == metav1.ConditionFalse && (cleared.Reason == engine.ReasonConflict || !hasClaimed(cr))
-}
-
-func hasClaimed(cr *storagev1.SharedVolume) bool {
-	claimed := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionClaimed)
-	return claimed != nil && claimed.Reason != engine.ReasonNotReached
-}
-
-// holdsClaim says whether another SharedVolume has the claim of that name.
-func holdsClaim(cr *storagev1.SharedVolume, name string) bool {
-	return cr.ClaimName() == name && hasClaimed(cr) && !isRefused(cr)
 }
 
 // cleared removes what is not as the spec wants it and cannot become so: the
@@ -46,7 +33,7 @@ func holdsClaim(cr *storagev1.SharedVolume, name string) bool {
 // has lost its other half goes as well, and both are made anew.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	for _, other := range engine.Listed[*storagev1.SharedVolume](in) {
-		if other.UID != cr.UID && holdsClaim(other, cr.ClaimName()) {
+		if other.UID != cr.UID && other.Status.ClaimName == cr.ClaimName() {
 			return nil, engine.Conflict("PersistentVolumeClaim %s is that of SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
 		}
 	}
@@ -61,7 +48,7 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 		if stays {
 			staying = claim
 		} else {
-			stale = append(stale, going(claim))
+			stale = append(stale, released(cr, claim))
 		}
 	}
 	if len(stale) > 0 {
@@ -132,10 +119,10 @@ func wasBound(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func withoutClaim(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	gone := []engine.Child{going(claimNamed(cr))}
+	gone := []engine.Child{released(cr, claimNamed(cr))}
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
 		if claim.Name != cr.ClaimName() {
-			gone = append(gone, going(claim))
+			gone = append(gone, released(cr, claim))
 		}
 	}
 	return gone, nil
@@ -151,23 +138,66 @@ func withoutVolume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child
 	return gone, nil
 }
 
-// going is a claim that is deleted and may have to wait for pods.
-func going(claim *corev1.PersistentVolumeClaim) engine.Child {
-	named := &corev1.PersistentVolumeClaim{}
-	named.Name = claim.Name
-	return engine.HeldBy(engine.Holders{Kind: &corev1.PodList{}, Hold: uses}, engine.Absent(named))
+// released is a claim that is deleted, and may have to wait for pods.
+func released(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim) engine.Child {
+	return engine.Explained(engine.Absent(claimOf(claim.Name)), func(ctx context.Context, live client.Reader, claim client.Object) (string, error) {
+		pods, err := podsOf(ctx, live, claim)
+		if err != nil || len(pods) == 0 {
+			return "", err
+		}
+		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
+		return enumerate(pods), nil
+	})
 }
 
-// uses says whether a pod keeps a claim from going: it has a node, and has not ended.
-func uses(holder, claim client.Object) bool {
-	pod, ok := holder.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
-	for _, volume := range pod.Spec.Volumes {
-		if volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.GetName() {
-			return true
+const (
+	shownPods = 10
+	maxCount  = 1 << 30
+	// podPage is how many pods one request lists.
+	podPage = 500
+)
+
+// podsOf are the names of the pods that keep a claim from being deleted. They are
+// never watched.
+func podsOf(ctx context.Context, live client.Reader, claim client.Object) ([]string, error) {
+	var names []string
+	var page corev1.PodList
+	for {
+		err := live.List(ctx, &page, client.InNamespace(claim.GetNamespace()), client.Limit(podPage), client.Continue(page.Continue))
+		if err != nil {
+			return nil, fmt.Errorf("listing the pods that use claim %s: %w", claim.GetName(), err)
+		}
+		for _, pod := range page.Items {
+			if uses(&pod, claim.GetName()) {
+				names = append(names, pod.Name)
+			}
+		}
+		if page.Continue == "" {
+			slices.Sort(names)
+			return names, nil
 		}
 	}
-	return false
+}
+
+// enumerate pods as people read them: how many, and the first of them.
+func enumerate(pods []string) string {
+	shown, more := pods, ""
+	if len(pods) > shownPods {
+		shown, more = pods[:shownPods], ", …"
+	}
+	if len(pods) == 1 {
+		return "1 pod uses it: " + pods[0]
+	}
+	return fmt.Sprintf("%d pods use it: %s%s", len(pods), strings.Join(shown, ", "), more)
+}
+
+// uses says whether a pod keeps a claim from being deleted: it has a node, and has
+// not ended.
+func uses(pod *corev1.Pod, claim string) bool {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
+	})
 }

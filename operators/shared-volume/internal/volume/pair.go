@@ -115,13 +115,13 @@ func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) 
 	if err != nil {
 		return nil, err
 	}
-	return []engine.Child{engine.Begun(applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
+	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
 		applycorev1.PersistentVolumeClaimSpec().
 			WithAccessModes(corev1.ReadWriteMany).
 			WithStorageClassName(StorageClassName).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(engine.OwnedBy(cr))).
 			WithResources(applycorev1.VolumeResourceRequirements().WithRequests(capacity)),
-	))}, nil
+	)}, nil
 }
 
 func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {
@@ -132,8 +132,10 @@ func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {
 	return corev1.ResourceList{corev1.ResourceStorage: quantity}, nil
 }
 
-func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: cr.ClaimName()}}
+func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim { return claimOf(cr.ClaimName()) }
+
+func claimOf(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func volumeNamed(name string) *corev1.PersistentVolume {

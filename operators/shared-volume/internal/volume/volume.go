@@ -3,6 +3,7 @@
 package volume
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Service is the table of contents of a SharedVolume.
 var Service = engine.Service[*storagev1.SharedVolume]{
@@ -32,7 +33,7 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
 		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
 		{Condition: storagev1.ConditionCleared, Needs: room, Build: cleared},
-		{Condition: storagev1.ConditionClaimed, Build: claim},
+		{Condition: storagev1.ConditionClaimed, Build: claim, Report: reportClaim},
 		{Condition: storagev1.ConditionVolumeReady, Build: volume},
 		{Condition: storagev1.ConditionBound, Needs: bound},
 	},
@@ -86,24 +87,31 @@ func isGoing(cluster *storagev1.SharedVolumeDriver) bool {
 // bound is the last thing to happen: Kubernetes looks at the claim again when it
 // sees its volume.
 func bound(cr *storagev1.SharedVolume) []engine.Need {
-	return []engine.Need{engine.Complete(claimNamed(cr))}
+	return []engine.Need{engine.Existing(claimNamed(cr)).Where(func(obj client.Object) error {
+		claim, ok := obj.(*corev1.PersistentVolumeClaim)
+		if !ok || claim.Status.Phase == corev1.ClaimBound {
+			return nil
+		}
+		return engine.WaitAs(engine.ReasonProgressing, "PersistentVolumeClaim %s is %s", claim.Name, cmp.Or(string(claim.Status.Phase), "new"))
+	})}
 }
 
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
 
 // report says what is in effect: the claim that is bound, whatever the spec says.
-// When everything goes, it would go out of date with every step.
+// When everything is deleted, it would go out of date with every step.
 func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return
 	}
 	claims := engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)
-	cr.Status.BlockedBy = blockedBy(cr.Status.BlockedBy, claims, in.Holders())
+	if !slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil }) {
+		cr.Status.BlockedBy = nil
+	}
 	if cr.DeletionTimestamp != nil {
 		return
 	}
-	doubt(cr, in)
-	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy}
+	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy, ClaimName: cr.Status.ClaimName}
 	for _, claim := range claims {
 		if claim.Status.Phase != corev1.ClaimBound {
 			continue
@@ -119,39 +127,9 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	cr.Status = status
 }
 
-// blockedBy are the pods that hold a claim. Where the walk ends before they are looked
-// for, they are those that were found last.
-func blockedBy(last *storagev1.Blockers, claims []*corev1.PersistentVolumeClaim, pods []string) *storagev1.Blockers {
-	switch {
-	case len(pods) > 0:
-		return &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded
-	case pods == nil && slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil }):
-		return last
-	}
-	return nil
-}
-
-// doubt what was said of a claim or volume that is gone, where the walk has ended
-// before it would have been made anew. The claim's name stays this SharedVolume's, see
-// hasClaimed.
-func doubt(cr *storagev1.SharedVolume, in engine.Inputs) {
-	claim, claimed := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()) // which may be new
-	claimed = claimed && in.Ours(claim) || len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) > 0
-	volume, reserved := engine.Get[*corev1.PersistentVolume](in, Name(cr))
-	reserved = reserved && in.Ours(volume) || len(engine.ChildrenOf[*corev1.PersistentVolume](in)) > 0
-	for condition, exists := range map[string]bool{
-		storagev1.ConditionClaimed: claimed, storagev1.ConditionVolumeReady: reserved, storagev1.ConditionBound: claimed && reserved,
-	} {
-		if !exists && meta.IsStatusConditionTrue(cr.Status.Conditions, condition) {
-			meta.SetStatusCondition(&cr.Status.Conditions, metav1.Condition{
-				Type: condition, Status: metav1.ConditionUnknown, Reason: storagev1.ReasonGone,
-				Message: "what there was is gone, and an earlier stage is not done", ObservedGeneration: cr.Generation,
-			})
-		}
+// reportClaim holds the claim's name from now on.
+func reportClaim(cr *storagev1.SharedVolume, in engine.Inputs) {
+	if claim, ok := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()); ok && in.Ours(claim) {
+		cr.Status.ClaimName = claim.Name
 	}
 }
-
-const (
-	shownPods = 10
-	maxCount  = 1 << 30
-)

@@ -19,6 +19,7 @@ var subject = enginetest.Subject[*storagev1.SharedVolume]{
 	Service:     Service,
 	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
 	Conditions:  storagev1.SharedVolumeConditions,
+	Explained:   []enginetest.Right{{Verb: "list", Resource: "pods"}},
 }
 
 func TestSharedVolume(t *testing.T) { subject.Test(t) }
@@ -58,7 +59,6 @@ func TestVolumeIsProvenByName(t *testing.T) {
 }
 
 func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "images"}}
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
 		holds  bool
@@ -73,7 +73,7 @@ func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node"}}
 		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"}}}}
 		c.change(pod)
-		if uses(pod, claim) != c.holds {
+		if uses(pod, "images") != c.holds {
 			t.Errorf("a pod that %s: holds the claim: %t, want %t", name, !c.holds, c.holds)
 		}
 	}

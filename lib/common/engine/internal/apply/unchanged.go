@@ -1,4 +1,4 @@
-package engine
+package apply
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hash of anything that JSON can say, 16 hex digits. encoding/json sorts the
+// Hash of anything that JSON can say, 16 hex digits. encoding/json sorts the
 // keys of maps, so equal values have equal hashes.
-func hash(value any) string {
+func Hash(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
 		panic(err) //nolint:forbidigo // only for values that JSON cannot say, which is a bug
@@ -20,10 +20,6 @@ func hash(value any) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }
-
-// Hash is the hash of anything that JSON can say, 16 hex digits: for what a
-// builder must name or annotate by its content.
-func Hash(values ...any) string { return hash(values) }
 
 // unchanged says that applying body again would change nothing: what we sent
 // last has the same hash, and the server still records us as the owner of every
@@ -117,7 +113,7 @@ func matchesKey(encoded string, element any) bool {
 		return false
 	}
 	for key, value := range keys {
-		if wanted, set := fields[key]; set && hash(wanted) != hash(value) {
+		if wanted, set := fields[key]; set && Hash(wanted) != Hash(value) {
 			return false
 		}
 	}

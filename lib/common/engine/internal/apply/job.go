@@ -1,4 +1,4 @@
-package engine
+package apply
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
 )
 
 const (
-	conflictRetry = time.Second
 	// maxMessage bounds what of a termination message is stored, in bytes.
 	maxMessage = 2048
 	// kubeletKeeps is how much of a container's output becomes its message; of a
@@ -24,106 +24,92 @@ const (
 )
 
 // ensureOnce runs the Job if no Job of this content has been complete.
-func (p *pass) ensureOnce(ctx context.Context, stage string, d desired) error {
-	superseded, err := p.removeSuperseded(ctx, d)
+func (c *Children) ensureOnce(ctx context.Context, stage Stage, d desired) (Result, error) {
+	superseded, err := c.deleteSuperseded(ctx, d)
 	if err != nil {
-		return err
+		return Result{}, err
 	}
 	if superseded != "" {
-		return progressing("Job %s is superseded and being deleted", superseded)
+		return Result{}, progressing("Job %s is superseded and being deleted", superseded)
 	}
-	current, err := p.observe(ctx, d.key)
+	current, err := c.View.Get(ctx, d.key)
 	if err != nil {
-		return err
+		return Result{}, err
 	}
 	if current == nil {
-		if _, err := p.create(ctx, d); err != nil {
-			return err
+		if current, err = c.create(ctx, d); err != nil {
+			return Result{}, err
 		}
-		return p.running(stage, d.key)
-	}
-	if p.isOurs(current) && current.GetDeletionTimestamp() != nil {
-		return p.running(stage, d.key)
 	}
 	job, ok := current.(*batchv1.Job)
 	if !ok {
-		return fmt.Errorf("%s is a %T", d.key, current)
+		return Result{}, fmt.Errorf("%s is a %T", d.key, current)
 	}
-	if err := p.claimed(d.key, job); err != nil {
-		return err
+	if !c.IsOurs(job) {
+		return Result{}, Foreign(d.key, job)
 	}
-	finished, failed := jobEnd(job)
-	if finished == nil {
-		return p.running(stage, d.key)
+	ended, failed := jobEnd(job)
+	switch {
+	case ended == nil || job.DeletionTimestamp != nil:
+		return Result{}, c.explained(ctx, d.key, job, d.Explain, running(stage, d.key))
+	case failed:
+		return Result{}, c.retry(ctx, stage, d.key, job)
 	}
-	if failed {
-		return p.retry(ctx, stage, d.key, job)
-	}
-	return p.collect(ctx, d, job)
+	return c.collect(ctx, d, job)
 }
 
 // collect the result of a complete Job.
-func (p *pass) collect(ctx context.Context, d desired, job *batchv1.Job) error {
-	message, known, err := p.result(ctx, d.key, job)
+func (c *Children) collect(ctx context.Context, d desired, job *batchv1.Job) (Result, error) {
+	message, known, err := c.result(ctx, d.key, job)
 	if err != nil {
-		return err
+		return Result{}, err
 	}
 	if !known {
-		if err := p.delete(ctx, d.key, job); err != nil {
-			return err
+		if err := c.delete(ctx, d.key, job); err != nil {
+			return Result{}, err
 		}
-		return progressing("%s is complete, but its result was lost with its pod: running it again", d.key)
+		return Result{}, progressing("%s is complete, but its result was lost with its pod: running it again", d.key)
 	}
-	p.in.results[d.run] = message
-	p.in.objects[d.key] = job
-	return nil
+	c.Explanations.forget(c.Owner.GetUID(), d.key)
+	return Result{Object: job, Run: d.run, Message: message}, nil
 }
 
-// removeSuperseded deletes runs of other content; the new one waits until they
+// deleteSuperseded deletes runs of other content; the new run waits until they
 // and their pods are gone, so that two never overlap.
-func (p *pass) removeSuperseded(ctx context.Context, d desired) (string, error) {
-	runs := map[objectKey]bool{}
-	for key, labels := range p.observer.childrenOf(p.cr.GetUID()) {
-		runs[key] = labels.runOf == d.run
-	}
-	// After a start of the operator the index may know less than the cache.
-	cached, err := p.observer.cached(ctx, d.key.gvk, d.key.Namespace, map[string]string{labelOwnerUID: string(p.cr.GetUID()), labelRunOf: d.run})
+func (c *Children) deleteSuperseded(ctx context.Context, d desired) (string, error) {
+	jobs, err := c.View.Children(ctx, d.key.Kind, c.Owner.GetUID())
 	if err != nil {
 		return "", err
 	}
-	for _, job := range cached {
-		runs[objectKey{gvk: d.key.gvk, NamespacedName: client.ObjectKeyFromObject(job)}] = true
-	}
-	for key, isRun := range runs {
-		if !isRun || key == d.key {
+	for _, job := range jobs {
+		if job.GetLabels()[labelRunOf] != d.run || job.GetName() == d.key.Name || !c.IsOurs(job) {
 			continue
 		}
-		old, err := p.observe(ctx, key)
+		key := observe.KeyOf(d.key.Kind, job)
+		current, err := c.View.Get(ctx, key) // which may be newer
 		if err != nil {
 			return "", err
 		}
-		if old == nil || !p.isOurs(old) {
-			continue
+		if current != nil && c.IsOurs(current) {
+			return key.Name, c.delete(ctx, key, current)
 		}
-		return key.Name, p.delete(ctx, key, old)
 	}
 	return "", nil
 }
 
 // running keeps the last failure in sight while the next run goes on.
-func (p *pass) running(stage string, key objectKey) error {
-	last := meta.FindStatusCondition(p.before.Conditions, stage)
-	if last != nil && last.Reason == ReasonJobFailed {
+func running(stage Stage, key observe.Key) *Outcome {
+	if stage.Last != nil && stage.Last.Reason == ReasonJobFailed {
 		const again = "running again; "
-		return &outcome{reason: ReasonJobFailed, message: again + strings.TrimPrefix(last.Message, again)}
+		return &Outcome{Reason: ReasonJobFailed, Message: again + strings.TrimPrefix(stage.Last.Message, again)}
 	}
 	return progressing("%s is running", key)
 }
 
 // retry waits as long as the stage has been failing before it runs the Job
 // again, which needs no counter and survives a restart of the operator.
-func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batchv1.Job) error {
-	message, known, err := p.result(ctx, key, job)
+func (c *Children) retry(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
+	message, known, err := c.result(ctx, key, job)
 	if err != nil {
 		return err
 	}
@@ -132,21 +118,25 @@ func (p *pass) retry(ctx context.Context, stage string, key objectKey, job *batc
 		message += end.Message
 	}
 	failed := end.LastTransitionTime.Time
-	wait := p.jobRetryMin
-	if last := meta.FindStatusCondition(p.before.Conditions, stage); last != nil && last.Status == metav1.ConditionFalse {
-		wait = p.retryWait(last.LastTransitionTime.Time, failed)
+	wait := c.JobRetryMin
+	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse {
+		wait = c.RetryWait(stage.Last.LastTransitionTime.Time, failed)
 	}
-	if left := time.Until(failed.Add(wait)); left > 0 {
-		return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("%s failed: %s", key, message), after: left}
+	outcome := &Outcome{Reason: ReasonJobFailed, Message: fmt.Sprintf("%s failed: %s", key, message)}
+	if outcome.After = time.Until(failed.Add(wait)); outcome.After > 0 {
+		return outcome
 	}
-	if err := p.delete(ctx, key, job); err != nil {
+	outcome.After, outcome.Message = 0, "running again; "+outcome.Message
+	if err := c.delete(ctx, key, job); err != nil {
 		return err
 	}
-	return &outcome{reason: ReasonJobFailed, message: fmt.Sprintf("running again; %s failed: %s", key, message)}
+	return outcome
 }
 
-func (l limits) retryWait(failing, failed time.Time) time.Duration {
-	return min(max(failed.Sub(failing), l.jobRetryMin), l.jobRetryMax)
+// RetryWait is how long a Job that failed is left alone whose stage has been
+// failing since.
+func (c *Controller) RetryWait(since, failed time.Time) time.Duration {
+	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
 }
 
 // jobEnd returns the condition that says that a Job has ended, nil before.
@@ -168,34 +158,30 @@ func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
 // result returns the Job's termination message. It is copied from the pod onto
 // the Job at once, so that losing the pod loses nothing; known is false if the
 // pod was lost before.
-func (p *pass) result(ctx context.Context, key objectKey, job *batchv1.Job) (message string, known bool, err error) {
+func (c *Children) result(ctx context.Context, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
 	if stored, ok := job.Annotations[annotationResult]; ok {
 		return stored, true, nil
 	}
-	var pods corev1.PodList
-	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
-	defer cancel()
-	if err := p.observer.live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
-		return "", false, fmt.Errorf("listing the pods of %s: %w", key, err)
+	pods, err := c.pods(ctx, job)
+	if err != nil {
+		return "", false, err
 	}
-	message, known = terminationMessage(pods.Items, p.in.mask)
+	message, known = terminationMessage(pods, c.Mask)
 	if !known {
 		return "its pod is gone, and with it the message; ", false, nil
 	}
 	note := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": key.gvk.GroupVersion().String(), "kind": key.gvk.Kind,
+		"apiVersion": key.Kind.GroupVersion().String(), "kind": key.Kind.Kind,
 		"metadata": map[string]any{
 			"name": job.Name, "namespace": job.Namespace, "uid": string(job.UID),
 			"annotations": map[string]any{annotationResult: message},
 		},
 	}}
-	err = p.observer.ask(key, func() (written, error) {
-		err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(p.owner+"-result"), client.ForceOwnership)
-		return written{version: note.GetResourceVersion()}, err
-	})
+	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(c.Name+"-result"), client.ForceOwnership)
 	if err != nil {
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
+	c.View.Reached(key, note.GetResourceVersion())
 	return message, true, nil
 }
 

@@ -1,4 +1,4 @@
-package engine
+package apply
 
 import (
 	routev1 "github.com/openshift/api/route/v1"
@@ -12,10 +12,17 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// complete returns nil if the object is all that it should become, or an
-// outcome that says what is missing. A kind without a life of its own is
-// complete when it exists.
-func complete(obj client.Object) error {
+// family is a kind whose status says how far its own operator is.
+type family interface {
+	client.Object
+	Common() *commonv1.Status
+}
+
+// Complete returns nil if the object is all that it should become, or an outcome
+// that says what is missing. A kind that no controller changes further is
+// complete when it exists. So is a claim of a volume, since the claim may wait
+// for its first consumer.
+func Complete(obj client.Object) error {
 	switch obj := obj.(type) {
 	case *appsv1.StatefulSet:
 		return rolledOut("StatefulSet", obj, obj.Status.ObservedGeneration, rollout{
@@ -34,17 +41,9 @@ func complete(obj client.Object) error {
 		if finished, failed := jobEnd(obj); finished == nil || failed {
 			return progressing("Job %s is not complete", obj.Name)
 		}
-	case *corev1.PersistentVolume:
-		if obj.Status.Phase == "" || obj.Status.Phase == corev1.VolumePending {
-			return progressing("PersistentVolume %s is %s", obj.Name, orNew(string(obj.Status.Phase)))
-		}
-	case *corev1.PersistentVolumeClaim:
-		if obj.Status.Phase != corev1.ClaimBound {
-			return progressing("PersistentVolumeClaim %s is %s", obj.Name, orNew(string(obj.Status.Phase)))
-		}
 	case *routev1.Route:
 		return admitted(obj)
-	case Object:
+	case family:
 		return childReady(obj)
 	}
 	return nil
@@ -92,7 +91,7 @@ func admitted(route *routev1.Route) error {
 			case condition.Status == corev1.ConditionTrue:
 				return nil
 			case refused == nil && condition.Message != "":
-				refused = Wait("Route %s: router %s does not admit host %s: %s", route.Name, ingress.RouterName, ingress.Host, condition.Message)
+				refused = waiting("Route %s: router %s does not admit host %s: %s", route.Name, ingress.RouterName, ingress.Host, condition.Message)
 			}
 		}
 	}
@@ -104,7 +103,7 @@ func admitted(route *routev1.Route) error {
 
 // childReady judges a child of the family by its own Ready, if that speaks of
 // its newest generation.
-func childReady(child Object) error {
+func childReady(child family) error {
 	kind := child.GetObjectKind().GroupVersionKind().Kind
 	status := child.Common()
 	if status.ObservedGeneration != child.GetGeneration() {
@@ -115,14 +114,7 @@ func childReady(child Object) error {
 	case ready == nil:
 		return progressing("%s %s does not report Ready yet", kind, child.GetName())
 	case ready.Status != metav1.ConditionTrue:
-		return &outcome{reason: ready.Reason, message: kind + " " + child.GetName() + ": " + ready.Message}
+		return &Outcome{Reason: ready.Reason, Message: kind + " " + child.GetName() + ": " + ready.Message}
 	}
 	return nil
-}
-
-func orNew(phase string) string {
-	if phase == "" {
-		return "new"
-	}
-	return phase
 }

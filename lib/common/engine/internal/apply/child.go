@@ -1,0 +1,216 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// Mode is what becomes of a child.
+type Mode int
+
+// Applied is the Mode of a child without a wrapper; see the wrappers in package
+// engine for the others.
+const (
+	Applied Mode = iota
+	Absent
+	Replaced
+	Generated
+	Once
+	Kept
+)
+
+// Child is what a stage wants of one object.
+type Child struct {
+	// Object is a typed apply configuration or a typed object.
+	Object any
+	Mode   Mode
+	// Keys are those of a Generated Secret, or on which the run of a Once Job
+	// depends.
+	Keys    []string
+	Unowned bool
+	Lingers bool
+	Explain Explain
+}
+
+// Explain looks for what keeps an object from being complete, or from going
+// away; "" is an answer as well. It is asked now and then.
+type Explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)
+
+// desired is a child with everything that is stamped on it.
+type desired struct {
+	Child
+	key  observe.Key
+	body map[string]any
+	hash string
+	run  string // the name that a Once Job's builder gave it
+}
+
+// desire stamps a child: names, owner, labels and the hash of its body.
+func (c *Children) desire(stage string, child Child) (desired, error) {
+	body, err := Body(child.Object)
+	if err != nil {
+		return desired{}, err
+	}
+	if obj, ok := child.Object.(client.Object); ok {
+		kind := c.View.Kind(obj)
+		body["apiVersion"], body["kind"] = kind.GroupVersion().String(), kind.Kind
+	}
+	object := &unstructured.Unstructured{Object: body}
+	d := desired{Child: child, key: c.KeyOf(object), body: body}
+	if d.key.Name == "" {
+		return d, fmt.Errorf("a %s of stage %s has no name", d.key.Kind.Kind, stage)
+	}
+	if d.Mode == Once {
+		// What is stamped must not count: a new label would run every Job again.
+		d.run, d.hash = d.key.Name, Hash(body)
+		if len(d.Keys) > 0 {
+			d.hash = Hash(d.Keys)
+		}
+		d.key.Name = d.run + "-" + d.hash[:8]
+		object.SetName(d.key.Name)
+	}
+	object.SetNamespace(d.key.Namespace)
+	c.stampLabels(object, stage, d)
+	c.stampOwner(object, d)
+	if d.Mode == Generated {
+		body["immutable"] = true
+	}
+	if d.Mode != Once {
+		d.hash = Hash(body)
+	}
+	annotate(object, annotationHash, d.hash)
+	return d, nil
+}
+
+// Body is what is sent of an apply configuration or of an object.
+func Body(child any) (map[string]any, error) {
+	_, isObject := child.(client.Object)
+	if _, ok := child.(runtime.ApplyConfiguration); !ok && !isObject {
+		return nil, fmt.Errorf("%T is neither an apply configuration nor an object", child)
+	}
+	data, err := json.Marshal(child)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", child, err)
+	}
+	body := map[string]any{}
+	if err := json.Unmarshal(data, &body); err != nil {
+		return nil, fmt.Errorf("decoding %T: %w", child, err)
+	}
+	if isObject {
+		delete(body, "status")
+		unstructured.RemoveNestedField(body, "metadata", "creationTimestamp")
+	}
+	return body, nil
+}
+
+// KeyOf names the object that a Need or a Child means, in the namespace of the
+// owner unless the kind has none.
+func (c *Children) KeyOf(object client.Object) observe.Key {
+	kind := c.View.Kind(object)
+	namespace := object.GetNamespace()
+	if namespace == "" && c.View.Namespaced(kind) {
+		namespace = c.Owner.GetNamespace()
+	}
+	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: object.GetName()}}
+}
+
+// stampLabels labels a child, and the pods that it is a template of.
+func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, d desired) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, c.labels())
+	labels[observe.LabelOwnerUID] = string(c.Owner.GetUID())
+	labels[labelStage] = stage
+	if d.Lingers {
+		labels[labelLingers] = "true"
+	}
+	if d.Mode == Once {
+		labels[labelRunOf] = d.run
+	}
+	object.SetLabels(labels)
+	if template, ok, _ := unstructured.NestedMap(object.Object, "spec", "template"); ok {
+		stampTemplate(template, c.podLabels(d))
+		object.Object["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
+	}
+}
+
+// stampTemplate labels the pods of a workload.
+func stampTemplate(template map[string]any, labels map[string]string) {
+	metadata, _ := template["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	existing, _ := metadata["labels"].(map[string]any)
+	if existing == nil {
+		existing = map[string]any{}
+	}
+	for name, value := range labels {
+		if _, set := existing[name]; !set {
+			existing[name] = value
+		}
+	}
+	metadata["labels"] = existing
+	template["metadata"] = metadata
+}
+
+// stampOwner refers to the owner, or names it where a reference must not be.
+func (c *Children) stampOwner(object *unstructured.Unstructured, d desired) {
+	if d.Unowned || !c.mayOwn(d.key) {
+		annotate(object, observe.AnnotationOwner, c.ownerAnnotation())
+		return
+	}
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: c.Kind.GroupVersion().String(), Kind: c.Kind.Kind, Name: c.Owner.GetName(), UID: c.Owner.GetUID(),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}})
+}
+
+func annotate(object *unstructured.Unstructured, name, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	object.SetAnnotations(annotations)
+}
+
+// labels of every child and pod. There is no version among them: an operator's
+// upgrade must not restart what it runs.
+func (c *Children) labels() map[string]string {
+	labels := Selector(c.Name, c.Owner.GetName())
+	labels[labelComponent] = strings.ToLower(c.Kind.Kind)
+	labels[labelManagedBy] = "asterism"
+	labels[labelPartOf] = labelValue(c.Owner.GetName())
+	if whole := c.Owner.GetLabels()[labelPartOf]; whole != "" {
+		labels[labelPartOf] = whole
+	}
+	return labels
+}
+
+// podLabels are those of a child's pods. What selects the pods of the service
+// must not find those of its Jobs: a disruption budget does not know how many
+// pods a Job should have and then lets nothing go, not even after its end, a
+// Service would send requests to it, and where a rule keeps the service's pods
+// apart, a Job would find no node.
+func (c *Children) podLabels(d desired) map[string]string {
+	labels := c.labels()
+	if d.Mode == Once {
+		labels[labelName] += "-job"
+		labels[labelComponent] += "-job"
+		labels[labelInstance] = labelValue(d.run)
+	}
+	return labels
+}

@@ -1,0 +1,98 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// Controller is what the children of all objects of one kind have in common.
+type Controller struct {
+	// Name is the field owner of every child, and its label
+	// app.kubernetes.io/name.
+	Name   string
+	Client client.Client
+	// Owns are the kinds of all children.
+	Owns []schema.GroupVersionKind
+	// A failed Job is run again after it has been failing for as long again, so
+	// that the waits double, within these bounds.
+	JobRetryMin, JobRetryMax time.Duration
+	// Explanations of what is not complete.
+	Explanations *Explanations
+}
+
+// Children are those of one object, in one pass over it.
+type Children struct {
+	*Controller
+	View  *observe.View
+	Owner client.Object
+	// Kind of the owner.
+	Kind schema.GroupVersionKind
+	// Proof is what a child must meet besides the marks of its owner; nil for
+	// nothing more.
+	Proof func(client.Object) bool
+	// Mask hides secrets in a text.
+	Mask func(string) string
+
+	known []client.Object // see All
+}
+
+// Stage is what the children of one stage need to know of it.
+type Stage struct {
+	Name string
+	// Last is the stage's condition as the pass found it, nil for none.
+	Last *metav1.Condition
+}
+
+// Result is what became of a child.
+type Result struct {
+	// Name is the kind and name of a child that exists, as its stage records it.
+	Name string
+	// Key and Object are the child as it is now; nil for none.
+	Key    observe.Key
+	Object client.Object
+	// Data of a Secret or ConfigMap.
+	Data map[string][]byte
+	// Run is the name that its builder gave a Once Job which is complete, and
+	// Message the Job's termination message.
+	Run, Message string
+}
+
+// All returns the children that the watches show, of every kind and stage. They
+// are read once in a pass.
+func (c *Children) All(ctx context.Context) ([]client.Object, error) {
+	if c.known != nil {
+		return c.known, nil
+	}
+	all := []client.Object{}
+	for _, kind := range c.Owns {
+		if c.View.Served(kind) != nil {
+			continue // a kind that is not served has no objects
+		}
+		found, err := c.View.Children(ctx, kind, c.Owner.GetUID())
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range found {
+			if c.IsOurs(child) {
+				all = append(all, child)
+			}
+		}
+	}
+	c.known = all
+	return all, nil
+}
+
+// Title is the kind, the namespace if the owner has none, and the name of a
+// child: "StatefulSet/demo-scheduler".
+func Title(kind string, owner, child metav1.Object) string {
+	if owner.GetNamespace() == "" && child.GetNamespace() != "" {
+		return kind + "/" + child.GetNamespace() + "/" + child.GetName()
+	}
+	return kind + "/" + child.GetName()
+}

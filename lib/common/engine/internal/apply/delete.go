@@ -1,0 +1,130 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// ensureAbsent deletes a child, and returns nil when it is gone. The watch may
+// not have shown yet what an earlier process has created: absence is proved by a
+// live read, unless the stage was complete for the same children before.
+func (c *Children) ensureAbsent(ctx context.Context, d desired, settled bool) error {
+	if c.View.Served(d.key.Kind) != nil {
+		return nil // a kind that is not served has no objects
+	}
+	current, err := c.View.Get(ctx, d.key)
+	if err == nil && current == nil && !settled {
+		current, err = c.View.Live(ctx, d.key)
+	}
+	if err != nil {
+		return err
+	}
+	if current == nil || !c.IsOurs(current) {
+		c.Explanations.forget(c.Owner.GetUID(), d.key)
+		return nil
+	}
+	if err := c.delete(ctx, d.key, current); err != nil {
+		return err
+	}
+	return c.explained(ctx, d.key, current, d.Explain, leaving(d.key, current))
+}
+
+// leaving says that a child is being deleted, and what holds it: a child of the
+// family says so itself.
+func leaving(key observe.Key, current client.Object) *Outcome {
+	outcome := progressing("%s is being deleted", key)
+	if child, ok := current.(family); ok {
+		ready := meta.FindStatusCondition(child.Common().Conditions, commonv1.ConditionReady)
+		if ready != nil && ready.Status == metav1.ConditionFalse && current.GetDeletionTimestamp() != nil && ready.ObservedGeneration == current.GetGeneration() {
+			outcome.Message += ": " + ready.Message
+			return outcome
+		}
+	}
+	for _, finalizer := range current.GetFinalizers() {
+		if finalizer != metav1.FinalizerDeleteDependents {
+			outcome.Message += ", held by " + finalizer
+			break
+		}
+	}
+	return outcome
+}
+
+// delete asks for the deletion of exactly this object, dependents first.
+func (c *Children) delete(ctx context.Context, key observe.Key, current client.Object) error {
+	if current.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := current.GetUID()
+	err := c.Client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(current)))
+	if errors.IsNotFound(err) || errors.IsConflict(err) {
+		return nil // another object of that name is none of ours
+	}
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	c.View.Deleted(key, current)
+	return nil
+}
+
+// propagation is foreground for what has dependents, so that those go first.
+// Everything else need not wait for the garbage collector to find none.
+func propagation(obj client.Object) metav1.DeletionPropagation {
+	switch obj.(type) {
+	case *appsv1.StatefulSet, *appsv1.Deployment, *appsv1.DaemonSet, *batchv1.Job, family:
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+// Prune deletes the children of a stage that its builder does not list, unless
+// they linger.
+func (c *Children) Prune(ctx context.Context, stage string, listed []observe.Key) error {
+	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
+		return StageOf(child) == stage && child.GetLabels()[labelLingers] == "" && !slices.Contains(listed, key)
+	})
+}
+
+// Sweep deletes the children that only lingered, and those of stages that the
+// service does not have: an earlier version of the operator had them.
+func (c *Children) Sweep(ctx context.Context, stages []string, listed []observe.Key) error {
+	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
+		lingers := child.GetLabels()[labelLingers] != ""
+		return (lingers || StageOf(child) != "" && !slices.Contains(stages, StageOf(child))) && !slices.Contains(listed, key)
+	})
+}
+
+func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, client.Object) bool) error {
+	all, err := c.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, child := range all {
+		key := observe.KeyOf(c.View.Kind(child), child)
+		if !applies(key, child) {
+			continue
+		}
+		current, err := c.View.Get(ctx, key) // which may be newer
+		if err != nil {
+			return err
+		}
+		if current == nil || !c.IsOurs(current) {
+			continue
+		}
+		if err := c.delete(ctx, key, current); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// An object that is not complete, or does not go away, is looked into when it
+// has been so for explainAfter, and again after half as long as it has been so,
+// within explainAfter and explainMost.
+const (
+	explainAfter = 3 * time.Second
+	explainMost  = 10 * time.Second
+)
+
+// Explanations remembers what was found to keep objects from being complete.
+type Explanations struct {
+	mu    sync.Mutex
+	known map[explainedKey]explanation
+}
+
+type explainedKey struct {
+	owner types.UID
+	key   observe.Key
+}
+
+type explanation struct {
+	since, asked time.Time
+	text         string
+}
+
+// NewExplanations of a controller.
+func NewExplanations() *Explanations {
+	return &Explanations{known: map[explainedKey]explanation{}}
+}
+
+func (e *Explanations) forget(owner types.UID, key observe.Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.known, explainedKey{owner, key})
+}
+
+// Forget what was found for the children of an owner that is gone.
+func (e *Explanations) Forget(owner types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for known := range e.known {
+		if known.owner == owner {
+			delete(e.known, known)
+		}
+	}
+}
+
+// Remembered counts what is remembered, for tests of what is forgotten.
+func (e *Explanations) Remembered() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.known)
+}
+
+// of returns what is known of an object, and after how long it is to be looked
+// into again.
+func (e *Explanations) of(key explainedKey) (known explanation, due time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known, ok := e.known[key]
+	if !ok {
+		known.since = time.Now()
+		e.known[key] = known
+	}
+	interval := min(max(time.Since(known.since)/2, explainAfter), explainMost)
+	last := known.asked
+	if last.IsZero() {
+		last, interval = known.since, explainAfter
+	}
+	return known, interval - time.Since(last)
+}
+
+func (e *Explanations) found(key explainedKey, known explanation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.known[key] = known
+}
+
+// explained adds to the outcome of a child what keeps it from being complete:
+// whatever the builder has said how to find, or else what its pods say.
+func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
+	at := explainedKey{c.Owner.GetUID(), key}
+	if incomplete == nil {
+		c.Explanations.forget(at.owner, key)
+		return nil
+	}
+	if explain == nil {
+		if explain = c.podTrouble; podSelector(obj) == nil {
+			return incomplete
+		}
+	}
+	known, due := c.Explanations.of(at)
+	if due <= 0 {
+		text, err := explain(ctx, c.View.API, obj)
+		if err != nil {
+			text = err.Error()
+		}
+		known.text, known.asked = text, time.Now()
+		c.Explanations.found(at, known)
+		due = explainAfter
+	}
+	outcome := *OutcomeOf(incomplete)
+	if known.text != "" {
+		outcome.Message += ": " + known.text
+	}
+	if outcome.After == 0 || due < outcome.After {
+		outcome.After = due
+	}
+	return &outcome
+}
+
+// podSelector of a workload or Job, nil for another object.
+func podSelector(obj client.Object) *metav1.LabelSelector {
+	switch obj := obj.(type) {
+	case *appsv1.StatefulSet:
+		return obj.Spec.Selector
+	case *appsv1.Deployment:
+		return obj.Spec.Selector
+	case *appsv1.DaemonSet:
+		return obj.Spec.Selector
+	case *batchv1.Job:
+		return &metav1.LabelSelector{MatchLabels: map[string]string{batchv1.JobNameLabel: obj.Name}}
+	}
+	return nil
+}
+
+// pods of a workload or Job. They are never watched.
+func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(podSelector(obj))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
+	defer cancel()
+	var pods corev1.PodList
+	if err := c.View.API.List(ctx, &pods, client.InNamespace(obj.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", obj.GetName(), err)
+	}
+	return pods.Items, nil
+}
+
+// podTrouble says of the first pod that cannot start what "kubectl describe pod"
+// would say.
+func (c *Children) podTrouble(ctx context.Context, _ client.Reader, obj client.Object) (string, error) {
+	if deployment, ok := obj.(*appsv1.Deployment); ok {
+		for _, condition := range deployment.Status.Conditions {
+			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+				return condition.Reason + ": " + condition.Message, nil
+			}
+		}
+	}
+	pods, err := c.pods(ctx, obj)
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		if trouble := troubleOf(&pods[i], c.Mask); trouble != "" && pods[i].DeletionTimestamp == nil {
+			return "pod " + pods[i].Name + ": " + trouble, nil
+		}
+	}
+	return "", nil
+}
+
+func troubleOf(pod *corev1.Pod, mask func(string) string) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Reason + ": " + condition.Message
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, container := range statuses {
+			if trouble := containerTrouble(container, mask); trouble != "" {
+				return trouble
+			}
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)
+	}
+	return ""
+}
+
+// containerTrouble is why a container waits, or how it ended last.
+func containerTrouble(container corev1.ContainerStatus, mask func(string) string) string {
+	ended := container.LastTerminationState.Terminated
+	if container.State.Terminated != nil {
+		ended = container.State.Terminated
+	}
+	var said []string
+	if waits := container.State.Waiting; waits != nil && waits.Reason != "PodInitializing" && waits.Reason != "ContainerCreating" {
+		said = append(said, waits.Reason)
+		if ended == nil && waits.Message != "" {
+			said = append(said, ": "+firstLine(mask(waits.Message)))
+		}
+	}
+	if ended != nil && ended.ExitCode != 0 && !container.Ready {
+		if ended.Reason != "" && ended.Reason != "Error" {
+			said = append(said, ", "+ended.Reason)
+		}
+		said = append(said, fmt.Sprintf(", ended with %d", ended.ExitCode))
+		if words := lastWords(shorten(mask(uncut(ended.Message)))); words != "" {
+			said = append(said, ": "+words)
+		}
+	}
+	return strings.TrimPrefix(strings.Join(said, ""), ", ")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// Reasons of conditions that the engine gives.
+const (
+	ReasonComplete    = "Complete"
+	ReasonProgressing = "Progressing"
+	ReasonWaiting     = "Waiting"
+	ReasonConflict    = "Conflict"
+	ReasonInvalid     = "Invalid"
+	ReasonError       = "Error"
+	ReasonPanic       = "Panic"
+	ReasonJobFailed   = "JobFailed"
+	ReasonNotReached  = "NotReached"
+	ReasonGone        = "Gone"
+	ReasonDeleting    = "Deleting"
+)
+
+// Outcome is an error that says how a stage, or one of its children, ended.
+type Outcome struct { //nolint:errname // reads apply.Outcome
+	Reason  string
+	Message string
+	After   time.Duration // look again after this long; 0: a watch wakes the object
+	Stalled bool          // nothing but a new generation helps
+	Retry   bool          // with the back-off of a failure
+	Cause   error
+}
+
+func (o *Outcome) Error() string { return o.Message }
+func (o *Outcome) Unwrap() error { return o.Cause }
+
+// OutcomeOf turns any error into an Outcome. An error that nobody has given a
+// meaning is tried again.
+func OutcomeOf(err error) *Outcome {
+	var outcome *Outcome
+	var unserved *observe.NotServed
+	switch {
+	case errors.As(err, &outcome):
+		return outcome
+	case errors.As(err, &unserved):
+		return notServed(unserved)
+	}
+	return &Outcome{Reason: ReasonError, Message: err.Error(), Retry: true, Cause: err}
+}
+
+// notServed names the operator that brings a kind of the family; by convention
+// its name is the kind in kebab case: NovaAPI comes with nova-api.
+func notServed(unserved *observe.NotServed) *Outcome {
+	message := unserved.Error()
+	if strings.HasSuffix(unserved.Kind.Group, "asterism.dev") {
+		message += ": install the operator " + kebab(unserved.Kind.Kind)
+	}
+	return &Outcome{Reason: ReasonWaiting, Message: message, After: unserved.Again, Cause: unserved}
+}
+
+func kebab(kind string) string {
+	var out strings.Builder
+	for i, r := range kind {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 && kind[i-1] >= 'a' && kind[i-1] <= 'z' {
+			out.WriteByte('-')
+		}
+		out.WriteString(strings.ToLower(string(r)))
+	}
+	return out.String()
+}
+
+func progressing(format string, args ...any) *Outcome {
+	return &Outcome{Reason: ReasonProgressing, Message: fmt.Sprintf(format, args...)}
+}
+
+func waiting(format string, args ...any) *Outcome {
+	return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf(format, args...)}
+}

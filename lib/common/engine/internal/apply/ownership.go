@@ -1,0 +1,83 @@
+package apply
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// Labels and annotations of children, beside those that name the owner.
+const (
+	labelStage       = "asterism.dev/stage"
+	labelRunOf       = "asterism.dev/run-of"
+	labelLingers     = "asterism.dev/lingers"
+	annotationHash   = "asterism.dev/applied-hash"
+	annotationResult = "asterism.dev/result"
+
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+)
+
+// Selector returns the labels that find the pods of one instance of a service.
+// They never change, because selectors cannot.
+func Selector(service, instance string) map[string]string {
+	return map[string]string{labelName: service, labelInstance: labelValue(instance)}
+}
+
+// labelValue is the name itself, or its beginning and a hash where it is too
+// long for a label.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	hash := Hash(name)
+	return name[:validation.LabelValueMaxLength-len(hash)-1] + "-" + hash
+}
+
+// StageOf is the stage that has applied a child.
+func StageOf(child client.Object) string { return child.GetLabels()[labelStage] }
+
+// IsOurs says whether an object is a child of the owner. An object in another
+// namespace is none, whatever it says of itself: whoever may write there may
+// forge all of it.
+func (c *Children) IsOurs(obj client.Object) bool {
+	elsewhere := c.Owner.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != c.Owner.GetNamespace()
+	return !elsewhere && observe.OwnerUID(obj) == c.Owner.GetUID() && (c.Proof == nil || c.Proof(obj))
+}
+
+// mayOwn says whether Kubernetes allows an owner reference: not across
+// namespaces, and not from the cluster to a namespace.
+func (c *Children) mayOwn(child observe.Key) bool {
+	return c.Owner.GetNamespace() == "" || c.Owner.GetNamespace() == child.Namespace
+}
+
+func (c *Children) ownerAnnotation() string {
+	owner := c.Owner.GetName() + "/" + string(c.Owner.GetUID())
+	if c.Owner.GetNamespace() != "" {
+		owner = c.Owner.GetNamespace() + "/" + owner
+	}
+	return owner
+}
+
+// Foreign is the outcome where an object of a child's name is not a child.
+func Foreign(key observe.Key, current client.Object) error {
+	return &Outcome{Reason: ReasonConflict, Message: fmt.Sprintf("%s exists and %s: remove it, or choose another name", key, OwnerOf(current))}
+}
+
+// OwnerOf describes to whom a foreign object belongs.
+func OwnerOf(obj metav1.Object) string {
+	if controller := metav1.GetControllerOf(obj); controller != nil {
+		return fmt.Sprintf("belongs to %s %s", controller.Kind, controller.Name)
+	}
+	if obj.GetLabels()[observe.LabelOwnerUID] != "" {
+		return "belongs to an earlier or other owner, instance " + obj.GetLabels()[labelInstance]
+	}
+	return "was not made by this operator"
+}

@@ -1,0 +1,9 @@
+// Package observe is the cluster as one controller may believe it: what the
+// watches show, the controller's own last write where a watch is behind, the
+// data of Secrets and ConfigMaps by version, and which objects are reconciled
+// again when something changes.
+//
+// Nothing is configured beforehand. Whoever reads an object through a View is
+// woken when that object changes, and a kind is watched from its first read on,
+// so that a kind whose definition is installed later needs no restart.
+package observe

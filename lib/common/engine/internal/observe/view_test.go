@@ -1,0 +1,57 @@
+package observe
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func notFound() error { return errors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name) }
+
+// TestOnlyTheLastPassDecidesWhoIsWoken: who looked at an object, or at all of a
+// kind, in an earlier pass is woken no longer.
+func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster(t, &shows{}, &shows{})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "reader"}}
+	woken := func() int {
+		q := queued(t)
+		c.wake(q, pods, podOf("1"))
+		return q.Len()
+	}
+	for _, looked := range []Key{key, {Kind: pods, NamespacedName: types.NamespacedName{Namespace: "n"}}, {Kind: pods}} {
+		v := c.View(request, "reader")
+		v.look(looked)
+		v.Close()
+		g.Expect(woken()).To(Equal(1), "%v was looked at", looked)
+		v = c.View(request, "reader")
+		v.Close()
+		g.Expect(woken()).To(Equal(0), "%v was not looked at", looked)
+	}
+	c.Forget(pods, request)
+	g.Expect(c.Remembered()).To(Equal(0))
+}
+
+// TestOldAndNewOwnersAreWoken when an object changes hands.
+func TestOldAndNewOwnersAreWoken(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster(t, &shows{}, &shows{})
+	owned := func(uid string) client.Object {
+		pod := podOf("1")
+		pod.Labels = map[string]string{LabelOwnerUID: uid}
+		return pod
+	}
+	for _, name := range []string{"old", "new"} {
+		c.View(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}, types.UID(name)).Close()
+	}
+	q := queued(t)
+	c.waking(pods).UpdateFunc(context.Background(), event.UpdateEvent{ObjectOld: owned("old"), ObjectNew: owned("new")}, q)
+	g.Expect(q.Len()).To(Equal(2))
+}

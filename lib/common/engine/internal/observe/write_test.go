@@ -1,0 +1,121 @@
+package observe
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+var (
+	pods = corev1.SchemeGroupVersion.WithKind("Pod")
+	key  = Key{Kind: pods, NamespacedName: types.NamespacedName{Namespace: "n", Name: "o"}}
+)
+
+func podOf(version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "o", UID: "u", ResourceVersion: version}}
+}
+
+// cluster reads the cache, and nothing else.
+func cluster(t *testing.T, cache, api client.Reader) *Cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	return New(Options{Scheme: scheme, Cached: cache, API: api, ReadTimeout: time.Minute})
+}
+
+func queued(t *testing.T) queue {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// shows is a cache with one version of the pod; "" for none.
+type shows struct {
+	client.Reader
+	version   string
+	meanwhile func()
+}
+
+func (s *shows) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	version := s.version
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	if version == "" {
+		return notFound()
+	}
+	podOf(version).DeepCopyInto(into.(*corev1.Pod)) //nolint:forcetypeassert // nothing else is read
+	return nil
+}
+
+// TestAnAnswerCountsUntilTheWatchHasShownIt, and is forgotten then: it is as
+// large as the object.
+func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		cached string // version that the cache has
+		write  func(*Cluster)
+		want   string // version; "deleted" for a pod that is being deleted, "" for none
+		stays  bool   // the write is still remembered
+	}{
+		{name: "the watch is behind", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "7", stays: true},
+		{name: "the watch has caught up", cached: "7", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "7"},
+		{name: "somebody else has written since", cached: "9", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "9"},
+		{name: "created, and not shown yet", write: func(c *Cluster) { c.Created(key, podOf("7")) }, want: "7", stays: true},
+		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "deleted, and shown", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }},
+		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")); c.Wrote(key, podOf("6")) }, want: "7", stays: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := cluster(t, &shows{version: test.cached}, &shows{})
+			test.write(c)
+			found, err := c.Freshest(t.Context(), key)
+			g.Expect(err).NotTo(HaveOccurred())
+			switch {
+			case test.want == "":
+				g.Expect(found).To(BeNil())
+			case test.want == "deleted":
+				g.Expect(found.GetDeletionTimestamp()).NotTo(BeNil())
+			default:
+				g.Expect(found.GetResourceVersion()).To(Equal(test.want))
+			}
+			g.Expect(c.writes).To(HaveLen(map[bool]int{true: 1}[test.stays]))
+		})
+	}
+}
+
+// TestAnEventForgetsTheAnswer: ten thousand objects may be on their way at once.
+func TestAnEventForgetsTheAnswer(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster(t, &shows{}, &shows{})
+	c.Wrote(key, podOf("7"))
+	c.wake(queued(t), pods, podOf("6"))
+	g.Expect(c.writes).To(HaveLen(1))
+	c.wake(queued(t), pods, podOf("6"), podOf("7"))
+	g.Expect(c.writes).To(BeEmpty())
+}
+
+// TestNothingReadIsOlderThanWhatWasWritten, although the answer is forgotten as
+// soon as an event has shown it.
+func TestNothingReadIsOlderThanWhatWasWritten(t *testing.T) {
+	g := NewWithT(t)
+	cache := &shows{version: "5"}
+	c := cluster(t, cache, nil)
+	cache.meanwhile = func() { c.wake(queued(t), pods, podOf("7")) }
+	c.Wrote(key, podOf("7"))
+	found, err := c.Freshest(t.Context(), key)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.GetResourceVersion()).To(Equal("7"))
+	g.Expect(c.writes).To(BeEmpty())
+}

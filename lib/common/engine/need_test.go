@@ -1,0 +1,203 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// TestConditionOfAnOlderGenerationIsNotMet although its object has been seen
+// since: its operator may not have reached that stage.
+func TestConditionOfAnOlderGenerationIsNotMet(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{{Condition: "Met", Needs: func(cr *widget.Widget) []engine.Need {
+		return []engine.Need{engine.Condition(&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, "SchemaReady")}
+	}}}})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "stale")}
+	w.create(rack)
+	w.playCondition(rack, "SchemaReady", "True", "")
+	cr := w.widget("stale", widget.Spec{})
+	w.awaitReady(cr)
+	rack.Spec.Text = "edited"
+	w.must(w.client.Update(w.ctx, rack))
+	before := rack.DeepCopy()
+	rack.Status.ObservedGeneration = rack.Generation // and the condition is that of the generation before
+	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
+	w.Eventually(w.condition(cr, "Met")).Should(And(HavePrefix("False Waiting"), ContainSubstring("Rack stale: SchemaReady")))
+	w.pass(cr)
+	w.Expect(w.condition(cr, "Met")()).To(HavePrefix("False Waiting"))
+	w.playCondition(rack, "SchemaReady", "True", "")
+	w.awaitReady(cr)
+}
+
+// failingReader refuses to read Secrets for as long as it is told to.
+type failingReader struct {
+	client.Reader
+	failing *atomic.Bool
+	asked   *atomic.Int32
+}
+
+func (r failingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.Secret); ok && r.failing.Load() {
+		r.asked.Add(1)
+		return errors.New("the API server is not available")
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+// TestReadsThatFailAreTriedAgain also inside AnyOf and behind As: no event tells
+// when they would succeed.
+func TestReadsThatFailAreTriedAgain(t *testing.T) {
+	for name, need := range map[string]engine.Need{
+		"any": engine.AnyOf(engine.Secret("needed", "user"), engine.Secret("needed", "password")),
+		"as":  engine.Secret("needed", "password").As("known"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.needed()
+			failing, asked := &atomic.Bool{}, &atomic.Int32{}
+			failing.Store(true)
+			start(w, service{Name: owner, Stages: []stage{{
+				Condition: "Met", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{need} },
+				Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+					return []engine.Child{configMap(cr.Name, string(in.Secret("needed")["password"]))}, nil
+				},
+			}}}, func(s *engine.Seam) { s.Live = failingReader{s.Live, failing, asked} })
+			cr := w.widget(name, widget.Spec{})
+			w.Eventually(w.condition(cr, "Met")).Should(And(HavePrefix("False Error"), ContainSubstring("not available")))
+			w.Eventually(asked.Load).Should(BeNumerically(">", 2), "it is tried again")
+			failing.Store(false)
+			w.awaitReady(cr)
+			w.Expect(w.textOf(name)()).To(Equal("p4ssw0rd"))
+		})
+	}
+}
+
+// TestListingWakesOnlyAsLongAsItIsDone: whoever has listed a kind once is not
+// woken by its objects for life.
+func TestListingWakesOnlyAsLongAsItIsDone(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{{Condition: "Listed", Needs: func(cr *widget.Widget) []engine.Need {
+		if cr.Spec.Text != "lists" {
+			return nil
+		}
+		return []engine.Need{engine.Labelled(&widget.Rack{}, nil)}
+	}}}})
+	cr := w.widget("lists", widget.Spec{Text: "lists"})
+	w.awaitReady(cr)
+	before := w.watched.of(cr.Name)
+	w.create(&widget.Rack{ObjectMeta: metaOf(w.namespace, "first")})
+	w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before))
+	w.change(cr, func(s *widget.Spec) { s.Text = "does not" })
+	w.awaitReady(cr)
+	w.pass(cr)
+	before = w.watched.of(cr.Name)
+	for _, name := range []string{"second", "third"} {
+		w.create(&widget.Rack{ObjectMeta: metaOf(w.namespace, name)})
+	}
+	w.Consistently(func() int { return w.watched.of(cr.Name) }, "1s").Should(Equal(before))
+}
+
+// TestListsAreInputs: what is hashed does not depend on the order of the cache,
+// and two lists of one kind do not hide each other.
+func TestListsAreInputs(t *testing.T) {
+	w := newTestWorld(t)
+	var calls atomic.Int32
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "Listed",
+		Needs: func(*widget.Widget) []engine.Need {
+			return []engine.Need{engine.Labelled(&widget.Rack{}, map[string]string{"row": "a"}), engine.Labelled(&widget.Rack{}, map[string]string{"row": "b"})}
+		},
+		Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+			calls.Add(1)
+			return nil, nil
+		},
+		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+			text := ""
+			for _, rack := range engine.Listed[*widget.Rack](in) {
+				text += rack.Name + " "
+			}
+			return []engine.Child{configMap(cr.Name, text)}, nil
+		},
+	}}})
+	for name, row := range map[string]string{"one": "a", "two": "a", "three": "b", "four": "b", "five": "b"} {
+		rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, name)}
+		rack.Labels = map[string]string{"row": row}
+		w.create(rack)
+	}
+	cr := w.widget("lists", widget.Spec{})
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("five four one three two "))
+	w.awaitReady(cr)
+	before := calls.Load()
+	for range 5 {
+		w.pass(cr)
+	}
+	w.Expect(calls.Load()).To(Equal(before), "the same racks in another order are no reason")
+}
+
+// TestNeedsOfChildrenAreJudged by the stage that waits for them.
+func TestNeedsOfChildrenAreJudged(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: []client.Object{&widget.Rack{}}, Stages: []stage{
+		{Condition: "Described", Needs: func(cr *widget.Widget) []engine.Need {
+			return []engine.Need{engine.Existing(&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}).Where(func(obj client.Object) error {
+				if text := obj.(*widget.Rack).Spec.Text; text != "oak" {
+					return engine.Wait("the rack is made of %s", text)
+				}
+				return nil
+			})}
+		}},
+	}})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "where"), Spec: widget.Spec{Text: "steel"}}
+	w.create(rack)
+	cr := w.widget("where", widget.Spec{})
+	w.Eventually(w.condition(cr, "Described")).Should(Equal("False Waiting: the rack is made of steel"))
+	rack.Spec.Text = "oak"
+	w.must(w.client.Update(w.ctx, rack))
+	w.awaitReady(cr)
+}
+
+// TestAvailableIsJudgedAlways, whatever the walk reaches, and asks again when
+// something that it needs has changed.
+func TestAvailableIsJudgedAlways(t *testing.T) {
+	w := newTestWorld(t)
+	var refuses atomic.Bool
+	start(w, service{
+		Name:   owner,
+		Stages: []stage{{Condition: "Never", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.ConfigMap("never")} }}},
+		Available: &stage{
+			Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.ConfigMap("address", "text")} },
+			Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+				if refuses.Load() {
+					return nil, engine.Fail("ServerFailed", errors.New("it answers 500"))
+				}
+				return nil, nil
+			},
+			Every: func(*widget.Widget) time.Duration { return 200 * time.Millisecond },
+		},
+	})
+	cr := w.widget("serves", widget.Spec{})
+	w.Eventually(w.condition(cr, "Available")).Should(HavePrefix("False Waiting: ConfigMap address does not exist"))
+	address := w.configMap("address")
+	address.Data = map[string]string{"text": "here"}
+	w.create(address)
+	w.Eventually(w.condition(cr, "Available")).Should(HavePrefix("True"))
+	refuses.Store(true)
+	w.Eventually(w.condition(cr, "Available")).Should(Equal("False ServerFailed: it answers 500"))
+	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Waiting: ConfigMap never"), "Ready does not repeat it")
+	refuses.Store(false)
+	w.Eventually(w.condition(cr, "Available")).Should(HavePrefix("True"))
+	w.must(w.get(cr))
+	w.Expect(meta.FindStatusCondition(cr.Status.Conditions, "Ready").Status).To(Equal(metav1.ConditionFalse))
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"asterism.dev/lib/common/engine/internal/apply"
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// Back-off after an error.
+const (
+	retryMin = 200 * time.Millisecond
+	retryMax = 30 * time.Second
+)
+
+// limits of one engine; tests have their own.
+type limits struct {
+	// workers is how many objects of one kind are walked at a time. A walk that
+	// waits for a silent server holds one of them, for DoTimeout at most.
+	workers int
+	// readTimeout and discoveryRetry are those of observe.Options.
+	readTimeout, discoveryRetry time.Duration
+	// jobRetryMin and jobRetryMax are those of apply.Controller.
+	jobRetryMin, jobRetryMax time.Duration
+}
+
+var standard = limits{
+	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
+	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute,
+}
+
+// access is how an engine reaches the cluster.
+type access struct {
+	client      client.Client
+	cache       cache.Cache // nil: nothing is watched
+	cached, api client.Reader
+	discovery   observe.Discovery
+	recorder    record.EventRecorder
+}
+
+// SetupWithManager adds the kind's controller to the manager.
+func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
+	a, err := accessOf(mgr, s.Name)
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", s.Name, err)
+	}
+	return s.addTo(mgr, newEngine(s, standard, a))
+}
+
+func accessOf(mgr ctrl.Manager, name string) (access, error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return access{}, err
+	}
+	recorder, err := newRecorder(mgr, name)
+	return access{
+		client: mgr.GetClient(), cache: mgr.GetCache(), cached: mgr.GetCache(), api: mgr.GetAPIReader(),
+		discovery: kinds, recorder: recorder,
+	}, err
+}
+
+func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
+	cluster := observe.New(observe.Options{
+		Name: s.Name, Scheme: a.client.Scheme(), Discovery: a.discovery, Cache: a.cache, Cached: a.cached, API: a.api,
+		ReadTimeout: l.readTimeout, DiscoveryRetry: l.discoveryRetry,
+	})
+	var owns []schema.GroupVersionKind
+	for _, kind := range s.Owns {
+		owns = append(owns, cluster.Kind(kind))
+	}
+	return &reconciler[T]{service: s, engine: &engine{
+		limits:  l,
+		kind:    cluster.Kind(newOf[T]()),
+		cluster: cluster,
+		children: &apply.Controller{
+			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
+			Explanations: apply.NewExplanations(),
+		},
+		recorder: a.recorder,
+		memory:   newMemory(),
+	}}
+}
+
+func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
+	c, err := controller.New(s.Name, mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: r.engine.workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
+	})
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", s.Name, err)
+	}
+	return r.engine.cluster.Reconcile(c, newOf[T]())
+}
+
+// Unwatched reconciles without a manager: every read and write goes to the
+// client, nothing is watched, and no event is recorded. It is for tests and
+// tools that show what a service would do.
+func (s Service[T]) Unwatched(c client.Client, api client.Reader, kinds observe.Discovery) reconcile.Reconciler {
+	return newEngine(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
+}

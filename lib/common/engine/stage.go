@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"asterism.dev/lib/common/engine/internal/apply"
+)
+
+// step is a Stage bound to one object.
+type step struct {
+	condition string
+	carryOn   bool
+	every     func() time.Duration
+	needs     func() []Need
+	do        func(context.Context, Inputs) (Observed, error)
+	build     func(Inputs) ([]Child, error)
+	report    func(Inputs)
+}
+
+// stage runs one stage: needs, the call outside, children, report. nil: it is
+// ready.
+func (p *pass) stage(ctx context.Context, s step) error {
+	inputs, err := p.gatherFor(ctx, s)
+	if err != nil {
+		return err
+	}
+	var failed error
+	if s.do != nil {
+		failed = p.outside(ctx, s, inputs)
+		if failed != nil && (outcomeOf(failed).Stalled || !p.doneFor(s, inputs)) {
+			return failed
+		}
+	}
+	children, err := p.buildChildren(s)
+	if err != nil {
+		return err
+	}
+	completed := completion{inputs: apply.Hash(append([]string{inputs}, children.Hashes()...))}
+	if s.do != nil {
+		completed.inputs = inputs + "-" + completed.inputs
+	}
+	settled := p.completedFor(s.condition, completed.inputs)
+	incomplete := p.applyChildren(ctx, s, children, settled, &completed)
+	if failed != nil { // a call that worked for these inputs, and does not at present
+		incomplete = failed
+	}
+	if s.report != nil {
+		s.report(p.in)
+	}
+	if incomplete == nil || (settled && !outcomeOf(incomplete).Stalled) {
+		p.done[s.condition] = true
+	}
+	if incomplete == nil {
+		p.complete(s, completed)
+	}
+	return incomplete
+}
+
+// gatherFor a stage hashes its inputs. Those of a call outside are the spec as
+// well, and the UID, because an object may be deleted and created again unseen.
+func (p *pass) gatherFor(ctx context.Context, s step) (string, error) {
+	var inputs string
+	if s.needs != nil {
+		var err error
+		if inputs, err = p.gather(ctx, s.needs()); err != nil {
+			return "", err
+		}
+	}
+	if s.do == nil {
+		return inputs, nil
+	}
+	body, err := apply.Body(p.cr)
+	return apply.Hash([]any{inputs, body["spec"], p.cr.GetUID()}), err
+}
+
+func (p *pass) buildChildren(s step) (apply.Stamped, error) {
+	if s.build == nil {
+		return nil, nil
+	}
+	built, err := s.build(p.in)
+	if err != nil {
+		return nil, err
+	}
+	var children []apply.Child
+	for _, child := range built {
+		children = append(children, unwrap(child))
+	}
+	return p.children.Stamp(s.condition, children)
+}
+
+// applyChildren makes them inputs of later stages, and deletes those that the
+// builder does not list any more.
+func (p *pass) applyChildren(ctx context.Context, s step, children apply.Stamped, settled bool, completed *completion) error {
+	if s.build == nil {
+		return nil
+	}
+	last := meta.FindStatusCondition(p.before.Conditions, s.condition)
+	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: last}, children, settled)
+	for _, r := range results {
+		completed.children = append(completed.children, r.Name)
+		p.remember(r)
+	}
+	p.listed = append(p.listed, children.Keys()...)
+	if err := p.children.Prune(ctx, s.condition, children.Keys()); err != nil && incomplete == nil {
+		return err
+	}
+	return incomplete
+}
+
+// remember a child as an input.
+func (p *pass) remember(r apply.Result) {
+	if r.Object != nil {
+		p.in.objects[r.Key] = r.Object
+	}
+	if r.Data != nil {
+		p.addData(r.Key, r.Data)
+	}
+	if r.Run != "" {
+		p.in.results[r.Run] = r.Message
+	}
+}

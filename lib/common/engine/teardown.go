@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// abandonedStage is recorded in the place of a stage's inputs.
+const abandonedStage = "abandoned"
+
+// tearDown walks the stages of the teardown, and removes the finalizer at its
+// end: then nothing is left of the object.
+func (p *pass) tearDown(ctx context.Context, steps []step) (gone bool, err error) {
+	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
+		return true, nil
+	}
+	for _, s := range steps {
+		if p.completedFor(s.condition, abandonedStage) {
+			p.done[s.condition] = true
+			continue
+		}
+		result := p.guard(ctx, s.condition, func() error { return p.stage(ctx, s) })
+		var left *abandoned
+		if result != nil && errors.As(result.Cause, &left) {
+			p.abandon(ctx, s.condition, p.in.masks.hide(left.left))
+			continue
+		}
+		if result != nil {
+			p.deleting(s.condition, result)
+			return false, nil
+		}
+	}
+	err = p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) })
+	return true, client.IgnoreNotFound(err)
+}
+
+// abandon a stage that cannot be undone.
+func (p *pass) abandon(ctx context.Context, stage, left string) {
+	p.record(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
+	// A namespace that is being deleted takes no events, and then deletes them.
+	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
+	p.recorder.Event(p.cr, corev1.EventTypeWarning, "LeftBehind", bounded(stage+": "+left))
+	p.done[stage] = true
+}
+
+// deleting reports the stage that the teardown waits for.
+func (p *pass) deleting(stage string, result *outcome) {
+	p.first = &outcome{Reason: ReasonDeleting, Message: stage + ": " + result.Message}
+	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
+		p.first.Reason = result.Reason
+	}
+	p.wakeAfter(result.After)
+	if result.Retry {
+		p.failure = result
+	}
+	p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.Reason, p.first.Message)
+	p.cr.Common().ObservedGeneration = p.cr.GetGeneration()
+}
+
+// finalizer of the kind, for example nova.asterism.dev/nova-cell.
+func (p *pass) finalizer() string { return p.kind.Group + "/" + p.children.Name }
+
+// addFinalizer before the first effect that deletion has to undo.
+func (p *pass) addFinalizer(ctx context.Context) error {
+	if controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
+		return nil
+	}
+	return p.patchFinalizers(ctx, func() { controllerutil.AddFinalizer(p.cr, p.finalizer()) })
+}
+
+// patchFinalizers guards the list with the resourceVersion, because a merge
+// patch replaces it as a whole.
+func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
+	base := p.cr.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	change()
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.children.Name+"-finalizer")); err != nil {
+		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
+	}
+	p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	p.view.Wrote(p.self(), p.found)
+	return nil
+}

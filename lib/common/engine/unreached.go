@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine/internal/apply"
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// judgeUnreached sets the conditions of the stages that the walk did not reach.
+// A condition of an older generation says nothing about this one. A condition of
+// this generation is judged by the children that its stage has made, and what is
+// gone makes it, and those behind it, Unknown.
+func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
+	var children map[string]client.Object
+	gone := ""
+	for _, s := range steps {
+		if p.reached[s.condition] {
+			continue
+		}
+		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
+		if last == nil || last.ObservedGeneration != p.cr.GetGeneration() || last.Status == metav1.ConditionUnknown && last.Reason != ReasonGone {
+			p.set(s.condition, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
+			continue
+		}
+		if children == nil {
+			var err error
+			if children, err = p.childrenByTitle(ctx); err != nil {
+				p.failure = err
+				return
+			}
+		}
+		if gone == "" {
+			gone = p.missingOf(s.condition, children)
+		}
+		if gone != "" {
+			p.set(s.condition, metav1.ConditionUnknown, ReasonGone, gone+" is gone, and an earlier stage is not done")
+			continue
+		}
+		p.judgeChildren(s.condition, *last, children)
+	}
+}
+
+// childrenByTitle are all children, which become inputs: a Report may say of
+// them what it likes.
+func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, error) {
+	all, err := p.children.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byTitle := map[string]client.Object{}
+	for _, listed := range all {
+		key := observe.KeyOf(p.view.Kind(listed), listed)
+		child, err := p.view.Get(ctx, key) // which may be newer
+		if err != nil {
+			return nil, err
+		}
+		if child == nil || !p.children.IsOurs(child) {
+			continue
+		}
+		byTitle[apply.Title(key.Kind.Kind, p.cr, child)] = child
+		if _, known := p.in.objects[key]; !known {
+			p.in.objects[key] = child
+		}
+	}
+	return byTitle, nil
+}
+
+// missingOf names a child that the stage had when it was complete, and that is
+// gone; "" for none.
+func (p *pass) missingOf(stage string, children map[string]client.Object) string {
+	completed := completedStage(p.before, stage)
+	if completed == nil {
+		return ""
+	}
+	for _, title := range completed.Children {
+		if children[title] == nil {
+			return title
+		}
+	}
+	return ""
+}
+
+// judgeChildren of a stage whose condition may be out of date.
+func (p *pass) judgeChildren(stage string, last metav1.Condition, children map[string]client.Object) {
+	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing || last.Reason == ReasonGone {
+		p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
+		return
+	}
+	for _, title := range slices.Sorted(maps.Keys(children)) {
+		child := children[title]
+		if apply.StageOf(child) != stage {
+			continue
+		}
+		if err := apply.Complete(child); err != nil {
+			p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
+			return
+		}
+	}
+	p.set(stage, metav1.ConditionTrue, ReasonComplete, "")
+}

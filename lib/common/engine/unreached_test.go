@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// gated is a service whose walk ends at its first stage while the text says so.
+func gated() service {
+	return service{Name: owner, Owns: owns, Stages: []stage{
+		{Condition: "Open", Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+			if string(in.ConfigMap("gate")["text"]) == "closed" {
+				return nil, engine.Wait("the gate is closed")
+			}
+			return nil, nil
+		}, Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.ConfigMap("gate").Optional()} }},
+		configMaps("ConfigReady"),
+		build("MoreReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name+"-more", "")}
+		}),
+		{Condition: "Checked"},
+	}}
+}
+
+func (w *world) setGate(text string) {
+	w.t.Helper()
+	gate := w.configMap("gate")
+	if w.get(gate) != nil {
+		gate.Data = map[string]string{"text": text}
+		w.create(gate)
+		return
+	}
+	gate.Data = map[string]string{"text": text}
+	w.must(w.client.Update(w.ctx, gate))
+}
+
+// TestConditionsOfAnOlderGenerationAreNotReached: what was said of another spec
+// is no answer.
+func TestConditionsOfAnOlderGenerationAreNotReached(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, gated())
+	cr := w.widget("older", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "of the same generation")
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	for _, condition := range []string{"ConfigReady", "MoreReady", "Checked"} {
+		w.Eventually(w.condition(cr, condition)).Should(HavePrefix("Unknown NotReached"), condition)
+	}
+	w.setGate("open")
+	w.awaitReady(cr)
+	w.Expect(w.textOf(cr.Name)()).To(Equal("second"))
+}
+
+// TestConditionsOfWhatIsGoneAreUnknown, and so are those behind it; a restart of
+// the operator blanks nothing.
+func TestConditionsOfWhatIsGoneAreUnknown(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, gated())
+	cr := w.widget("gone", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
+	w.operator.Stop()
+	start(w, gated())
+	w.pass(cr)
+	for _, condition := range []string{"ConfigReady", "MoreReady", "Checked"} {
+		w.Expect(w.condition(cr, condition)()).To(HavePrefix("True"), condition)
+	}
+	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name+"-more")))
+	for _, condition := range []string{"MoreReady", "Checked"} {
+		w.Eventually(w.condition(cr, condition)).Should(And(HavePrefix("Unknown Gone"), ContainSubstring("ConfigMap/gone-more is gone")), condition)
+	}
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "it has what it had")
+	w.operator.Stop()
+	start(w, gated())
+	w.pass(cr)
+	w.Expect(w.condition(cr, "MoreReady")()).To(HavePrefix("Unknown Gone"), "also after a restart")
+	w.setGate("open")
+	w.awaitReady(cr)
+}
+
+// TestWorkloadsOfUnreachedStagesAreJudgedAgain, since their pods live on.
+func TestWorkloadsOfUnreachedStagesAreJudgedAgain(t *testing.T) {
+	w := newTestWorld(t)
+	s := gated()
+	s.Stages[1] = rackStage()
+	s.Owns = append([]client.Object{&widget.Rack{}}, owns...)
+	start(w, s)
+	cr := w.widget("again", widget.Spec{})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
+	w.play(rack, "True", "")
+	w.awaitReady(cr)
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
+	w.play(rack, "False", "a shelf broke")
+	w.Eventually(w.condition(cr, "RackReady")).Should(And(HavePrefix("False Progressing"), ContainSubstring("a shelf broke")))
+	w.play(rack, "True", "")
+	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("True"))
+}

@@ -1,0 +1,131 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// TestChildrenOfDroppedStagesArePruned: the next version of an operator may have
+// renamed a stage, and dropped another.
+func TestChildrenOfDroppedStagesArePruned(t *testing.T) {
+	w := newTestWorld(t)
+	more := build("MoreReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{configMap(cr.Name+"-more", "")}
+	})
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("OldName"), more}})
+	cr := w.widget("upgraded", widget.Spec{Text: "kept"})
+	w.awaitReady(cr)
+	w.must(w.get(w.configMap(cr.Name + "-more")))
+	kept := w.uid(w.configMap(cr.Name))
+	w.operator.Stop()
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("NewName")}})
+	w.Eventually(func() bool { return w.gone(w.configMap(cr.Name + "-more")) }).Should(BeTrue())
+	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "what another stage lists now is kept")
+	w.awaitReady(cr)
+	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
+}
+
+// TestForbiddenKindsAreConditions, also of a kind that no stage builds now.
+func TestForbiddenKindsAreConditions(t *testing.T) {
+	w := newTestWorld(t)
+	role := &rbacv1.Role{ObjectMeta: metaOf(w.namespace, "limited"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"test.asterism.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+	}}
+	w.create(role)
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metaOf(w.namespace, role.Name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role.Name}},
+	})
+	w.mutant.options = []enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Impersonate.UserName = role.Name }}
+	start(w, service{Name: owner, Owns: append([]client.Object{&appsv1.StatefulSet{}}, owns[:1]...), Stages: []stage{configMaps("ConfigReady")}},
+		func(s *engine.Seam) { s.ReadTimeout = readTimeout })
+	cr := w.widget("forbidden", widget.Spec{})
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Error"), ContainSubstring("StatefulSet cannot be watched")))
+	w.Expect(w.condition(cr, "Ready")()).To(ContainSubstring("StatefulSet cannot be watched"))
+}
+
+// shelf is a Rack whose definition this test installs and uninstalls.
+type shelf struct{ widget.Rack }
+
+func (s *shelf) DeepCopyObject() runtime.Object { return &shelf{*s.DeepCopy()} }
+
+type shelfList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []shelf `json:"items"`
+}
+
+func (l *shelfList) DeepCopyObject() runtime.Object {
+	copied := *l
+	copied.Items = nil
+	for _, item := range l.Items {
+		copied.Items = append(copied.Items, shelf{*item.DeepCopy()})
+	}
+	return &copied
+}
+
+// TestUninstalledKindsAreAwaitedAgain, with the name of the operator that brings
+// them, and without a restart when they are back.
+func TestUninstalledKindsAreAwaitedAgain(t *testing.T) {
+	w := newTestWorld(t)
+	gv := schema.GroupVersion{Group: w.namespace + ".asterism.dev", Version: "v1"}
+	addShelf := func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypeWithName(gv.WithKind("BookShelf"), &shelf{})
+		scheme.AddKnownTypeWithName(gv.WithKind("BookShelfList"), &shelfList{})
+		metav1.AddToGroupVersion(scheme, gv)
+		return nil
+	}
+	s := service{Name: owner, Owns: []client.Object{&shelf{}}, Stages: []stage{
+		build("ShelfReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			made := &shelf{}
+			made.Name, made.Spec.Text = cr.Name, cr.Spec.Text
+			return []engine.Child{made}
+		}),
+	}}
+	w.operator = enginetest.Run(w.t, w.namespace, enginetest.Scheme(w.t, widget.AddToScheme, addShelf), seamed[*widget.Widget]{Service: s, change: func(s *engine.Seam) {
+		s.DiscoveryRetry = readTimeout
+	}})
+	cr := w.widget("shelf", widget.Spec{})
+	missing := And(HavePrefix("False Waiting"), ContainSubstring("does not serve the kind BookShelf"), HaveSuffix("install the operator book-shelf"))
+	w.Eventually(w.condition(cr, "ShelfReady")).Should(missing)
+	definition := shelfDefinition(gv)
+	w.must(w.client.Create(w.ctx, definition.DeepCopy()))
+	w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), definition) })
+	w.Eventually(w.condition(cr, "ShelfReady")).Should(HavePrefix("False Progressing: BookShelf shelf"))
+	w.must(w.client.Delete(w.ctx, definition.DeepCopy()))
+	w.Eventually(w.condition(cr, "ShelfReady")).Should(missing)
+	w.must(w.client.Create(w.ctx, definition.DeepCopy()))
+	w.Eventually(w.condition(cr, "ShelfReady")).Should(HavePrefix("False Progressing: BookShelf shelf"))
+}
+
+func shelfDefinition(gv schema.GroupVersion) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "bookshelves." + gv.Group},
+		"spec": map[string]any{
+			"group": gv.Group, "scope": "Namespaced",
+			"names": map[string]any{"kind": "BookShelf", "plural": "bookshelves", "singular": "bookshelf", "listKind": "BookShelfList"},
+			"versions": []any{map[string]any{
+				"name": gv.Version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+}

@@ -1,0 +1,393 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+)
+
+// recording is what a service does in a cluster that has the objects of a
+// fixture, and in which every child becomes at once what it should become. The
+// engine's own passes are made over it; only the calls outside are played.
+type recording[T engine.Object] struct {
+	cr      T // as the last pass left it
+	applied []appliedChild
+	log     []string // of calls outside and deletions, in order
+	looks   map[look]bool
+}
+
+// appliedChild is a child as it was sent last.
+type appliedChild struct {
+	*unstructured.Unstructured
+	stage     string
+	generated []string // the keys with random values
+}
+
+// look is one read of the service.
+type look struct {
+	kind schema.GroupVersionKind
+	name string
+	live bool // read from the API server and not from a watch
+}
+
+// maxPasses is more than any service needs.
+const maxPasses = 20
+
+// record the passes over a fixture, without one of its objects if that is named.
+func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Unstructured) *recording[T] {
+	t.Helper()
+	scheme := Scheme(t, s.AddToScheme...)
+	served := mapper(scheme, s.definitions(t), f.absent)
+	r := &recording[T]{looks: map[look]bool{}}
+	cr := f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+	if cr.GetDeletionTimestamp() != nil && len(cr.GetFinalizers()) == 0 {
+		cr.SetFinalizers([]string{s.kind(t).Group + "/" + s.Service.Name})
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(served).WithObjects(cr).WithStatusSubresource(cr)
+	results := map[string]string{}
+	for _, object := range append(f.objects, clusterIdentity()) {
+		switch {
+		case object == without:
+		case object.GetLabels()[labelRunOf] != "": // says how a run of the Job ends
+			results[object.GetLabels()[labelRunOf]] = object.GetAnnotations()[annotationResult]
+		default:
+			builder = builder.WithObjects(s.settled(t, typed(t, scheme, object), cr))
+		}
+	}
+	recorder := &recordingClient{Client: builder.Build(), looks: r.looks, results: results}
+	reconciler := s.played(recorder, cr).Unwatched(recorder, liveReader{recorder}, discovered{scheme, served})
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cr)}
+	for passes, before := 0, -1; before != len(recorder.log); passes++ {
+		if passes == maxPasses {
+			t.Fatalf("%s: the service never rests: %v", f.name, recorder.log)
+		}
+		before = len(recorder.log)
+		_, _ = reconciler.Reconcile(context.Background(), request) // a condition says what failed
+	}
+	r.cr, r.applied, r.log = recorder.last(cr).(T), recorder.applied, recorder.log //nolint:forcetypeassert // as it was given
+	return r
+}
+
+// settled is an object of a fixture as its own controllers leave it; of a kind
+// that the service makes as a whole, a child.
+func (s Subject[T]) settled(t testing.TB, object client.Object, cr client.Object) client.Object {
+	t.Helper()
+	complete(object)
+	gvk, err := apiutil.GVKForObject(object, Scheme(t, s.AddToScheme...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := strings.HasSuffix(gvk.Group, "asterism.dev") || gvk.Group == "apps" || gvk.Group == "batch"
+	for _, owned := range s.ownedKinds(t) {
+		if owned == gvk && made && object.GetLabels()[labelOwnerUID] == "" {
+			labels := object.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[labelOwnerUID] = string(cr.GetUID())
+			object.SetLabels(labels)
+		}
+	}
+	return object
+}
+
+const (
+	labelOwnerUID    = "asterism.dev/owner-uid"
+	labelStage       = "asterism.dev/stage"
+	annotationResult = "asterism.dev/result"
+	labelRunOf       = "asterism.dev/run-of"
+)
+
+// played is the service with calls outside that observe what the fixture says.
+func (s Subject[T]) played(r *recordingClient, cr T) engine.Service[T] {
+	service := s.Service
+	play := func(stages []engine.Stage[T]) []engine.Stage[T] {
+		all := append([]engine.Stage[T]{}, stages...)
+		for i, stage := range all {
+			if stage.Do == nil {
+				continue
+			}
+			observed := engine.Observed{}
+			for _, completed := range cr.Common().Completed {
+				if completed.Stage == stage.Condition {
+					observed = completed.Observed
+				}
+			}
+			all[i].Do = func(context.Context, T, engine.Inputs) (engine.Observed, error) {
+				r.did(stage.Condition + ": called outside")
+				return observed, nil
+			}
+		}
+		return all
+	}
+	service.Stages, service.Teardown = play(service.Stages), play(service.Teardown)
+	if service.Available != nil {
+		service.Available = &play([]engine.Stage[T]{*service.Available})[0]
+	}
+	return service
+}
+
+// recordingClient plays the API server, and all controllers behind it.
+type recordingClient struct {
+	client.Client
+	applied []appliedChild
+	log     []string
+	looks   map[look]bool
+	results map[string]string // of Jobs, by the name that their builder gave them
+}
+
+func (c *recordingClient) did(what string) { c.log = append(c.log, what) }
+
+// last is the object that is reconciled, as it is now or was before it was gone.
+func (c *recordingClient) last(obj client.Object) client.Object {
+	now := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	if c.Client.Get(context.Background(), client.ObjectKeyFromObject(obj), now) != nil {
+		return obj
+	}
+	return now
+}
+
+func (c *recordingClient) looked(obj runtime.Object, name string, live bool) {
+	if gvk, err := apiutil.GVKForObject(obj, c.Scheme()); err == nil {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		c.looks[look{kind: gvk, name: name, live: live}] = true
+	}
+}
+
+func (c *recordingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.looked(obj, key.Name, false)
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+// List finds children as the engine's index does.
+func (c *recordingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.looked(list, "", false)
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	if options.FieldSelector == nil {
+		return c.Client.List(ctx, list, opts...)
+	}
+	owner := options.FieldSelector.Requirements()[0].Value
+	if err := c.Client.List(ctx, list); err != nil {
+		return err
+	}
+	all, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	var children []runtime.Object
+	for _, obj := range all {
+		if obj.(client.Object).GetLabels()[labelOwnerUID] == owner { //nolint:forcetypeassert // every element has metadata
+			children = append(children, obj)
+		}
+	}
+	return meta.SetList(list, children)
+}
+
+// liveReader reads from the API server.
+type liveReader struct{ *recordingClient }
+
+func (r liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.looked(obj, key.Name, true)
+	return r.Client.Get(ctx, key, obj, opts...)
+}
+
+func (r liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	r.looked(list, "", true)
+	return r.Client.List(ctx, list, opts...)
+}
+
+func (c *recordingClient) Delete(ctx context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return err
+	}
+	c.did("deleted " + gvk.Kind + " " + obj.GetName())
+	return c.Client.Delete(ctx, obj)
+}
+
+// Apply stores the child as complete, and answers with it.
+func (c *recordingClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	content, ok := obj.(interface{ UnstructuredContent() map[string]any })
+	if !ok {
+		return fmt.Errorf("%T is not unstructured", obj)
+	}
+	body := &unstructured.Unstructured{Object: content.UnstructuredContent()}
+	sent := appliedChild{Unstructured: body.DeepCopy(), stage: body.GetLabels()[labelStage]}
+	unstructured.RemoveNestedField(sent.Object, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(sent.Object, "metadata", "uid")
+	sent.generated = nameGenerated(sent.Unstructured)
+	stored, err := c.store(ctx, sent.DeepCopy())
+	if err != nil {
+		return err
+	}
+	c.keep(sent)
+	answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+	if err != nil {
+		return err
+	}
+	answer["apiVersion"], answer["kind"] = body.GetAPIVersion(), body.GetKind()
+	clear(body.Object)
+	for field, value := range answer {
+		body.Object[field] = value
+	}
+	return nil
+}
+
+// keep the child in the place of what was sent of it before.
+func (c *recordingClient) keep(sent appliedChild) {
+	for i, known := range c.applied {
+		if known.GroupVersionKind() == sent.GroupVersionKind() && known.GetNamespace() == sent.GetNamespace() && known.GetName() == sent.GetName() {
+			c.applied[i] = sent
+			return
+		}
+	}
+	c.did("applied " + sent.GetKind() + " " + sent.GetName())
+	c.applied = append(c.applied, sent)
+}
+
+// store what an API server would, with the status that follows.
+func (c *recordingClient) store(ctx context.Context, body *unstructured.Unstructured) (client.Object, error) {
+	obj, err := c.Scheme().New(body.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	now := obj.(client.Object)                     //nolint:forcetypeassert // every child has metadata
+	before := now.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	err = c.Client.Get(ctx, client.ObjectKeyFromObject(body), before)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	exists := err == nil
+	if exists { // what others own stays, the status above all
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+		if err != nil {
+			return nil, err
+		}
+		if status, ok := content["status"]; ok {
+			body.Object["status"] = status
+		}
+		body.SetUID(before.GetUID())
+		body.SetResourceVersion(before.GetResourceVersion())
+		body.SetGeneration(before.GetGeneration())
+	} else {
+		body.SetUID(types.UID(engine.Hash(body.GetKind(), body.GetNamespace(), body.GetName())))
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, now); err != nil {
+		return nil, err
+	}
+	now.SetManagedFields(nil)
+	if job, ok := now.(*batchv1.Job); ok {
+		metav1.SetMetaDataAnnotation(&job.ObjectMeta, annotationResult, c.results[job.Labels[labelRunOf]])
+	}
+	complete(now)
+	if exists {
+		return now, c.Client.Update(ctx, now)
+	}
+	return now, c.Client.Create(ctx, now)
+}
+
+// complete makes of an object what its controllers would.
+func complete(obj client.Object) {
+	if obj.GetGeneration() == 0 {
+		obj.SetGeneration(1)
+	}
+	switch obj := obj.(type) {
+	case *appsv1.StatefulSet:
+		want := replicas(obj.Spec.Replicas)
+		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.ReadyReplicas, obj.Status.AvailableReplicas = obj.Generation, want, want, want
+	case *appsv1.Deployment:
+		want := replicas(obj.Spec.Replicas)
+		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UpdatedReplicas = obj.Generation, want, want, want, want
+	case *appsv1.DaemonSet:
+		obj.Status.ObservedGeneration = obj.Generation
+	case *batchv1.Job:
+		obj.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	case engine.Object:
+		completeFamily(obj)
+	}
+}
+
+// completeFamily makes an object Ready, unless it says something else of itself.
+func completeFamily(obj engine.Object) {
+	status := obj.Common()
+	status.ObservedGeneration = obj.GetGeneration()
+	if meta.FindStatusCondition(status.Conditions, commonv1.ConditionReady) == nil {
+		status.Conditions = append(status.Conditions, metav1.Condition{Type: commonv1.ConditionReady, Status: metav1.ConditionTrue, Reason: engine.ReasonComplete})
+	}
+	for i := range status.Conditions {
+		status.Conditions[i].ObservedGeneration = obj.GetGeneration()
+	}
+}
+
+func replicas(want *int32) int32 {
+	if want == nil {
+		return 1
+	}
+	return *want
+}
+
+// random is what a generated value looks like.
+var random = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// nameGenerated puts "generated" and the key in the place of random values, and
+// returns their keys.
+func nameGenerated(object *unstructured.Unstructured) []string {
+	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
+	if !found || object.GetKind() != "Secret" {
+		return nil
+	}
+	var keys []string
+	for key, value := range data {
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && random.Match(decoded) {
+			data[key] = base64.StdEncoding.EncodeToString([]byte("generated " + key))
+			keys = append(keys, key)
+		}
+	}
+	_ = unstructured.SetNestedStringMap(object.Object, data, "data")
+	return keys
+}
+
+// discovered are the kinds that a mapper knows.
+type discovered struct {
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+}
+
+func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	gv, err := schema.ParseGroupVersion(groupVersion)
+	if err != nil {
+		return nil, err
+	}
+	all := &metav1.APIResourceList{GroupVersion: groupVersion}
+	for kind := range d.scheme.KnownTypes(gv) {
+		if mapping, err := d.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version); err == nil {
+			all.APIResources = append(all.APIResources, metav1.APIResource{Kind: kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace})
+		}
+	}
+	if len(all.APIResources) == 0 {
+		return nil, errors.NewNotFound(schema.GroupResource{}, groupVersion)
+	}
+	return all, nil
+}

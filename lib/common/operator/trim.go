@@ -1,0 +1,29 @@
+package operator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Trim is the transform of an operator's cache. It takes from an object what
+// nobody looks at: of managedFields, which are half of a small object, the fields
+// that were not applied; and kubectl's own memory. What was applied stays,
+// because the engine recognizes drift by it, and so does the name of every
+// manager.
+func Trim(cached any) (any, error) {
+	obj, ok := cached.(metav1.Object)
+	if !ok {
+		return cached, nil
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		kept := metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			kept.FieldsV1 = entry.FieldsV1
+		}
+		entries = append(entries, kept)
+	}
+	obj.SetManagedFields(entries)
+	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	return cached, nil
+}

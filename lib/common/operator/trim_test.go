@@ -1,0 +1,32 @@
+package operator
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestTrimKeepsWhatWasAppliedAndEveryManager(t *testing.T) {
+	g := NewWithT(t)
+	fields := &metav1.FieldsV1{}
+	fields.SetRawString(`{"f:spec":{"f:capacity":{}}}`)
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"}}}
+	volume.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields, Time: &metav1.Time{Time: time.Now()}},
+		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: fields},
+		{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: fields},
+	}
+	for range 2 { // a list that is watched is trimmed twice
+		_, err := Trim(volume)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(volume.ManagedFields).To(Equal([]metav1.ManagedFieldsEntry{
+			{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields},
+			{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate},
+			{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
+		}))
+		g.Expect(volume.Annotations).To(Equal(map[string]string{"kept": "yes"}))
+	}
+}
