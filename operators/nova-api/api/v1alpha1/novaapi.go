@@ -28,6 +28,8 @@ var NovaAPIConditions = []string{
 }
 
 // NovaAPI runs the compute API with its Service and, where wanted, its Route.
+// It checks tokens with the account of identitySecretRef. databaseSecretRef is for
+// the database of cell0. Databases default to nova_api and nova_cell0.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -61,31 +63,7 @@ func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.Ser
 // NovaAPISpec is what is wanted of a NovaAPI.
 type NovaAPISpec struct {
 	commonv1.ServiceSpec `json:",inline"`
-
-	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), tls, ca.crt.
-	// +required
-	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
-
-	// databaseSecretRef names the Secret with the connection to cell0's database:
-	// hostname, user, password and optionally port (3306), database (nova_cell0),
-	// tls, ca.crt.
-	// +required
-	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
-
-	// messageBusSecretRef names the Secret with the connection to the message
-	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
-	// +required
-	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
-
-	// identitySecretRef names the Secret with the service's account at Keystone,
-	// with which the API checks tokens: authURL, user, password and optionally
-	// publicAuthURL, project (service), userDomain and projectDomain (Default),
-	// region (RegionOne), ca.crt.
-	// +required
-	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
+	commonv1.Connections `json:",inline"`
 
 	// exposure is Automatic (a Route where the cluster serves Routes), Route or
 	// None. Default: Automatic.

@@ -4,65 +4,22 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload/workloadtest"
 )
 
-func TestAdmission(t *testing.T) {
-	enginetest.Conventions(t, "../../config/crd")
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaMetadata admission")
+var admission = workloadtest.Admission{
+	Kind:     "NovaMetadata",
+	Sample:   "../../config/samples/metadata.yaml",
+	Required: []string{"apiDatabaseSecretRef", "databaseSecretRef", "messageBusSecretRef", "metadataSecretRef"},
+	Defaults: map[string]any{"mode": "Global"},
+	Accepts: []TableEntry{
+		Entry("no identity", `spec: {identitySecretRef: null}`),
+	},
+	Refuses: []TableEntry{
+		Entry("metadata per cell", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global"`),
+	},
+	Columns: map[string]any{"Mode": "Global"},
 }
 
-var _ = Describe("NovaMetadata", Ordered, func() {
-	var (
-		server enginetest.Admission
-		sample *unstructured.Unstructured
-	)
-
-	BeforeAll(func() {
-		server = enginetest.NewAdmission(GinkgoTB(), "../../config/crd")
-		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/metadata.yaml", "NovaMetadata")
-	})
-
-	DescribeTable("accepts", func(patch string) {
-		_, err := server.Create(sample, patch)
-		Expect(err).NotTo(HaveOccurred())
-	},
-		Entry("the sample", `{}`),
-		Entry("no identity", `spec: {identitySecretRef: null}`),
-	)
-
-	It("defaults what is left out", func() {
-		stored, err := server.Create(sample, `spec: {mode: null}`)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(stored.Object["spec"]).To(And(
-			HaveKeyWithValue("replicas", BeEquivalentTo(1)),
-			HaveKeyWithValue("mode", "Global"),
-		))
-	})
-
-	DescribeTable("refuses", func(patch, message string) {
-		_, err := server.Create(sample, patch)
-		Expect(err).To(MatchError(ContainSubstring(message)))
-	},
-		Entry("metadata per cell", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global"`),
-		Entry("no shared secret", `spec: {metadataSecretRef: null}`, "spec.metadataSecretRef: Required value"),
-		Entry("no API database", `spec: {apiDatabaseSecretRef: null}`, "spec.apiDatabaseSecretRef: Required value"),
-		Entry("no cell0 database", `spec: {databaseSecretRef: null}`, "spec.databaseSecretRef: Required value"),
-		Entry("no message bus", `spec: {messageBusSecretRef: null}`, "spec.messageBusSecretRef: Required value"),
-		Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
-		Entry("a name of 51 characters", `metadata: {name: a23456789012345678901234567890123456789012345678901}`, "metadata.name must be at most 50 lower-case letters"),
-	)
-
-	It("shows its state and can be scaled", func() {
-		Expect(server.Columns(sample, `
-readyReplicas: 1
-conditions:
-- {type: Ready, status: "True", reason: Complete, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
-`)).To(Equal(map[string]any{"Ready": "True", "Mode": "Global", "Pods": 1.0, "Message": ""}))
-		Expect(server.Scale(sample, 3)).To(BeEquivalentTo(3))
-	})
-})
+func TestAdmission(t *testing.T) { admission.Run(t) }

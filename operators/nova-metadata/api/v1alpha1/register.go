@@ -1,9 +1,9 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
 var (
@@ -12,15 +12,6 @@ var (
 	// SchemeGroupVersion is GroupVersion under the name that generators expect.
 	SchemeGroupVersion = GroupVersion
 
-	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 	// AddToScheme registers the kinds in this package.
-	AddToScheme = schemeBuilder.AddToScheme
+	AddToScheme = commonv1.Registration(GroupVersion, &NovaMetadata{}, &NovaMetadataList{})
 )
-
-func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&NovaMetadata{}, &NovaMetadataList{},
-	)
-	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
-}

@@ -25,6 +25,8 @@ var NovaSchedulerConditions = []string{
 }
 
 // NovaScheduler runs nova-scheduler, which chooses a host for every server.
+// It asks Placement with the account of identitySecretRef. databaseSecretRef is
+// for the database of cell0. Databases default to nova_api and nova_cell0.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -57,31 +59,7 @@ func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Stat
 // NovaSchedulerSpec is what is wanted of a NovaScheduler.
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
-
-	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), tls, ca.crt.
-	// +required
-	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
-
-	// databaseSecretRef names the Secret with the connection to cell0's database:
-	// hostname, user, password and optionally port (3306), database (nova_cell0),
-	// tls, ca.crt.
-	// +required
-	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
-
-	// messageBusSecretRef names the Secret with the connection to the message
-	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
-	// +required
-	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
-
-	// identitySecretRef names the Secret with the service's account at Keystone,
-	// with which the scheduler asks Placement: authURL, user, password and
-	// optionally publicAuthURL, project (service), userDomain and projectDomain
-	// (Default), region (RegionOne), ca.crt.
-	// +required
-	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
+	commonv1.Connections `json:",inline"`
 }
 
 // NovaSchedulerStatus is what was observed of a NovaScheduler.

@@ -24,7 +24,7 @@ nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --tra
 
 // mapCell0 runs nova-manage with the connections of the API database and cell0.
 func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Project:  "nova",
 		Spec:     cr.Spec.Superconductor.Spec(cr.Spec.ContainerImage, cr.Spec.Pod),
 		Databases: []workload.Database{
-			{Section: "api_database", Secret: s.api.Name, Default: "nova_api"},
-			{Section: "database", Secret: s.cell0.Name, Default: "nova_cell0"},
+			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: "nova_api"},
+			{Section: "database", Secret: c.DatabaseSecretRef.Name, Default: "nova_cell0"},
 		},
-		MessageBus: s.messageBus.Name,
+		MessageBus: c.MessageBusSecretRef.Name,
 	}
 	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles = "", nil
 	children, err := manage.Configuration(in)

@@ -14,7 +14,7 @@ import (
 
 // cells are objects of their own, so that a broken one holds up no other.
 func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				DeletionPolicy:       cr.Spec.DeletionPolicy,
 				Database:             cellDatabase(cr, cell),
 				MessageBus:           cellMessageBus(cr, cell),
-				APIDatabaseSecretRef: s.api,
-				IdentitySecretRef:    s.identity,
+				APIDatabaseSecretRef: c.APIDatabaseSecretRef,
+				IdentitySecretRef:    c.IdentitySecretRef,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:            cell.Conductor.WithDefaults(cr.Spec.ContainerImage, cr.Spec.Pod),
 			},

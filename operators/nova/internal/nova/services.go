@@ -89,24 +89,22 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	return triggers
 }
 
-// secrets are the names of the connection Secrets that the services get.
-type secrets struct{ api, cell0, messageBus, identity commonv1.SecretReference }
-
-func connections(cr *novav1.Nova, in engine.Inputs) (s secrets, err error) {
+// connections of the services; their own database is cell0.
+func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
 	for _, connection := range []struct {
 		name *string
 		of   func(engine.Inputs) (string, []engine.Child, error)
 	}{
-		{&s.api.Name, apiDatabase(cr).Secret},
-		{&s.cell0.Name, cell0Database(cr).Secret},
-		{&s.messageBus.Name, messageBus(cr).Secret},
-		{&s.identity.Name, identity(cr).Secret},
+		{&c.APIDatabaseSecretRef.Name, apiDatabase(cr).Secret},
+		{&c.DatabaseSecretRef.Name, cell0Database(cr).Secret},
+		{&c.MessageBusSecretRef.Name, messageBus(cr).Secret},
+		{&c.IdentitySecretRef.Name, identity(cr).Secret},
 	} {
 		if *connection.name, _, err = connection.of(in); err != nil {
-			return s, err
+			return c, err
 		}
 	}
-	return s, nil
+	return c, nil
 }
 
 // superconductor brings the API database and cell0 to their schema at once. Its
@@ -114,7 +112,7 @@ func connections(cr *novav1.Nova, in engine.Inputs) (s secrets, err error) {
 // Secret with the account at Keystone, because what uses it need not wait until
 // Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +120,10 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	conductor.Spec = conductorv1.NovaConductorSpec{
 		ServiceSpec:          service(cr, cr.Spec.Superconductor, in),
 		Role:                 conductorv1.RoleSuper,
-		APIDatabaseSecretRef: &s.api,
-		DatabaseSecretRef:    s.cell0,
-		MessageBusSecretRef:  s.messageBus,
-		IdentitySecretRef:    &s.identity,
+		APIDatabaseSecretRef: &c.APIDatabaseSecretRef,
+		DatabaseSecretRef:    c.DatabaseSecretRef,
+		MessageBusSecretRef:  c.MessageBusSecretRef,
+		IdentitySecretRef:    &c.IdentitySecretRef,
 		Rollout:              conductorv1.RolloutAutomatic,
 	}
 	made, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
@@ -138,30 +136,27 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 }
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	return []engine.Child{&schedulerv1.NovaScheduler{
 		ObjectMeta: named(schedulerName(cr)),
 		Spec: schedulerv1.NovaSchedulerSpec{
-			ServiceSpec:          service(cr, cr.Spec.Scheduler, in),
-			APIDatabaseSecretRef: s.api,
-			DatabaseSecretRef:    s.cell0,
-			MessageBusSecretRef:  s.messageBus,
-			IdentitySecretRef:    s.identity,
+			ServiceSpec: service(cr, cr.Spec.Scheduler, in),
+			Connections: c,
 		},
 	}}, err
 }
 
 func metadata(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	return []engine.Child{&metadatav1.NovaMetadata{
 		ObjectMeta: named(metadataName(cr)),
 		Spec: metadatav1.NovaMetadataSpec{
 			ServiceSpec:          service(cr, cr.Spec.Metadata.ServiceTemplate, in),
 			Mode:                 metadatav1.MetadataGlobal,
-			APIDatabaseSecretRef: s.api,
-			DatabaseSecretRef:    s.cell0,
-			MessageBusSecretRef:  s.messageBus,
-			IdentitySecretRef:    &s.identity,
+			APIDatabaseSecretRef: c.APIDatabaseSecretRef,
+			DatabaseSecretRef:    c.DatabaseSecretRef,
+			MessageBusSecretRef:  c.MessageBusSecretRef,
+			IdentitySecretRef:    &c.IdentitySecretRef,
 			MetadataSecretRef:    commonv1.SecretReference{Name: metadataSecret(cr)},
 		},
 	}}, err
@@ -172,16 +167,13 @@ func apiNeeds(cr *novav1.Nova) []engine.Need {
 }
 
 func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	s, err := connections(cr, in)
+	c, err := connections(cr, in)
 	return []engine.Child{&apiv1.NovaAPI{
 		ObjectMeta: named(apiName(cr)),
 		Spec: apiv1.NovaAPISpec{
-			ServiceSpec:          service(cr, cr.Spec.API.ServiceTemplate, in),
-			Exposure:             cr.Spec.API.Exposure,
-			APIDatabaseSecretRef: s.api,
-			DatabaseSecretRef:    s.cell0,
-			MessageBusSecretRef:  s.messageBus,
-			IdentitySecretRef:    s.identity,
+			ServiceSpec: service(cr, cr.Spec.API.ServiceTemplate, in),
+			Exposure:    cr.Spec.API.Exposure,
+			Connections: c,
 		},
 	}}, err
 }

@@ -1,0 +1,17 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Registration is the AddToScheme of an API package: it registers the kinds and
+// their lists under the version.
+func Registration(version schema.GroupVersion, kinds ...runtime.Object) func(*runtime.Scheme) error {
+	return func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(version, kinds...)
+		metav1.AddToGroupVersion(scheme, version)
+		return nil
+	}
+}

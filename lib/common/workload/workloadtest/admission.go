@@ -1,0 +1,212 @@
+package workloadtest
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/lib/common/enginetest"
+)
+
+// Admission asks a real API server what it accepts, refuses and shows of the kind
+// of one service. Each table has the entries of that kind; Run adds the entries
+// that hold for the ServiceSpec of every kind. Patches are those of
+// enginetest.Admission.
+type Admission struct {
+	// Kind of the service.
+	Kind string
+	// Sample is a file with the object that the patches change. The API server must
+	// also accept the objects of the kind in the other files of that folder.
+	Sample string
+	// Required lists the references to Secrets that the definition requires.
+	Required []string
+	// Defaults are the values of the spec's fields that are left out; replicas need
+	// not be listed.
+	Defaults map[string]any
+	// Accepts has entries with a patch.
+	Accepts []ginkgo.TableEntry
+	// Refuses has entries with a patch and a part of the message.
+	Refuses []ginkgo.TableEntry
+	// Keeps has entries with a patch that is refused after creation, and a part of
+	// the message.
+	Keeps []ginkgo.TableEntry
+	// Columns are the columns of `kubectl get`; Ready, Pods and Message need not be
+	// listed.
+	Columns map[string]any
+	// Status is YAML with the fields of the status that Columns show.
+	Status string
+
+	server enginetest.Admission
+	sample *unstructured.Unstructured
+}
+
+const crds = "../../config/crd"
+
+// Run is the whole test of an API package. It begins with enginetest.Conventions.
+func (a *Admission) Run(t *testing.T) {
+	t.Helper()
+	enginetest.Conventions(t, crds)
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.Describe(a.Kind, ginkgo.Ordered, ginkgo.ContinueOnFailure, a.specs)
+	ginkgo.RunSpecs(t, a.Kind+" admission")
+}
+
+func (a *Admission) specs() {
+	ginkgo.BeforeAll(func() {
+		a.server = enginetest.NewAdmission(ginkgo.GinkgoTB(), crds)
+		a.sample = enginetest.ReadSample(ginkgo.GinkgoTB(), a.Sample, a.Kind)
+	})
+	badSecret, otherSecret := a.references()
+	ginkgo.DescribeTable("accepts", a.accepts, accepted, a.Accepts)
+	ginkgo.It("accepts every sample", a.acceptsSamples)
+	ginkgo.It("defaults what is left out", a.defaults)
+	ginkgo.DescribeTable("refuses", a.refuses, refused, badSecret, a.Refuses)
+	ginkgo.DescribeTable("follows", a.follows, followed, otherSecret)
+	if len(a.Keeps) > 0 {
+		ginkgo.DescribeTable("keeps", a.keeps, a.Keeps)
+	}
+	ginkgo.DescribeTable("shows", a.shows,
+		ginkgo.Entry("that it is Ready", "True", "Complete", ""),
+		ginkgo.Entry("why it is not", "False", "Waiting", "Secret bus lacks key hostname"),
+	)
+	ginkgo.It("can be scaled", func() {
+		gomega.Expect(a.server.Scale(a.sample, 3)).To(gomega.BeEquivalentTo(3))
+	})
+}
+
+func (a *Admission) accepts(patch string) {
+	_, err := a.server.Create(a.sample, patch)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+func (a *Admission) refuses(patch, message string) {
+	_, err := a.server.Create(a.sample, patch)
+	gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(message)))
+}
+
+func (a *Admission) follows(patch string) {
+	_, err := a.server.Update(a.sample, patch)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+func (a *Admission) keeps(patch, message string) {
+	_, err := a.server.Update(a.sample, patch)
+	gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(message)))
+}
+
+func (a *Admission) acceptsSamples() {
+	paths, err := filepath.Glob(filepath.Join(filepath.Dir(a.Sample), "*.yaml"))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(paths).To(gomega.ContainElement(a.Sample))
+	for _, path := range paths {
+		_, err := a.server.Create(enginetest.ReadSample(ginkgo.GinkgoTB(), path, a.Kind), `{}`)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), path)
+	}
+}
+
+func (a *Admission) defaults() {
+	defaults := map[string]any{"replicas": 1}
+	maps.Copy(defaults, a.Defaults)
+	var none []string
+	for field := range defaults {
+		none = append(none, field+": null")
+	}
+	stored, err := a.server.Create(a.sample, "spec: {"+strings.Join(none, ", ")+"}")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for field, value := range defaults {
+		gomega.Expect(stored.Object["spec"]).To(gomega.HaveKeyWithValue(field, gomega.BeEquivalentTo(value)))
+	}
+}
+
+func (a *Admission) shows(ready, reason, message string) {
+	columns := map[string]any{"Ready": ready, "Pods": 2.0, "Message": message}
+	maps.Copy(columns, a.Columns)
+	gomega.Expect(a.server.Columns(a.sample, `
+readyReplicas: 2
+conditions:
+- {type: Ready, status: "`+ready+`", reason: `+reason+`, message: "`+message+`", lastTransitionTime: "2026-01-01T00:00:00Z"}
+`+a.Status)).To(gomega.Equal(columns))
+}
+
+// references has the entries for the references that are required: bad is refused,
+// other is followed.
+func (a *Admission) references() (bad, other []ginkgo.TableEntry) {
+	for _, field := range a.Required {
+		bad = append(bad,
+			ginkgo.Entry("no "+field, `spec: {`+field+`: null}`, "spec."+field+": Required value"),
+			ginkgo.Entry("an empty "+field, `spec: {`+field+`: {name: ""}}`, "spec."+field+".name in body should be at least 1 chars long"),
+			ginkgo.Entry("no name in "+field, `spec: {`+field+`: {name: No-Name}}`, "spec."+field+".name in body should match"),
+		)
+		other = append(other, ginkgo.Entry("another "+field, `spec: {`+field+`: {name: other}}`))
+	}
+	return bad, other
+}
+
+const (
+	badName    = "metadata.name must be at most 50 lower-case letters"
+	badSource  = "must have exactly one of content, configMapKeyRef and secretKeyRef"
+	badTrigger = "must have keys of at most 63 and values of at most 64 characters"
+)
+
+var accepted = []ginkgo.TableEntry{
+	ginkgo.Entry("the sample", `{}`),
+	ginkgo.Entry("a name of 50 characters", `metadata: {name: a`+strings.Repeat("2", 49)+`}`),
+	ginkgo.Entry("no pods", `spec: {replicas: 0}`),
+	ginkgo.Entry("the most pods", `spec: {replicas: 64}`),
+	ginkgo.Entry("resources", `spec: {resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}}`),
+	ginkgo.Entry("a snippet of 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16384)+`"}`),
+	ginkgo.Entry("files from content, ConfigMap and Secret", `
+spec:
+  extraFiles:
+  - {name: policy.yaml, content: "a: b"}
+  - {name: paste.ini, configMapKeyRef: {name: paste, key: paste.ini}}
+  - {name: logging.yaml, secretKeyRef: {name: logging, key: logging.yaml}}
+`),
+	ginkgo.Entry("every pod setting", `
+spec:
+  pod:
+    nodeSelector: {node-role.kubernetes.io/infra: ""}
+    tolerations: [{key: infra, operator: Exists, effect: NoSchedule}]
+    priorityClassName: openstack
+    imagePullSecrets: [{name: pull}]
+    affinity:
+      podAntiAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {app.kubernetes.io/name: other}}
+`),
+	ginkgo.Entry("the longest trigger", `spec: {restartTriggers: {`+strings.Repeat("k", 63)+`: `+strings.Repeat("v", 64)+`}}`),
+}
+
+var refused = []ginkgo.TableEntry{
+	ginkgo.Entry("a name of 51 characters", `metadata: {name: a`+strings.Repeat("2", 50)+`}`, badName),
+	ginkgo.Entry("a name that begins with a digit", `metadata: {name: 1service}`, badName),
+	ginkgo.Entry("a name with a dot", `metadata: {name: a.service}`, badName),
+	ginkgo.Entry("a field that does not exist", `spec: {replica: 2}`, `unknown field "spec.replica"`),
+	ginkgo.Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
+	ginkgo.Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
+	ginkgo.Entry("fewer than no pods", `spec: {replicas: -1}`, "spec.replicas in body should be greater than or equal to 0"),
+	ginkgo.Entry("too many pods", `spec: {replicas: 65}`, "spec.replicas in body should be less than or equal to 64"),
+	ginkgo.Entry("mistyped resources", `spec: {resources: {request: {cpu: 100m}}}`, `unknown field "spec.resources.request"`),
+	ginkgo.Entry("a snippet beyond 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16385)+`"}`, "Too long: may not be more than 16384 bytes"),
+	ginkgo.Entry("a file without a source", `spec: {extraFiles: [{name: policy.yaml}]}`, badSource),
+	ginkgo.Entry("a file with two sources", `spec: {extraFiles: [{name: policy.yaml, content: "", secretKeyRef: {name: a, key: b}}]}`, badSource),
+	ginkgo.Entry("a file of options", `spec: {extraFiles: [{name: 99-mine.conf, content: ""}]}`, "must not end in .conf or .effective: options belong in customServiceConfig"),
+	ginkgo.Entry("a file named like a directory of options", `spec: {extraFiles: [{name: mine.conf.d, content: ""}]}`, "must not end in .conf.d or -ca.crt"),
+	ginkgo.Entry("a file outside of its directory", `spec: {extraFiles: [{name: ../policy.yaml, content: ""}]}`, "spec.extraFiles[0].name in body should match"),
+	ginkgo.Entry("two files of one name", `spec: {extraFiles: [{name: a, content: ""}, {name: a, content: ""}]}`, "Duplicate value"),
+	ginkgo.Entry("a trigger's key of 64 characters", `spec: {restartTriggers: {`+strings.Repeat("k", 64)+`: v}}`, badTrigger),
+	ginkgo.Entry("a trigger's value of 65 characters", `spec: {restartTriggers: {k: `+strings.Repeat("v", 65)+`}}`, badTrigger),
+	ginkgo.Entry("a mistyped affinity", `spec: {pod: {affinity: {podAntiAfinity: {}}}}`, `unknown field "spec.pod.affinity.podAntiAfinity"`),
+	ginkgo.Entry("an affinity without topology", `spec: {pod: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}}}`, "topologyKey: Required value"),
+}
+
+var followed = []ginkgo.TableEntry{
+	ginkgo.Entry("another image", `spec: {containerImage: "registry.example/next:1"}`),
+	ginkgo.Entry("other triggers", `spec: {restartTriggers: {first: "2", second: "1"}}`),
+}
