@@ -19,23 +19,23 @@ import (
 // this generation is judged by the children that its stage has made, and what is
 // gone makes it, and those behind it, Unknown.
 func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
-	var children map[string]client.Object
+	unreached := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return p.reached[s.condition] })
+	if len(unreached) == 0 {
+		return
+	}
+	children, err := p.childrenByTitle(ctx)
+	if err != nil && p.failure == nil {
+		p.failure = err
+	}
 	gone := ""
-	for _, s := range steps {
-		if p.reached[s.condition] {
-			continue
-		}
+	for _, s := range unreached {
 		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
 		if last == nil || last.ObservedGeneration != p.cr.GetGeneration() || last.Status == metav1.ConditionUnknown && last.Reason != ReasonGone {
 			p.set(s.condition, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
 			continue
 		}
-		if children == nil {
-			var err error
-			if children, err = p.childrenByTitle(ctx); err != nil {
-				p.failure = err
-				return
-			}
+		if err != nil {
+			continue // what is not known does not change what is said
 		}
 		if gone == "" {
 			gone = p.missingOf(s.condition, children)

@@ -218,6 +218,7 @@ func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], record
 		without := meta.FindStatusCondition(s.record(t, f, object).cr.Common().Conditions, commonv1.ConditionReady)
 		switch {
 		case with == nil || without == nil || without.Status == metav1.ConditionTrue || with.Message == without.Message:
+		case with.Reason == engine.ReasonConflict: // which may have gone with the object
 		case without.Reason != engine.ReasonWaiting:
 			all.add("without %s %s the reason is %q, want %s: %s", looked.kind.Kind, looked.name, without.Reason, engine.ReasonWaiting, without.Message)
 		case !strings.Contains(without.Message, looked.name):

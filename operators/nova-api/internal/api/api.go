@@ -6,7 +6,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/config"
@@ -32,7 +31,7 @@ var service = workload.Described[*novav1.NovaAPI](describe)
 var Service = engine.Service[*novav1.NovaAPI]{
 	Name: "nova-api",
 	Stages: []engine.Stage[*novav1.NovaAPI]{
-		{Condition: novav1.ConditionInputsReady, Needs: inputs},
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
 		{Condition: novav1.ConditionEndpointReady, Needs: routes, Build: route, Report: endpoints},
@@ -41,13 +40,6 @@ var Service = engine.Service[*novav1.NovaAPI]{
 	Owns: []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &routev1.Route{},
 	},
-}
-
-// inputs, and the Deployment, for which nothing waits: how many pods serve is
-// reported although a later stage is not reached.
-func inputs(cr *novav1.NovaAPI) []engine.Need {
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
-	return append(service.Inputs(cr), engine.Existing(deployment).As("deployment"))
 }
 
 // graceSeconds for requests that are being answered.

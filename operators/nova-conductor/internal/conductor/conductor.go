@@ -33,8 +33,9 @@ var Service = engine.Service[*novav1.NovaConductor]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionSchemaReady, Build: schema},
-		{Condition: novav1.ConditionWorkloadReady, Build: pods, Report: service.Report},
+		{Condition: novav1.ConditionWorkloadReady, Build: pods},
 	},
+	Report: service.Report,
 	Owns: []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &batchv1.Job{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{},
 	},

@@ -32,10 +32,11 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 	Stages: []engine.Stage[*novav1.NovaMetadata]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Report: service.Report},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
 		{Condition: novav1.ConditionEndpointReady, Report: endpoints},
 	},
-	Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}},
+	Report: service.Report,
+	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}},
 }
 
 // graceSeconds for requests that are being answered.

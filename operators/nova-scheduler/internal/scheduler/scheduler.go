@@ -31,9 +31,10 @@ var Service = engine.Service[*novav1.NovaScheduler]{
 	Stages: []engine.Stage[*novav1.NovaScheduler]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful, Report: service.Report},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
 	},
-	Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}},
+	Report: service.Report,
+	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}},
 }
 
 // graceSeconds is more than the 60 that the service itself takes to finish

@@ -132,7 +132,9 @@ func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {
 	return corev1.ResourceList{corev1.ResourceStorage: quantity}, nil
 }
 
-func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim { return claimOf(cr.ClaimName()) }
+func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim {
+	return claimOf(cr.ClaimName())
+}
 
 func claimOf(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
