@@ -93,16 +93,8 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 type secrets struct{ api, cell0, messageBus, identity commonv1.SecretReference }
 
 func connections(cr *novav1.Nova, in engine.Inputs) (s secrets, err error) {
-	for _, connection := range []struct {
-		name *string
-		of   func(engine.Inputs) (string, []engine.Child, error)
-	}{
-		{&s.api.Name, apiDatabase(cr).Secret},
-		{&s.cell0.Name, cell0Database(cr).Secret},
-		{&s.messageBus.Name, messageBus(cr).Secret},
-		{&s.identity.Name, identity(cr).Secret},
-	} {
-		if *connection.name, _, err = connection.of(in); err != nil {
+	for i, name := range []*string{&s.api.Name, &s.cell0.Name, &s.messageBus.Name, &s.identity.Name} {
+		if *name, _, err = backends[i](cr).Secret(in); err != nil {
 			return s, err
 		}
 	}
