@@ -63,29 +63,20 @@ func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark regist
 }
 
 // serviceEntries returns the service entries of a type, ordered by ID, so that
-// all installations choose the same one for their endpoints.
+// all installations choose the same entry for their endpoints.
 func (c *Client) serviceEntries(ctx context.Context, serviceType string) ([]services.Service, error) {
-	doing := fmt.Sprintf("look for services of type %q", serviceType)
-	pages, err := services.List(c.api, services.ListOpts{ServiceType: serviceType}).AllPages(ctx)
-	if err != nil {
-		return nil, c.failure(doing, err)
-	}
-	found, err := services.ExtractServices(pages)
+	query := services.ListOpts{ServiceType: serviceType}
+	found, err := list(ctx, c, fmt.Sprintf("services of type %q", serviceType), services.List(c.api, query), services.ExtractServices)
 	slices.SortFunc(found, func(a, b services.Service) int { return cmp.Compare(a.ID, b.ID) })
-	return found, c.failure(doing, err)
+	return found, err
 }
 
 func (c *Client) endpointsOf(ctx context.Context, entries []services.Service) ([]endpoints.Endpoint, error) {
-	const doing = "look for endpoints"
 	var all []endpoints.Endpoint
 	for _, entry := range entries {
-		pages, err := endpoints.List(c.api, endpoints.ListOpts{ServiceID: entry.ID}).AllPages(ctx)
+		found, err := list(ctx, c, "endpoints", endpoints.List(c.api, endpoints.ListOpts{ServiceID: entry.ID}), endpoints.ExtractEndpoints)
 		if err != nil {
-			return nil, c.failure(doing, err)
-		}
-		found, err := endpoints.ExtractEndpoints(pages)
-		if err != nil {
-			return nil, c.failure(doing, err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"asterism.dev/lib/common/config"
 
@@ -130,6 +131,25 @@ func (c *Client) login(ctx context.Context, as login) tokens.CreateResult {
 		options.Scope = tokens.Scope{ProjectName: as.project, DomainName: as.projectDomain}
 	}
 	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), options)
+}
+
+// maxPages bounds how many pages of one list are read.
+const maxPages = 100
+
+// list returns all that a list of Keystone's holds. what completes "could not
+// look for …".
+func list[O any](ctx context.Context, c *Client, what string, pages pagination.Pager, extract func(pagination.Page) ([]O, error)) ([]O, error) {
+	var all []O
+	read := 0
+	err := pages.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		if read++; read > maxPages {
+			return false, fmt.Errorf("the list has more than %d pages", maxPages)
+		}
+		found, err := extract(page)
+		all = append(all, found...)
+		return true, err
+	})
+	return all, c.failure("look for "+what, err)
 }
 
 // loginFailure words the administrator's failed login.

@@ -137,3 +137,14 @@ func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
 		}
 	}
 }
+
+func TestListWithoutEndIsAnError(t *testing.T) {
+	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"domains":[{"id":"d"}],"links":{"next":"http://%s/v3/domains"}}`, r.Host)
+	})
+	_, err := client.UserAbsent(t.Context(), "demo", "", mark)
+	if err == nil || !strings.Contains(err.Error(), "more than 100 pages") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -154,26 +154,17 @@ func (c *Client) findUser(ctx context.Context, name, domain string) (*users.User
 	if err != nil {
 		return nil, err
 	}
-	pages, err := users.List(c.api, users.ListOpts{Name: name, DomainID: domainID}).AllPages(ctx)
-	if err != nil {
-		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
-	}
-	found, err := users.ExtractUsers(pages)
+	found, err := list(ctx, c, fmt.Sprintf("user %q", name), users.List(c.api, users.ListOpts{Name: name, DomainID: domainID}), users.ExtractUsers)
 	if err != nil || len(found) == 0 {
-		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
+		return nil, err
 	}
 	return &found[0], nil
 }
 
 func (c *Client) domainID(ctx context.Context, name string) (string, error) {
-	doing := fmt.Sprintf("look for domain %q", name)
-	pages, err := domains.List(c.api, domains.ListOpts{Name: name}).AllPages(ctx)
+	found, err := list(ctx, c, fmt.Sprintf("domain %q", name), domains.List(c.api, domains.ListOpts{Name: name}), domains.ExtractDomains)
 	if err != nil {
-		return "", c.failure(doing, err)
-	}
-	found, err := domains.ExtractDomains(pages)
-	if err != nil {
-		return "", c.failure(doing, err)
+		return "", err
 	}
 	if len(found) == 0 {
 		return "", fmt.Errorf("%s: Keystone has no domain %q", c.address, name)
