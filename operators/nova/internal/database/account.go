@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,25 +80,17 @@ func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, erro
 		return nil, err
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
-	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
-	defer cancel()
-	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
-	if err = server.failure(err); err != nil {
-		if _, denied := errors.AsType[*registration.Denied](err); denied {
-			return nil, nil
-		}
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has the failure
 	grants := []string{}
-	for rows.Next() {
+	err = server.queryRows(ctx, db, "SHOW GRANTS", func(rows *sql.Rows) error {
 		var grant string
-		if err := rows.Scan(&grant); err != nil {
-			return nil, server.failure(err)
-		}
+		err := rows.Scan(&grant)
 		grants = append(grants, grant)
+		return err
+	})
+	if _, denied := errors.AsType[*registration.Denied](err); denied {
+		return nil, nil
 	}
-	return grants, server.failure(rows.Err())
+	return grants, err
 }
 
 func (c *Client) setPassword(ctx context.Context, account Account) error {

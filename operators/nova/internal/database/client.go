@@ -118,26 +118,46 @@ func (c *Client) queryRow(ctx context.Context, result any, query string, argumen
 }
 
 func (c *Client) exec(ctx context.Context, statement string, arguments ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
-	defer cancel()
-	_, err := c.db.ExecContext(ctx, statement, arguments...)
-	return c.server.failure(err)
+	return c.server.failure(c.send(ctx, statement, arguments...))
 }
 
 // execSecret is exec for a statement that holds a password. The server quotes
 // the statement in some of its messages, so only their number is reported.
 func (c *Client) execSecret(ctx context.Context, doing, statement string, arguments ...any) error {
+	err := c.send(ctx, statement, arguments...)
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return c.server.failure(err)
+	}
+	if refused.Number == errPasswordPolicy {
+		return fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
+	}
+	return c.server.failure(&mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing})
+}
+
+// send runs a statement and returns the error of the driver.
+func (c *Client) send(ctx context.Context, statement string, arguments ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
 	defer cancel()
 	_, err := c.db.ExecContext(ctx, statement, arguments...)
-	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		err = &mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing}
-		if refused.Number == errPasswordPolicy {
-			err = fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
-			return err
+	return err
+}
+
+// queryRows calls scan for each row of the answer.
+func (s Server) queryRows(ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows) error) error {
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return s.failure(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has the failure
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return s.failure(err)
 		}
 	}
-	return c.server.failure(err)
+	return s.failure(rows.Err())
 }
 
 // Numbers of the server's errors: https://mariadb.com/kb/en/mariadb-error-codes/
