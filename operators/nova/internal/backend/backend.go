@@ -49,8 +49,8 @@ type Backend struct {
 	Key string
 }
 
-// Server is what differs from one kind of server to the next: Database,
-// MessageBus, Identity and Catalog.
+// Server is one of the kinds of server: Database, MessageBus, Identity or
+// Catalog.
 type Server interface {
 	// kind begins the reasons of conditions, such as DatabaseUnreachable.
 	kind() string
@@ -104,7 +104,7 @@ func (b Backend) needs() []engine.Need {
 }
 
 // teardownNeeds are the needs of the stage that removes. Without them nothing
-// can be removed, see gone.
+// can be removed.
 func (b Backend) teardownNeeds() []engine.Need {
 	if b.Connection.Given() {
 		return nil
@@ -116,17 +116,15 @@ func (b Backend) teardownNeeds() []engine.Need {
 	return needs
 }
 
-// check refuses a given Secret that no service could use. The Secret's next
-// version wakes the stage.
-func (b Backend) check(in engine.Inputs) error {
-	given := b.Connection.ConnectionSecretRef
-	if given == nil {
-		return nil
+// check refuses a given Secret that no service could use; it builds nothing. The
+// Secret's next version wakes the stage.
+func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		if err := b.Server.parse(in.Secret(given.Name)); err != nil {
+			return nil, engine.Wait("Secret %s: %s", given.Name, err)
+		}
 	}
-	if err := b.Server.parse(in.Secret(given.Name)); err != nil {
-		return engine.Wait("Secret %s: %s", given.Name, err)
-	}
-	return nil
+	return nil, nil
 }
 
 // ensure registers the account.
@@ -144,12 +142,20 @@ func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
 // remove removes the account, and looks whether it is gone. It abandons the
 // account if the means are gone or the user says so.
 func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
-	left := b.Server.left(b) + " at the Keystone of Secret " + b.Connection.AdminSecretRef.Name
-	if b.Connection.ServiceRef != nil {
-		left = b.Server.left(b) + " at Service " + b.Connection.ServiceRef.Name
+	admin, service := b.Connection.AdminSecretRef, b.Connection.ServiceRef
+	left := b.Server.left(b) + " at the Keystone of Secret " + admin.Name
+	if service != nil {
+		left = b.Server.left(b) + " at Service " + service.Name
 	}
-	if gone := b.gone(in); gone != "" {
-		return engine.Abandon("%s: %s does not exist any more", left, gone)
+	// A Secret or a Service that exists and is wrong can be corrected. Nothing
+	// can be waited for if it does not exist.
+	if in.Secret(admin.Name) == nil {
+		return engine.Abandon("%s: Secret %s does not exist any more", left, admin.Name)
+	}
+	if service != nil {
+		if _, err := b.service(in); err != nil {
+			return engine.Abandon("%s: Service %s does not exist any more", left, service.Name)
+		}
 	}
 	err := b.use(ctx, in, removeAll)
 	if err != nil && b.Owner.GetAnnotations()[AnnotationAbandon] == "true" {
@@ -204,24 +210,10 @@ func failure(kind string, err error) error {
 	return err
 }
 
-// gone names the administrator's Secret or the Service if it does not exist:
-// there is nothing then that could be waited for. A Secret or a Service that
-// exists and is wrong can be corrected.
-func (b Backend) gone(in engine.Inputs) string {
-	if admin := b.Connection.AdminSecretRef.Name; in.Secret(admin) == nil {
-		return "Secret " + admin
-	}
-	if b.Connection.ServiceRef == nil {
-		return ""
-	}
-	if _, err := b.service(in); err != nil {
-		return "Service " + b.Connection.ServiceRef.Name
-	}
-	return ""
-}
-
 // Secret returns the name of the connection Secret and, unless it is given, the
-// Secret itself.
+// Secret itself. The Secret is immutable and named by its content, so that a
+// service moves to the next Secret in an orderly way. The old Secret stays until
+// then.
 func (b Backend) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		return given.Name, nil, nil
@@ -236,12 +228,6 @@ func (b Backend) Secret(in engine.Inputs) (string, []engine.Child, error) {
 			data[key] = string(value)
 		}
 	}
-	return b.connectionSecret(data)
-}
-
-// connectionSecret is immutable and named by its content, so that whoever uses
-// it moves to the next one in an orderly way. The old one stays until then.
-func (b Backend) connectionSecret(data map[string]string) (string, []engine.Child, error) {
 	encoded, err := json.Marshal(data)
 	if err != nil {
 		return "", nil, err

@@ -58,8 +58,8 @@ func (Identity) connect(ctx context.Context, b Backend, in engine.Inputs) ([]thi
 	return []thing{{
 		name:   "user " + user.Name,
 		ensure: func() error { return c.EnsureUser(ctx, user, mark) },
-		remove: func() error { return c.DeleteUser(ctx, user.Name, user.Domain, mark) },
-		absent: func() (bool, error) { return c.UserAbsent(ctx, user.Name, user.Domain, mark) },
+		remove: func() error { return c.DeleteUser(ctx, user.Name, mark) },
+		absent: func() (bool, error) { return c.UserAbsent(ctx, user.Name, mark) },
 	}}, c.Close, nil
 }
 

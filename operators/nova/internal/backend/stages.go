@@ -10,25 +10,18 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// registerEvery is how often it is looked whether what was registered is still
-// there: nobody tells when a server has lost it.
+// registerEvery is the time after which an account is registered anew: no server
+// tells when it has lost the account.
 const registerEvery = 10 * time.Minute
 
 // Register completes a stage with the registration of backends and with their
 // connection Secrets.
 func Register[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
 	stage = RegisterOnly(stage, backends...)
-	stage.Build = func(cr T, in engine.Inputs) ([]engine.Child, error) {
-		var all []engine.Child
-		for _, backend := range backends {
-			_, secret, err := backend(cr).Secret(in)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, secret...)
-		}
-		return all, nil
-	}
+	stage.Build = build(backends, func(b Backend, in engine.Inputs) ([]engine.Child, error) {
+		_, secret, err := b.Secret(in)
+		return secret, err
+	})
 	return stage
 }
 
@@ -37,7 +30,7 @@ func Register[T engine.Object](stage engine.Stage[T], backends ...func(T) Backen
 func RegisterOnly[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
 	own := stage.Needs
 	stage.Needs = func(cr T) []engine.Need {
-		needs := each(backends, Backend.needs)(cr)
+		needs := need(backends, Backend.needs)(cr)
 		if own != nil {
 			needs = append(needs, own(cr)...)
 		}
@@ -50,7 +43,7 @@ func RegisterOnly[T engine.Object](stage engine.Stage[T], backends ...func(T) Ba
 
 // Remove completes a stage of a teardown with the removal of backends.
 func Remove[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
-	stage.Needs = each(backends, Backend.teardownNeeds)
+	stage.Needs = need(backends, Backend.teardownNeeds)
 	stage.Do = do(backends, Backend.remove)
 	return stage
 }
@@ -58,19 +51,12 @@ func Remove[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend)
 // Inputs are the Secrets and Services that backends need. A first stage waits
 // for them, so that a typing error in one of them is reported at once.
 func Inputs[T engine.Object](backends ...func(T) Backend) func(T) []engine.Need {
-	return each(backends, Backend.inputs)
+	return need(backends, Backend.inputs)
 }
 
 // Check refuses given Secrets that no service could use; it builds nothing.
 func Check[T engine.Object](backends ...func(T) Backend) func(T, engine.Inputs) ([]engine.Child, error) {
-	return func(cr T, in engine.Inputs) ([]engine.Child, error) {
-		for _, backend := range backends {
-			if err := backend(cr).check(in); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	}
+	return build(backends, Backend.check)
 }
 
 // Credentials builds the Secret with the passwords of the backends' accounts. It
@@ -98,7 +84,7 @@ func credentials(owner client.Object) *applycorev1.SecretApplyConfiguration {
 
 func credentialsName(owner client.Object) string { return owner.GetName() + "-credentials" }
 
-func each[T engine.Object](backends []func(T) Backend, needs func(Backend) []engine.Need) func(T) []engine.Need {
+func need[T engine.Object](backends []func(T) Backend, needs func(Backend) []engine.Need) func(T) []engine.Need {
 	return func(cr T) []engine.Need {
 		var all []engine.Need
 		for _, backend := range backends {
@@ -108,7 +94,7 @@ func each[T engine.Object](backends []func(T) Backend, needs func(Backend) []eng
 	}
 }
 
-// do calls a server for each backend whose connection Secret is not given.
+// do makes a call for each backend whose connection Secret is not given.
 func do[T engine.Object](backends []func(T) Backend, call func(Backend, context.Context, engine.Inputs) error) func(context.Context, T, engine.Inputs) (engine.Observed, error) {
 	return func(ctx context.Context, cr T, in engine.Inputs) (engine.Observed, error) {
 		for _, backend := range backends {
@@ -121,5 +107,19 @@ func do[T engine.Object](backends []func(T) Backend, call func(Backend, context.
 			}
 		}
 		return nil, nil
+	}
+}
+
+func build[T engine.Object](backends []func(T) Backend, children func(Backend, engine.Inputs) ([]engine.Child, error)) func(T, engine.Inputs) ([]engine.Child, error) {
+	return func(cr T, in engine.Inputs) ([]engine.Child, error) {
+		var all []engine.Child
+		for _, backend := range backends {
+			made, err := children(backend(cr), in)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, made...)
+		}
+		return all, nil
 	}
 }

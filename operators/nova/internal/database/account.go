@@ -26,8 +26,8 @@ type Account struct {
 }
 
 // EnsureAccount creates the account, or puts its password, its TLS requirement
-// and its privileges right. It logs in as the account first and writes only
-// what is wrong.
+// and its privileges right. It logs in as the account first and changes nothing
+// that is right.
 func (c *Client) EnsureAccount(ctx context.Context, account Account) error {
 	if err := account.check(c.server); err != nil {
 		return err
@@ -70,8 +70,8 @@ func requiresTLS(grants []string) bool {
 	return slices.ContainsFunc(grants, func(grant string) bool { return strings.Contains(grant, " REQUIRE SSL") })
 }
 
-// ownGrants logs in as the account and returns what SHOW GRANTS says, or nil
-// if the server does not let it in.
+// ownGrants logs in as the account and returns the answer to SHOW GRANTS, or nil
+// if the server denies the login.
 func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, error) {
 	server := c.server
 	server.User, server.Password = account.User, account.Password

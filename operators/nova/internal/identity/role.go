@@ -41,7 +41,7 @@ func (c *Client) ensureRoles(ctx context.Context, user User, userID string, mark
 
 // ensureProject returns the ID of the user's project.
 func (c *Client) ensureProject(ctx context.Context, user User, mark registration.Mark) (string, error) {
-	domain, err := c.domainID(ctx, user.ProjectDomain)
+	domain, err := c.domainID(ctx)
 	if err != nil {
 		return "", err
 	}

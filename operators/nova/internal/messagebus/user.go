@@ -47,8 +47,8 @@ func (t *tags) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// permission is what a user may do in a virtual host: each field is the pattern
-// of the names for which it holds.
+// permission of a user in a virtual host. Each verb has a pattern for the names
+// of the queues and exchanges to which it applies.
 type permission struct {
 	Vhost     string `json:"vhost"`
 	Configure string `json:"configure"`
@@ -57,7 +57,7 @@ type permission struct {
 }
 
 // EnsureUser creates the user with the mark, or puts its password and its
-// permissions right. It writes only what is wrong. A user of that name with
+// permissions right. It changes nothing that is right. A user of that name with
 // another mark, or with none, is a registration.Conflict and stays as it is.
 func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
 	if strings.Contains(string(mark), ",") || len(mark) > 255 {

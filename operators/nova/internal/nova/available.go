@@ -8,19 +8,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
 )
 
-// inputsAndServers are the inputs, and what Available is judged by. The first
-// stage looks at it, because a later one may not be reached while the API
-// serves; nothing waits for it.
+// inputsAndServers are the inputs, all of them before anything is registered, so
+// that a typing error in the last of them does not wait for a database; and the
+// objects by which Available is judged. The first stage looks at those, because
+// a later stage may not be reached while the API serves; nothing waits for them.
 func inputsAndServers(cr *novav1.Nova) []engine.Need {
-	needs := append(inputs(cr), engine.Existing(theAPI(cr)).As(apiName(cr)))
+	needs := backend.Inputs(backends...)(cr)
+	if cr.Spec.MetadataSecretRef != nil {
+		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
+	}
+	needs = append(needs, engine.Existing(theAPI(cr)).As(apiName(cr)))
 	for _, cell := range cr.Spec.Cells {
-		made := &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+		made := theCell(cr, cell)
 		needs = append(needs, engine.Existing(made).As(made.Name))
 	}
 	return needs

@@ -69,18 +69,8 @@ func catalog(cr *novav1.Nova) backend.Backend {
 	return made
 }
 
-// inputs are looked at before anything is done, so that a typing error in the
-// last of them does not wait for a database.
-func inputs(cr *novav1.Nova) []engine.Need {
-	needs := backend.Inputs(backends...)(cr)
-	if cr.Spec.MetadataSecretRef != nil {
-		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
-	}
-	return needs
-}
-
-// credentials also holds the secret that the metadata service shares with
-// Neutron: it is no password of an account, but generated like one.
+// credentials come with the secret that the metadata service shares with
+// Neutron, which is generated like the password of an account.
 func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	children, err := backend.Credentials(backends...)(cr, in)
 	if cr.Spec.MetadataSecretRef == nil {

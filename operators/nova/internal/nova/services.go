@@ -31,6 +31,10 @@ func metadata0(cr *novav1.Nova) engine.Child {
 }
 func api0(cr *novav1.Nova) engine.Child { return theAPI(cr) }
 
+func theCell(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
+	return &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+}
+
 func theAPI(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
 
 func theSuperconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
@@ -42,7 +46,7 @@ func theSuperconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
 func release(cr *novav1.Nova) engine.Need {
 	var mapped []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		made := &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+		made := theCell(cr, cell)
 		mapped = append(mapped, engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped))
 	}
 	return engine.AnyOf(
@@ -53,18 +57,18 @@ func release(cr *novav1.Nova) engine.Need {
 
 // superconductorNeeds: its schema Job must run at once, its pods wait.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
-	return append(lastTriggers(cr), release(cr).As(released), engine.Existing(theSuperconductor(cr)).Optional())
+	return append(lastTriggers(cr), release(cr).As(released))
 }
 
 func mappedCells(cr *novav1.Nova) []engine.Need {
 	return append(lastTriggers(cr), release(cr))
 }
 
-// lastTriggers: what restarted the processes last is what the superconductor says.
+// lastTriggers: the superconductor has the triggers of the last restart.
 func lastTriggers(cr *novav1.Nova) []engine.Need {
 	needs := []engine.Need{engine.Existing(theSuperconductor(cr)).Optional()}
 	for _, cell := range cr.Spec.Cells {
-		needs = append(needs, engine.Existing(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}).Optional())
+		needs = append(needs, engine.Existing(theCell(cr, cell)).Optional())
 	}
 	return needs
 }
@@ -103,8 +107,8 @@ func connections(cr *novav1.Nova, in engine.Inputs) (s secrets, err error) {
 
 // superconductor brings the API database and cell0 to their schema at once. Its
 // pods are held the first time, until the cells are mapped. Here is also the
-// Secret with the account at Keystone, because what uses it need not wait until
-// Keystone answers.
+// Secret with the account at Keystone, because the services that use the account
+// need not wait until Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	s, err := connections(cr, in)
 	if err != nil {

@@ -20,7 +20,7 @@ func without(children ...func(*novav1.Nova) engine.Child) func(*novav1.Nova, eng
 func withoutCells(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
 	var all []engine.Child
 	for _, cell := range cr.Spec.Cells {
-		all = append(all, engine.Absent(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}))
+		all = append(all, engine.Absent(theCell(cr, cell)))
 	}
 	return all, nil
 }

@@ -17,7 +17,7 @@ const (
 	// AnswerTimeout bounds one request, its dialling included: a server that
 	// swallows packets fails after this long.
 	AnswerTimeout = 5 * time.Second
-	// longestAnswer bounds what is read of one answer.
+	// longestAnswer is the number of bytes that are read of one answer.
 	longestAnswer = 1 << 20
 )
 
