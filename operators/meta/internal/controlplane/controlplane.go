@@ -37,9 +37,9 @@ var Service = engine.Service[*metav1alpha1.ControlPlane]{
 	Teardown: []engine.Stage[*metav1alpha1.ControlPlane]{
 		{Condition: "ProductsRemoved", Needs: children, Build: removed},
 	},
-	Available: func(cr *metav1alpha1.ControlPlane) []engine.Need {
+	Available: &engine.Stage[*metav1alpha1.ControlPlane]{Needs: func(cr *metav1alpha1.ControlPlane) []engine.Need {
 		return []engine.Need{engine.Condition(&novav1.Nova{ObjectMeta: named(cr.Name)}, commonv1.ConditionAvailable)}
-	},
+	}},
 	Report: reportSharedVolumes,
 	Owns:   []client.Object{&corev1.Secret{}, &novav1.Nova{}, &storagev1.SharedVolume{}},
 }

@@ -1,9 +1,6 @@
 // Package backend joins the servers on which accounts are registered with the
-// engine: what a stage needs for it, the call that registers, the connection
-// Secret that services get, and the call that removes.
-//
-// Each server is either one on which we register, or one whose connection
-// Secret an administrator gives; then there is nothing to register or remove.
+// engine: the needs of a stage, the call that registers an account, the
+// connection Secret that services get, and the call that removes the account.
 package backend
 
 import (
@@ -13,9 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,167 +24,182 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// AnnotationAbandon on an object lets its deletion go on although a server is
-// unreachable or refuses us: what could not be removed is listed in an event.
+// AnnotationAbandon on an owner lets its deletion go on although a server is
+// unreachable or refuses the administrator's account: an event lists the things
+// that could not be removed.
 const AnnotationAbandon = "asterism.dev/abandon"
 
-// RegisterEvery is how often it is looked whether what was registered is still
-// there: nobody tells when a server has lost it.
-const RegisterEvery = 10 * time.Minute
-
-// Owner is the object for which accounts are registered.
-type Owner struct {
-	// Object whose name and namespace mark what is made.
-	Object client.Object
-	// Credentials is the name of the Secret with the generated passwords.
-	Credentials string
-}
-
-// Mark is written into everything that is made outside the cluster.
-func (o Owner) Mark(in engine.Inputs) registration.Mark {
-	return registration.NewMark(in.Cluster(), o.Object.GetNamespace(), o.Object.GetName())
-}
-
-// Account makes a name that nobody else has: it ends in six hex digits of the
-// owner's UID, so that an account of that name is ours.
-func (o Owner) Account(name string) string {
-	sum := sha256.Sum256([]byte(o.Object.GetUID()))
-	return name + "_" + hex.EncodeToString(sum[:3])
-}
-
-// Server is what databases and message buses have in common.
-type Server struct {
-	Owner      Owner
+// Backend is one account at a server, with what the account may use there. If
+// the connection Secret is given, the administrator has registered the account,
+// and nothing is registered or removed.
+type Backend struct {
+	// Owner is the custom resource for which the account is registered.
+	Owner client.Object
+	// Connection names the Service and the Secret of the server's administrator,
+	// or the Secret that is given. Keystone has no Service: the administrator's
+	// Secret has its URL.
 	Connection novav1.Connection
+	// Server says what kind of server it is.
+	Server Server
+	// Name of the database, the vhost or the user. The account is named after it.
+	Name string
+	// Purpose names the connection Secret: <owner>-<purpose>-<hash>.
+	Purpose string
 	// Key of the account's password in the Secret of credentials.
 	Key string
 }
 
-// Inputs are waited for before anything else.
-func (s Server) Inputs() []engine.Need {
-	if s.Connection.Given() {
-		return []engine.Need{engine.Secret(s.Connection.ConnectionSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword)}
-	}
-	return append(administratorNeeds(s.Connection.AdminSecretRef.Name), serviceNeed(s.Connection.ServiceRef.Name))
+// Server is one of the kinds of server: Database, MessageBus, Identity or
+// Catalog.
+type Server interface {
+	// kind begins the reasons of conditions, such as DatabaseUnreachable.
+	kind() string
+	// locator is the key with the server's address in a connection Secret.
+	locator() string
+	// parse refuses a connection Secret that no service could use.
+	parse(secret map[string][]byte) error
+	// settings are the data of the connection Secret, besides those of any server.
+	settings(Backend, engine.Inputs) (map[string]string, error)
+	// connect logs in as the administrator. It returns the things of the backend,
+	// in the order in which they are made.
+	connect(context.Context, Backend, engine.Inputs) (things []thing, disconnect func(), err error)
+	// left describes the things that stay behind if nothing can be removed.
+	left(Backend) string
 }
 
-// Needs of the stage that registers.
-func (s Server) Needs() []engine.Need {
-	needs := s.Inputs()
-	if !s.Connection.Given() {
-		needs = append(needs, engine.Cluster(), engine.Secret(s.Owner.Credentials, s.Key))
+// thing is made at a server, for example a user.
+type thing struct {
+	name   string
+	ensure func() error
+	remove func() error // nil: the thing is retained
+	absent func() (bool, error)
+}
+
+// inputs are waited for before anything else.
+func (b Backend) inputs() []engine.Need {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		return []engine.Need{engine.Secret(given.Name, b.Server.locator(), config.KeyUser, config.KeyPassword)}
+	}
+	admin := b.Connection.AdminSecretRef.Name
+	needs := []engine.Need{
+		engine.AnyOf(engine.Secret(admin, config.KeyUser), engine.Secret(admin, config.KeyUsername)),
+		engine.Secret(admin, config.KeyPassword),
+	}
+	if b.Connection.ServiceRef == nil {
+		return append(needs, engine.Secret(admin, b.Server.locator()))
+	}
+	return append(needs, b.serviceNeed())
+}
+
+func (b Backend) serviceNeed() engine.Need {
+	return engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: b.Connection.ServiceRef.Name}})
+}
+
+// needs of the stage that registers, or that uses the account.
+func (b Backend) needs() []engine.Need {
+	if b.Connection.Given() {
+		return b.inputs()
+	}
+	return append(b.inputs(), engine.Cluster(), engine.Secret(credentialsName(b.Owner), b.Key))
+}
+
+// teardownNeeds are the needs of the stage that removes. Without them nothing
+// can be removed.
+func (b Backend) teardownNeeds() []engine.Need {
+	if b.Connection.Given() {
+		return nil
+	}
+	needs := []engine.Need{engine.Cluster(), engine.Secret(b.Connection.AdminSecretRef.Name).Optional()}
+	if b.Connection.ServiceRef != nil {
+		needs = append(needs, b.serviceNeed().Optional())
 	}
 	return needs
 }
 
-// TeardownNeeds are those of Remove; what is missing cannot be removed.
-func (s Server) TeardownNeeds() []engine.Need {
-	if s.Connection.Given() {
-		return nil
+// check refuses a given Secret that no service could use; it builds nothing. The
+// Secret's next version wakes the stage.
+func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		if err := b.Server.parse(in.Secret(given.Name)); err != nil {
+			return nil, engine.Wait("Secret %s: %s", given.Name, err)
+		}
 	}
-	return []engine.Need{
-		engine.Cluster(),
-		engine.Secret(s.Connection.AdminSecretRef.Name).Optional(),
-		serviceNeed(s.Connection.ServiceRef.Name).Optional(),
-	}
+	return nil, nil
 }
 
-// check refuses a given Secret that no service could use. Its next version wakes us.
-func (s Server) check(in engine.Inputs, parse func(map[string][]byte) error) error {
-	if !s.Connection.Given() {
+// ensure registers the account.
+func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
+	return b.use(ctx, in, func(things []thing) error {
+		for _, thing := range things {
+			if err := thing.ensure(); err != nil {
+				return err
+			}
+		}
 		return nil
+	})
+}
+
+// remove removes the account, and looks whether it is gone. It abandons the
+// account if the means are gone or the user says so.
+func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
+	admin, service := b.Connection.AdminSecretRef, b.Connection.ServiceRef
+	left := b.Server.left(b) + " at the Keystone of Secret " + admin.Name
+	if service != nil {
+		left = b.Server.left(b) + " at Service " + service.Name
 	}
-	name := s.Connection.ConnectionSecretRef.Name
-	if err := parse(in.Secret(name)); err != nil {
-		return engine.Wait("Secret %s: %s", name, err)
+	// A Secret or a Service that exists and is wrong can be corrected. Nothing
+	// can be waited for if it does not exist.
+	if in.Secret(admin.Name) == nil {
+		return engine.Abandon("%s: Secret %s does not exist any more", left, admin.Name)
+	}
+	if service != nil {
+		if _, err := b.service(in); err != nil {
+			return engine.Abandon("%s: Service %s does not exist any more", left, service.Name)
+		}
+	}
+	err := b.use(ctx, in, removeAll)
+	if err != nil && b.Owner.GetAnnotations()[AnnotationAbandon] == "true" {
+		return engine.Abandon("%s: %s", left, err)
+	}
+	return err
+}
+
+func removeAll(things []thing) error {
+	for _, thing := range slices.Backward(things) {
+		if thing.remove == nil {
+			continue
+		}
+		if err := thing.remove(); err != nil {
+			return err
+		}
+		absent, err := thing.absent()
+		if err != nil {
+			return err
+		}
+		if !absent {
+			return fmt.Errorf("%s is still there", thing.name) //nolint:err113 // for the condition alone
+		}
 	}
 	return nil
 }
 
-func (o Owner) password(in engine.Inputs, key string) config.Password {
-	return config.Password(in.Secret(o.Credentials)[key])
-}
-
-// administratorNeeds: the Secret may say user or username.
-func administratorNeeds(secret string) []engine.Need {
-	return []engine.Need{
-		engine.AnyOf(engine.Secret(secret, config.KeyUser), engine.Secret(secret, config.KeyUsername)),
-		engine.Secret(secret, config.KeyPassword),
-	}
-}
-
-func serviceNeed(name string) engine.Need {
-	return engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}})
-}
-
-// address of a Service's port: the first one that has one of the names, or else
-// the first one.
-func address(in engine.Inputs, name string, ports ...string) (host string, port int, err error) {
-	service, err := theService(in, name)
+// use logs in and does something with the things of the backend.
+func (b Backend) use(ctx context.Context, in engine.Inputs, do func([]thing) error) error {
+	things, disconnect, err := b.Server.connect(ctx, b, in)
 	if err != nil {
-		return "", 0, err
+		return failure(b.Server.kind(), err)
 	}
-	if len(service.Spec.Ports) == 0 {
-		return "", 0, engine.Wait("Service %s has no port", name)
-	}
-	port, ok := namedPort(service, ports...)
-	if !ok {
-		port = int(service.Spec.Ports[0].Port)
-	}
-	return hostname(service), port, nil
+	defer disconnect()
+	return failure(b.Server.kind(), do(things))
 }
 
-func theService(in engine.Inputs, name string) (*corev1.Service, error) {
-	service, ok := engine.Get[*corev1.Service](in, name)
-	if !ok {
-		return nil, engine.Wait("Service %s does not exist", name)
-	}
-	return service, nil
-}
-
-func hostname(service *corev1.Service) string {
-	return fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
-}
-
-// namedPort is the first one that has one of the names.
-func namedPort(service *corev1.Service, names ...string) (int, bool) {
-	for _, name := range names {
-		for _, port := range service.Spec.Ports {
-			if port.Name == name {
-				return int(port.Port), true
-			}
-		}
-	}
-	return 0, false
-}
-
-func join(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
-
-// connectionSecret is immutable and named by its content, so that whoever uses
-// it moves to the next one in an orderly way. The old one stays until then.
-func connectionSecret(name string, data map[string]string) (string, engine.Child, error) {
-	encoded, err := json.Marshal(data)
-	if err != nil {
-		return "", nil, err
-	}
-	sum := sha256.Sum256(encoded)
-	name += "-" + hex.EncodeToString(sum[:4])
-	content := map[string][]byte{}
-	for key, value := range data {
-		content[key] = []byte(value)
-	}
-	return name, engine.Lingering(applycorev1.Secret(name, "").WithImmutable(true).WithData(content)), nil
-}
-
-// failure gives a server's error the reason that a condition shows. All of them
-// are tried again, because nothing in the cluster tells when they are over.
+// failure gives a server's error the reason that a condition shows. The call is
+// tried again, because nothing in the cluster tells when it would succeed.
 func failure(kind string, err error) error {
 	var unreachable *registration.Unreachable
 	var denied *registration.Denied
 	var conflict *registration.Conflict
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &conflict):
 		return engine.Fail(engine.ReasonConflict, err)
 	case errors.As(err, &denied):
@@ -200,35 +210,77 @@ func failure(kind string, err error) error {
 	return err
 }
 
-// gone names the administrator's Secret or the Service if it does not exist:
-// there is nothing then that could be waited for. One that exists and is wrong
-// can be corrected.
-func (s Server) gone(in engine.Inputs) string {
-	if gone := goneSecret(in, s.Connection.AdminSecretRef.Name); gone != "" {
-		return gone
+// Secret returns the name of the connection Secret and, unless it is given, the
+// Secret itself. The Secret is immutable and named by its content, so that a
+// service moves to the next Secret in an orderly way. The old Secret stays until
+// then.
+func (b Backend) Secret(in engine.Inputs) (string, []engine.Child, error) {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		return given.Name, nil, nil
 	}
-	if _, err := theService(in, s.Connection.ServiceRef.Name); err != nil {
-		return "Service " + s.Connection.ServiceRef.Name
+	data, err := b.connection(in)
+	if err != nil {
+		return "", nil, err
 	}
-	return ""
+	texts := map[string]string{}
+	for key, value := range data {
+		texts[key] = string(value)
+	}
+	encoded, err := json.Marshal(texts)
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(encoded)
+	name := b.Owner.GetName() + "-" + b.Purpose + "-" + hex.EncodeToString(sum[:4])
+	return name, []engine.Child{engine.Lingering(applycorev1.Secret(name, "").WithImmutable(true).WithData(data))}, nil
 }
 
-func goneSecret(in engine.Inputs, name string) string {
-	if in.Secret(name) == nil {
-		return "Secret " + name
+// connection is the data of the connection Secret.
+func (b Backend) connection(in engine.Inputs) (map[string][]byte, error) {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		return in.Secret(given.Name), nil
 	}
-	return ""
+	settings, err := b.Server.settings(b, in)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{config.KeyUser: []byte(b.account()), config.KeyPassword: []byte(b.password(in))}
+	for key, value := range settings {
+		data[key] = []byte(value)
+	}
+	for _, key := range []string{config.KeyTLS, config.KeyCA} {
+		if value := in.Secret(b.Connection.AdminSecretRef.Name)[key]; len(value) > 0 {
+			data[key] = value
+		}
+	}
+	return data, nil
 }
 
-// removal runs the removal of what was registered, or abandons it where the
-// means are gone or the user says so.
-func removal(owner Owner, left, gone string, remove func() error) error {
-	if gone != "" {
-		return engine.Abandon("%s: %s does not exist any more", left, gone)
+// mark is written into everything that is made at the server.
+func (b Backend) mark(in engine.Inputs) registration.Mark {
+	return registration.NewMark(in.Cluster(), b.Owner.GetNamespace(), b.Owner.GetName())
+}
+
+// account is the account's name. It ends in six hex digits of the owner's UID,
+// so that no other account has the name.
+func (b Backend) account() string {
+	sum := sha256.Sum256([]byte(b.Owner.GetUID()))
+	return b.Name + "_" + hex.EncodeToString(sum[:3])
+}
+
+func (b Backend) password(in engine.Inputs) config.Password {
+	return config.Password(in.Secret(credentialsName(b.Owner))[b.Key])
+}
+
+func (b Backend) administrator(in engine.Inputs) (config.Administrator, error) {
+	name := b.Connection.AdminSecretRef.Name
+	data := in.Secret(name)
+	if data == nil {
+		return config.Administrator{}, engine.Wait("Secret %s does not exist", name)
 	}
-	err := remove()
-	if err != nil && owner.Object.GetAnnotations()[AnnotationAbandon] == "true" {
-		return engine.Abandon("%s: %s", left, err)
+	admin, err := config.ParseAdministrator(data)
+	if err != nil {
+		return admin, engine.Wait("Secret %s: %s", name, err)
 	}
-	return err
+	return admin, nil
 }

@@ -31,3 +31,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	}
 	return []engine.Child{made}, nil
 }
+
+func withoutConductor(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {
+	return []engine.Child{engine.Absent(theConductor(cr))}, nil
+}

@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,8 +26,8 @@ type Account struct {
 }
 
 // EnsureAccount creates the account, or puts its password, its TLS requirement
-// and its privileges right. It logs in as the account first and writes only
-// what is wrong.
+// and its privileges right. It logs in as the account first and changes nothing
+// that is right.
 func (c *Client) EnsureAccount(ctx context.Context, account Account) error {
 	if err := account.check(c.server); err != nil {
 		return err
@@ -69,8 +70,8 @@ func requiresTLS(grants []string) bool {
 	return slices.ContainsFunc(grants, func(grant string) bool { return strings.Contains(grant, " REQUIRE SSL") })
 }
 
-// ownGrants logs in as the account and returns what SHOW GRANTS says, or nil
-// if the server does not let it in.
+// ownGrants logs in as the account and returns the answer to SHOW GRANTS, or nil
+// if the server denies the login.
 func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, error) {
 	server := c.server
 	server.User, server.Password = account.User, account.Password
@@ -79,25 +80,17 @@ func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, erro
 		return nil, err
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
-	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
-	defer cancel()
-	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
-	if err = server.failure(err); err != nil {
-		if _, denied := errors.AsType[*registration.Denied](err); denied {
-			return nil, nil
-		}
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has the failure
 	grants := []string{}
-	for rows.Next() {
+	err = server.queryRows(ctx, db, "SHOW GRANTS", func(rows *sql.Rows) error {
 		var grant string
-		if err := rows.Scan(&grant); err != nil {
-			return nil, server.failure(err)
-		}
+		err := rows.Scan(&grant)
 		grants = append(grants, grant)
+		return err
+	})
+	if _, denied := errors.AsType[*registration.Denied](err); denied {
+		return nil, nil
 	}
-	return grants, server.failure(rows.Err())
+	return grants, err
 }
 
 func (c *Client) setPassword(ctx context.Context, account Account) error {

@@ -3,7 +3,7 @@
 //
 // A database carries its ownership mark as its comment, written by CREATE
 // DATABASE (MariaDB 10.5 or newer). An account's name holds part of its
-// owner's UID, so an account of that name is ours; it has no mark.
+// owner's UID, so no other owner has an account of that name; it has no mark.
 package database
 
 import (
@@ -31,7 +31,7 @@ type Server struct {
 	TLS      bool   // encrypt, and verify the server's certificate
 	CA       []byte // PEM, optional: default is the system's certificates
 
-	sqlMode string // what a test puts in place of sessionMode
+	sqlMode string // replaces sessionMode in a test
 }
 
 // sessionMode is set on each connection, so that how text is quoted does not
@@ -43,7 +43,7 @@ const sessionMode = "STRICT_ALL_TABLES"
 type Client struct {
 	server  Server
 	db      *sql.DB
-	version string
+	version string // such as "10.11.19-MariaDB-log"
 }
 
 // Connect logs in. The Client has to be closed.
@@ -62,9 +62,6 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 
 // Close closes the connection.
 func (c *Client) Close() { _ = c.db.Close() }
-
-// Version is what the server calls itself, such as "10.11.19-MariaDB-log".
-func (c *Client) Version() string { return c.version }
 
 var mariaDBVersion = regexp.MustCompile(`(\d+)\.(\d+)\.\d+-MariaDB`)
 
@@ -118,26 +115,46 @@ func (c *Client) queryRow(ctx context.Context, result any, query string, argumen
 }
 
 func (c *Client) exec(ctx context.Context, statement string, arguments ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
-	defer cancel()
-	_, err := c.db.ExecContext(ctx, statement, arguments...)
-	return c.server.failure(err)
+	return c.server.failure(c.send(ctx, statement, arguments...))
 }
 
 // execSecret is exec for a statement that holds a password. The server quotes
 // the statement in some of its messages, so only their number is reported.
 func (c *Client) execSecret(ctx context.Context, doing, statement string, arguments ...any) error {
+	err := c.send(ctx, statement, arguments...)
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return c.server.failure(err)
+	}
+	if refused.Number == errPasswordPolicy {
+		return fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
+	}
+	return c.server.failure(&mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing})
+}
+
+// send runs a statement and returns the error of the driver.
+func (c *Client) send(ctx context.Context, statement string, arguments ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
 	defer cancel()
 	_, err := c.db.ExecContext(ctx, statement, arguments...)
-	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		err = &mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing}
-		if refused.Number == errPasswordPolicy {
-			err = fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
-			return err
+	return err
+}
+
+// queryRows calls scan for each row of the answer.
+func (s Server) queryRows(ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows) error) error {
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return s.failure(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has the failure
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return s.failure(err)
 		}
 	}
-	return c.server.failure(err)
+	return s.failure(rows.Err())
 }
 
 // Numbers of the server's errors: https://mariadb.com/kb/en/mariadb-error-codes/
@@ -160,8 +177,8 @@ const (
 	errLoginWithoutPassword = 1698
 )
 
-// failure gives an error of the driver one of the types of package
-// registration where one fits.
+// failure gives an error of the driver its type of package registration, if
+// there is such a type for it.
 func (s Server) failure(err error) error {
 	if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return err

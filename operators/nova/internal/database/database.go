@@ -18,9 +18,6 @@ const longestDatabase = 64
 // with that mark. A database of that name with another mark, or with none, is
 // a registration.Conflict and stays as it is.
 func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registration.Mark) error {
-	if err := registration.CheckName("database", name, longestDatabase); err != nil {
-		return err
-	}
 	if err := c.checkVersion(); err != nil {
 		return err
 	}
@@ -40,26 +37,26 @@ func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registrat
 // checkDatabase tells whether the database exists with the mark. With another
 // mark it returns a Conflict.
 func (c *Client) checkDatabase(ctx context.Context, name string, mark registration.Mark) (exists bool, err error) {
-	found, err := c.databaseMark(ctx, name)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return false, nil
-	case err != nil:
-		return false, err
-	case found != string(mark):
-		return true, &registration.Conflict{Address: c.server.Address, Kind: "database", Name: name, Found: found, Want: mark}
+	found, exists, err := c.databaseMark(ctx, name)
+	if exists && found != string(mark) {
+		err = &registration.Conflict{Address: c.server.Address, Kind: "database", Name: name, Found: found, Want: mark}
 	}
-	return true, nil
+	return exists, err
 }
 
-// databaseMark returns sql.ErrNoRows if there is no such database.
-func (c *Client) databaseMark(ctx context.Context, name string) (found string, err error) {
+func (c *Client) databaseMark(ctx context.Context, name string) (found string, exists bool, err error) {
+	if err := registration.CheckName("database", name, longestDatabase); err != nil {
+		return "", false, err
+	}
 	err = c.queryRow(ctx, &found, "SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", name)
-	return found, err
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return found, err == nil, err
 }
 
 // DropDatabase removes the database name with all that is in it, if it carries
-// the mark. What is not ours stays, and is no error.
+// the mark. A database without the mark stays, and is no error.
 func (c *Client) DropDatabase(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.DatabaseAbsent(ctx, name, mark)
 	if absent || err != nil {
@@ -70,14 +67,8 @@ func (c *Client) DropDatabase(ctx context.Context, name string, mark registratio
 
 // DatabaseAbsent tells whether no database of that name carries the mark.
 func (c *Client) DatabaseAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
-	if err := registration.CheckName("database", name, longestDatabase); err != nil {
-		return false, err
-	}
-	found, err := c.databaseMark(ctx, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
-	}
-	return err == nil && found != string(mark), err
+	found, exists, err := c.databaseMark(ctx, name)
+	return err == nil && !(exists && found == string(mark)), err
 }
 
 // Hosts are the compute hosts in a cell's database, as nova-manage cell_v2
@@ -98,34 +89,36 @@ func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
 	if err := registration.CheckName("database", name, longestDatabase); err != nil {
 		return Hosts{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
-	defer cancel()
-	rows, err := c.db.QueryContext(ctx, "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM "+
-		quoteName(name)+".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host")
-	if err != nil {
-		return Hosts{}, c.hostsFailure(name, err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has the failure
 	var hosts Hosts
-	for rows.Next() {
+	query := "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM " + quoteName(name) + ".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host"
+	err := c.server.queryRows(ctx, c.db, query, func(rows *sql.Rows) error {
 		var host string
 		var unmapped bool
-		if err := rows.Scan(&host, &unmapped); err != nil {
-			return Hosts{}, c.server.failure(err)
-		}
+		err := rows.Scan(&host, &unmapped)
 		if unmapped {
 			hosts.Unmapped = append(hosts.Unmapped, host)
 		} else {
 			hosts.Mapped++
 		}
+		return err
+	})
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if ok && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
+		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema has not been synchronised", c.server.Address, name)
 	}
-	return hosts, c.server.failure(rows.Err())
+	if err != nil {
+		return Hosts{}, err
+	}
+	return hosts, nil
 }
 
-func (c *Client) hostsFailure(name string, err error) error {
-	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok &&
-		(refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
-		return fmt.Errorf("%s: database %q has no table compute_nodes: its schema has not been synchronised", c.server.Address, name)
+// CheckTables returns an error if the database has no tables that the account may
+// use.
+func (c *Client) CheckTables(ctx context.Context, name string) error {
+	var tables int
+	err := c.queryRow(ctx, &tables, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", name)
+	if err == nil && tables == 0 {
+		err = fmt.Errorf("%s: database %q has no tables", c.server.Address, name)
 	}
-	return c.server.failure(err)
+	return err
 }

@@ -17,7 +17,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// Catalog is what one region's catalog says of a service.
+// Catalog is the part of one region's catalog that is about a service.
 type Catalog struct {
 	ServiceType string            // such as compute
 	ServiceName string            // such as nova; for a new service entry only
@@ -28,7 +28,7 @@ type Catalog struct {
 var regionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
 
 // EnsureCatalog makes the endpoints of the catalog's region be those of
-// catalog, each with the mark: creates, corrects and removes what differs. Any
+// catalog, each with the mark: it creates, corrects and removes endpoints. Any
 // endpoint of that service type in that region with another mark, or with
 // none, is a registration.Conflict; then nothing is written.
 func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark registration.Mark) error {
@@ -63,29 +63,20 @@ func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark regist
 }
 
 // serviceEntries returns the service entries of a type, ordered by ID, so that
-// all installations choose the same one for their endpoints.
+// all installations choose the same entry for their endpoints.
 func (c *Client) serviceEntries(ctx context.Context, serviceType string) ([]services.Service, error) {
-	doing := fmt.Sprintf("look for services of type %q", serviceType)
-	pages, err := services.List(c.api, services.ListOpts{ServiceType: serviceType}).AllPages(ctx)
-	if err != nil {
-		return nil, c.failure(doing, err)
-	}
-	found, err := services.ExtractServices(pages)
+	query := services.ListOpts{ServiceType: serviceType}
+	found, err := list(ctx, c, fmt.Sprintf("services of type %q", serviceType), services.List(c.api, query), services.ExtractServices)
 	slices.SortFunc(found, func(a, b services.Service) int { return cmp.Compare(a.ID, b.ID) })
-	return found, c.failure(doing, err)
+	return found, err
 }
 
 func (c *Client) endpointsOf(ctx context.Context, entries []services.Service) ([]endpoints.Endpoint, error) {
-	const doing = "look for endpoints"
 	var all []endpoints.Endpoint
 	for _, entry := range entries {
-		pages, err := endpoints.List(c.api, endpoints.ListOpts{ServiceID: entry.ID}).AllPages(ctx)
+		found, err := list(ctx, c, "endpoints", endpoints.List(c.api, endpoints.ListOpts{ServiceID: entry.ID}), endpoints.ExtractEndpoints)
 		if err != nil {
-			return nil, c.failure(doing, err)
-		}
-		found, err := endpoints.ExtractEndpoints(pages)
-		if err != nil {
-			return nil, c.failure(doing, err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}
@@ -123,7 +114,7 @@ func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service s
 	missing := maps.Clone(catalog.Endpoints)
 	for _, endpoint := range found {
 		wanted, ok := missing[string(endpoint.Availability)]
-		delete(missing, string(endpoint.Availability)) // what is left over is superfluous
+		delete(missing, string(endpoint.Availability)) // an endpoint without a place in it is superfluous
 		if !ok {
 			if err := c.deleteEndpoint(ctx, endpoint); err != nil {
 				return err
@@ -152,10 +143,7 @@ func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service s
 
 func (c *Client) deleteEndpoint(ctx context.Context, endpoint endpoints.Endpoint) error {
 	err := endpoints.Delete(ctx, c.api, endpoint.ID).Err
-	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return nil
-	}
-	return c.failure(fmt.Sprintf("delete the %s endpoint %s", endpoint.Availability, endpoint.URL), err)
+	return c.failure(fmt.Sprintf("delete the %s endpoint %s", endpoint.Availability, endpoint.URL), unlessAbsent(err))
 }
 
 // DeleteCatalog removes all endpoints of the service type that carry the mark,
@@ -184,8 +172,7 @@ func (c *Client) DeleteCatalog(ctx context.Context, serviceType string, mark reg
 		if others > 0 || !registration.IsMark(entry.Description) {
 			continue
 		}
-		err = services.Delete(ctx, c.api, entry.ID).Err
-		if err != nil && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		if err := unlessAbsent(services.Delete(ctx, c.api, entry.ID).Err); err != nil {
 			return c.failure(fmt.Sprintf("delete the service %q", entry.Name), err)
 		}
 	}

@@ -1,21 +1,22 @@
 // Package identity registers a service user and catalog entries at Keystone
 // (Identity API v3).
 //
-// What is ours alone carries our ownership mark in its description, written by
-// the request that creates it: users and endpoints. (Keystone keeps an
-// endpoint's description among its extra attributes.)
+// A user and an endpoint belong to one owner. They carry its ownership mark in
+// their description, written by the request that creates them. (Keystone keeps
+// an endpoint's description among its extra attributes.)
 //
-// What installations share is used as it is found, and created with our mark
-// where it is missing: the project, the roles, the region, and the catalog's
-// service entry. All regions share one entry of a type, because there are
-// clients that read only the first entry of a type and would not see the
-// regions of a second. So a conflict is about endpoints: one of that service
-// type in our region that lacks our mark. A service entry of Asterism's goes
-// with its last endpoint; projects, roles and regions stay, since others may
-// refer to them.
+// Installations share the project, the roles, the region and the catalog's
+// service entry. These are used as they are found, and created with the mark if
+// they are missing. All regions share one service entry of a type, because some
+// clients read only the first entry of a type and would not see the regions of
+// a second entry. So a conflict is about endpoints: an endpoint of that service
+// type in the owner's region lacks the mark. A service entry of Asterism's goes
+// with its last endpoint; projects, roles and regions stay, since other users
+// may refer to them.
 package identity
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,11 +28,15 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"asterism.dev/lib/common/config"
 
 	"asterism.dev/operators/nova/internal/registration"
 )
+
+// defaultDomain is where services have their users and projects.
+const defaultDomain = "Default"
 
 // Server is a Keystone and the administrator's account.
 type Server struct {
@@ -55,9 +60,9 @@ type Client struct {
 
 // Connect gets a token. The Client has to be closed.
 func Connect(ctx context.Context, server Server) (*Client, error) {
-	server.UserDomain = orDefault(server.UserDomain, "Default")
-	server.Project = orDefault(server.Project, "admin")
-	server.ProjectDomain = orDefault(server.ProjectDomain, "Default")
+	server.UserDomain = cmp.Or(server.UserDomain, defaultDomain)
+	server.Project = cmp.Or(server.Project, "admin")
+	server.ProjectDomain = cmp.Or(server.ProjectDomain, defaultDomain)
 	endpoint, address, err := parseAuthURL(server.AuthURL)
 	if err != nil {
 		return nil, err
@@ -68,9 +73,9 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	}
 	client := &Client{server: server, address: address, transport: transport}
 	client.api = client.newAPI(endpoint)
-	token := client.login(ctx, login{
-		user: server.User, userDomain: server.UserDomain, password: server.Password,
-		project: server.Project, projectDomain: server.ProjectDomain,
+	token := client.login(ctx, tokens.AuthOptions{
+		Username: server.User, DomainName: server.UserDomain, Password: string(server.Password),
+		Scope: tokens.Scope{ProjectName: server.Project, DomainName: server.ProjectDomain},
 	})
 	if token.Err == nil {
 		token.Err = client.api.SetTokenAndAuthResult(token)
@@ -82,12 +87,8 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	return client, nil
 }
 
-func orDefault(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
+// Token is what requests to other services are authorized with.
+func (c *Client) Token() string { return c.api.Token() }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.Close() }
@@ -107,7 +108,7 @@ func parseAuthURL(text string) (endpoint, address string, err error) {
 }
 
 // newAPI returns a client without a token. It talks to the authURL and not to
-// what the catalog says of Keystone, which need not be reachable from here.
+// the catalog's address of Keystone, which need not be reachable from here.
 func (c *Client) newAPI(endpoint string) *gophercloud.ServiceClient {
 	provider := &gophercloud.ProviderClient{
 		IdentityEndpoint: endpoint,
@@ -117,19 +118,28 @@ func (c *Client) newAPI(endpoint string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "identity"}
 }
 
-// login says whose token is wanted. Without a project it is unscoped.
-type login struct {
-	user, userDomain       string
-	password               config.Password
-	project, projectDomain string
+// login asks for a token. Without a project in its scope the token is unscoped.
+func (c *Client) login(ctx context.Context, as tokens.AuthOptions) tokens.CreateResult {
+	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), &as)
 }
 
-func (c *Client) login(ctx context.Context, as login) tokens.CreateResult {
-	options := &tokens.AuthOptions{Username: as.user, Password: string(as.password), DomainName: as.userDomain}
-	if as.project != "" {
-		options.Scope = tokens.Scope{ProjectName: as.project, DomainName: as.projectDomain}
-	}
-	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), options)
+// maxPages bounds how many pages of one list are read.
+const maxPages = 100
+
+// list returns the objects on all pages of a list. what completes "could not
+// look for …".
+func list[O any](ctx context.Context, c *Client, what string, pages pagination.Pager, extract func(pagination.Page) ([]O, error)) ([]O, error) {
+	var all []O
+	read := 0
+	err := pages.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		if read++; read > maxPages {
+			return false, fmt.Errorf("the list has more than %d pages", maxPages)
+		}
+		found, err := extract(page)
+		all = append(all, found...)
+		return true, err
+	})
+	return all, c.failure("look for "+what, err)
 }
 
 // loginFailure words the administrator's failed login.
@@ -153,8 +163,8 @@ func (c *Client) secretFailure(doing string, err error) error {
 	return c.failure(doing, err)
 }
 
-// failure gives an error of the library one of the types of package
-// registration where one fits. doing completes "could not …".
+// failure gives an error of the library its type of package registration, if
+// there is such a type for it. doing completes "could not …".
 func (c *Client) failure(doing string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -171,6 +181,14 @@ func (c *Client) failure(doing string, err error) error {
 		return fmt.Errorf("%s: could not %s: the answer is not that of Keystone", c.address, doing)
 	}
 	return fmt.Errorf("%s: could not %s: %w", c.address, doing, err)
+}
+
+// unlessAbsent leaves out the error of a deletion for a thing that does not exist.
+func unlessAbsent(err error) error {
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
 }
 
 func (c *Client) answerFailure(doing string, answer gophercloud.ErrUnexpectedResponseCode) error {

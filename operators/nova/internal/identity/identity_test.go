@@ -78,11 +78,11 @@ func broken(t *testing.T, handler http.HandlerFunc) *Client {
 
 // every calls each operation of the client.
 func every(ctx context.Context, client *Client, name string) map[string]error {
-	_, userAbsent := client.UserAbsent(ctx, name, "", mark)
+	_, userAbsent := client.UserAbsent(ctx, name, mark)
 	_, catalogAbsent := client.CatalogAbsent(ctx, "compute", mark)
 	return map[string]error{
 		"EnsureUser":    client.EnsureUser(ctx, User{Name: name, Password: password, Roles: []string{"admin"}}, mark),
-		"DeleteUser":    client.DeleteUser(ctx, name, "", mark),
+		"DeleteUser":    client.DeleteUser(ctx, name, mark),
 		"UserAbsent":    userAbsent,
 		"EnsureCatalog": client.EnsureCatalog(ctx, Catalog{ServiceType: "compute", ServiceName: "nova", Region: "RegionOne"}, mark),
 		"DeleteCatalog": client.DeleteCatalog(ctx, "compute", mark),
@@ -127,7 +127,7 @@ func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
 		if err := client.EnsureUser(t.Context(), User{Name: name, Password: password}, mark); err == nil {
 			t.Errorf("user %q was accepted", name)
 		}
-		if err := client.DeleteUser(t.Context(), name, "", mark); err == nil {
+		if err := client.DeleteUser(t.Context(), name, mark); err == nil {
 			t.Errorf("user %q was accepted", name)
 		}
 	}
@@ -135,5 +135,16 @@ func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
 		if err := client.EnsureCatalog(t.Context(), Catalog{ServiceType: "compute", Region: region}, mark); err == nil {
 			t.Errorf("region %q was accepted", region)
 		}
+	}
+}
+
+func TestListWithoutEndIsAnError(t *testing.T) {
+	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"domains":[{"id":"d"}],"links":{"next":"http://%s/v3/domains"}}`, r.Host)
+	})
+	_, err := client.UserAbsent(t.Context(), "demo", mark)
+	if err == nil || !strings.Contains(err.Error(), "more than 100 pages") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -18,7 +18,8 @@ func (c *Client) ensureRoles(ctx context.Context, user User, userID string, mark
 	if err != nil {
 		return err
 	}
-	assigned, err := c.assignedRoles(ctx, userID, project)
+	query := roles.ListAssignmentsOpts{UserID: userID, ScopeProjectID: project}
+	assigned, err := list(ctx, c, "role assignments", roles.ListAssignments(c.api, query), roles.ExtractRoleAssignments)
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (c *Client) ensureRoles(ctx context.Context, user User, userID string, mark
 		if err != nil {
 			return err
 		}
-		if slices.Contains(assigned, role) {
+		if slices.ContainsFunc(assigned, func(has roles.RoleAssignment) bool { return has.Role.ID == role }) {
 			continue
 		}
 		err = roles.Assign(ctx, c.api, role, roles.AssignOpts{UserID: userID, ProjectID: project}).Err
@@ -40,18 +41,14 @@ func (c *Client) ensureRoles(ctx context.Context, user User, userID string, mark
 
 // ensureProject returns the ID of the user's project.
 func (c *Client) ensureProject(ctx context.Context, user User, mark registration.Mark) (string, error) {
-	domain, err := c.domainID(ctx, user.ProjectDomain)
+	domain, err := c.domainID(ctx)
 	if err != nil {
 		return "", err
 	}
-	doing := fmt.Sprintf("look for project %q", user.Project)
-	pages, err := projects.List(c.api, projects.ListOpts{Name: user.Project, DomainID: domain}).AllPages(ctx)
+	query := projects.ListOpts{Name: user.Project, DomainID: domain}
+	found, err := list(ctx, c, fmt.Sprintf("project %q", user.Project), projects.List(c.api, query), projects.ExtractProjects)
 	if err != nil {
-		return "", c.failure(doing, err)
-	}
-	found, err := projects.ExtractProjects(pages)
-	if err != nil {
-		return "", c.failure(doing, err)
+		return "", err
 	}
 	if len(found) > 0 {
 		return found[0].ID, nil
@@ -67,14 +64,9 @@ func (c *Client) ensureProject(ctx context.Context, user User, mark registration
 
 // ensureRole returns the ID of the role of no domain (a global role).
 func (c *Client) ensureRole(ctx context.Context, name string, mark registration.Mark) (string, error) {
-	doing := fmt.Sprintf("look for role %q", name)
-	pages, err := roles.List(c.api, roles.ListOpts{Name: name}).AllPages(ctx)
+	found, err := list(ctx, c, fmt.Sprintf("role %q", name), roles.List(c.api, roles.ListOpts{Name: name}), roles.ExtractRoles)
 	if err != nil {
-		return "", c.failure(doing, err)
-	}
-	found, err := roles.ExtractRoles(pages)
-	if err != nil {
-		return "", c.failure(doing, err)
+		return "", err
 	}
 	if len(found) > 0 {
 		return found[0].ID, nil
@@ -84,22 +76,4 @@ func (c *Client) ensureRole(ctx context.Context, name string, mark registration.
 		return "", c.failure(fmt.Sprintf("create role %q", name), err)
 	}
 	return created.ID, nil
-}
-
-// assignedRoles returns the IDs of the user's own roles in the project.
-func (c *Client) assignedRoles(ctx context.Context, userID, projectID string) ([]string, error) {
-	const doing = "look for role assignments"
-	pages, err := roles.ListAssignments(c.api, roles.ListAssignmentsOpts{UserID: userID, ScopeProjectID: projectID}).AllPages(ctx)
-	if err != nil {
-		return nil, c.failure(doing, err)
-	}
-	found, err := roles.ExtractRoleAssignments(pages)
-	if err != nil {
-		return nil, c.failure(doing, err)
-	}
-	assigned := make([]string, 0, len(found))
-	for _, assignment := range found {
-		assigned = append(assigned, assignment.Role.ID)
-	}
-	return assigned, nil
 }

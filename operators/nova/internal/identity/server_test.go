@@ -77,7 +77,7 @@ func recorded(t *testing.T) (*Client, *registrationtest.Writes, string) {
 func remove(t *testing.T, client *Client, name string) {
 	t.Helper()
 	ctx := context.Background()
-	if found, err := client.findUser(ctx, name, "Default"); err == nil && found != nil {
+	if found, err := client.findUser(ctx, name); err == nil && found != nil {
 		must(t, users.Delete(ctx, client.api, found.ID).Err)
 	}
 	entries, err := client.serviceEntries(ctx, name)
@@ -164,7 +164,7 @@ func TestUserIsCreatedOnceWithItsMark(t *testing.T) {
 	if !mayLogIn(t, user) {
 		t.Error("the user cannot log in")
 	}
-	found, err := client.findUser(ctx, name, "Default")
+	found, err := client.findUser(ctx, name)
 	must(t, err)
 	if found.Description != string(mark) || found.Options["ignore_password_expiry"] != true {
 		t.Errorf("user %+v", found)
@@ -176,7 +176,7 @@ func TestUserIsDeletedAndSeenGone(t *testing.T) {
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	gone := func() bool {
-		absent, err := client.UserAbsent(ctx, name, "", mark)
+		absent, err := client.UserAbsent(ctx, name, mark)
 		must(t, err)
 		return absent
 	}
@@ -189,7 +189,7 @@ func TestUserIsDeletedAndSeenGone(t *testing.T) {
 	}
 	writes.Take()
 	for range 2 {
-		must(t, client.DeleteUser(ctx, name, "", mark))
+		must(t, client.DeleteUser(ctx, name, mark))
 	}
 	wrote(t, writes, "DELETE users")
 	if !gone() {
@@ -202,7 +202,7 @@ func TestForeignUserIsAConflictAndStays(t *testing.T) {
 	for _, found := range []string{"", string(theirs), "made by hand"} {
 		client, writes, name := recorded(t)
 		ctx := registrationtest.Context(t)
-		domain, err := client.domainID(ctx, "Default")
+		domain, err := client.domainID(ctx)
 		must(t, err)
 		must(t, users.Create(ctx, client.api, users.CreateOpts{Name: name, DomainID: domain, Password: "theirs", Description: found}).Err)
 		writes.Take()
@@ -211,7 +211,7 @@ func TestForeignUserIsAConflictAndStays(t *testing.T) {
 		if !ok || conflict.Kind != "Keystone user" || conflict.Name != name || conflict.Found != found || conflict.Want != mark {
 			t.Errorf("got %v", err)
 		}
-		must(t, client.DeleteUser(ctx, name, "", mark))
+		must(t, client.DeleteUser(ctx, name, mark))
 		wrote(t, writes)
 	}
 }
@@ -222,7 +222,7 @@ func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
 	ctx := registrationtest.Context(t)
 	user := novaUser(name)
 	must(t, client.EnsureUser(ctx, user, mark))
-	found, err := client.findUser(ctx, name, "Default")
+	found, err := client.findUser(ctx, name)
 	must(t, err)
 	project, err := client.ensureProject(ctx, user, mark)
 	must(t, err)

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -19,31 +20,22 @@ import (
 // longestUser is Keystone's limit on a user's name.
 const longestUser = 255
 
-// User is a service's own user.
+// User is a service's own user, in the domain Default.
 type User struct {
-	Name          string
-	Password      config.Password
-	Domain        string   // default: Default
-	Project       string   // default: service
-	ProjectDomain string   // default: Default
-	Roles         []string // in Project; Nova needs admin and service
-}
-
-func (u User) withDefaults() User {
-	u.Domain = orDefault(u.Domain, "Default")
-	u.Project = orDefault(u.Project, "service")
-	u.ProjectDomain = orDefault(u.ProjectDomain, "Default")
-	return u
+	Name     string
+	Password config.Password
+	Project  string   // in the domain Default; default: service
+	Roles    []string // in Project; Nova needs admin and service
 }
 
 // EnsureUser creates the user with the mark, or puts its password and its
 // roles right; project and roles are created if they are missing. It tries the
-// password first and writes only what is wrong, because a changed password
+// password first and changes nothing that is right, because a changed password
 // ends all tokens of the user. A user of that name with another mark, or with
 // none, is a registration.Conflict and stays as it is.
 func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
-	user = user.withDefaults()
-	found, err := c.findUser(ctx, user.Name, user.Domain)
+	user.Project = cmp.Or(user.Project, "service")
+	found, err := c.findUser(ctx, user.Name)
 	if err != nil {
 		return err
 	}
@@ -63,12 +55,15 @@ func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Ma
 	return c.ensureRoles(ctx, user, id, mark)
 }
 
+func (u User) login() tokens.AuthOptions {
+	return tokens.AuthOptions{Username: u.Name, DomainName: defaultDomain, Password: string(u.Password)}
+}
+
 // mayUse tells whether the user gets a token for its project with its roles.
 func (c *Client) mayUse(ctx context.Context, user User) (bool, error) {
-	token := c.login(ctx, login{
-		user: user.Name, userDomain: user.Domain, password: user.Password,
-		project: user.Project, projectDomain: user.ProjectDomain,
-	})
+	options := user.login()
+	options.Scope = tokens.Scope{ProjectName: user.Project, DomainName: defaultDomain}
+	token := c.login(ctx, options)
 	if gophercloud.ResponseCodeIs(token.Err, http.StatusUnauthorized) {
 		return false, nil
 	}
@@ -89,7 +84,7 @@ func (c *Client) ensurePassword(ctx context.Context, user User, found *users.Use
 	if found == nil {
 		return c.createUser(ctx, user, mark)
 	}
-	token := c.login(ctx, login{user: user.Name, userDomain: user.Domain, password: user.Password})
+	token := c.login(ctx, user.login())
 	if token.Err == nil {
 		return found.ID, nil
 	}
@@ -111,7 +106,7 @@ var serviceUser = map[users.Option]any{
 }
 
 func (c *Client) createUser(ctx context.Context, user User, mark registration.Mark) (string, error) {
-	domain, err := c.domainID(ctx, user.Domain)
+	domain, err := c.domainID(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -125,58 +120,47 @@ func (c *Client) createUser(ctx context.Context, user User, mark registration.Ma
 	return created.ID, nil
 }
 
-// DeleteUser removes the user if it carries the mark. What is not ours stays,
-// and is no error. An empty domain is Default.
-func (c *Client) DeleteUser(ctx context.Context, name, domain string, mark registration.Mark) error {
-	found, err := c.findUser(ctx, name, orDefault(domain, "Default"))
+// DeleteUser removes the user if it carries the mark. A user without the mark
+// stays, and is no error.
+func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.Mark) error {
+	found, err := c.findUser(ctx, name)
 	if err != nil || found == nil || found.Description != string(mark) {
 		return err
 	}
 	err = users.Delete(ctx, c.api, found.ID).Err
-	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return nil
-	}
-	return c.failure(fmt.Sprintf("delete user %q", name), err)
+	return c.failure(fmt.Sprintf("delete user %q", name), unlessAbsent(err))
 }
 
 // UserAbsent tells whether no user of that name carries the mark.
-func (c *Client) UserAbsent(ctx context.Context, name, domain string, mark registration.Mark) (bool, error) {
-	found, err := c.findUser(ctx, name, orDefault(domain, "Default"))
+func (c *Client) UserAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
+	found, err := c.findUser(ctx, name)
 	return err == nil && (found == nil || found.Description != string(mark)), err
 }
 
 // findUser returns nil if there is no such user.
-func (c *Client) findUser(ctx context.Context, name, domain string) (*users.User, error) {
+func (c *Client) findUser(ctx context.Context, name string) (*users.User, error) {
 	if err := registration.CheckName("Keystone user", name, longestUser); err != nil {
 		return nil, err
 	}
-	domainID, err := c.domainID(ctx, domain)
+	domain, err := c.domainID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := users.List(c.api, users.ListOpts{Name: name, DomainID: domainID}).AllPages(ctx)
-	if err != nil {
-		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
-	}
-	found, err := users.ExtractUsers(pages)
+	found, err := list(ctx, c, fmt.Sprintf("user %q", name), users.List(c.api, users.ListOpts{Name: name, DomainID: domain}), users.ExtractUsers)
 	if err != nil || len(found) == 0 {
-		return nil, c.failure(fmt.Sprintf("look for user %q", name), err)
+		return nil, err
 	}
 	return &found[0], nil
 }
 
-func (c *Client) domainID(ctx context.Context, name string) (string, error) {
-	doing := fmt.Sprintf("look for domain %q", name)
-	pages, err := domains.List(c.api, domains.ListOpts{Name: name}).AllPages(ctx)
+// domainID returns the ID of the domain Default.
+func (c *Client) domainID(ctx context.Context) (string, error) {
+	found, err := list(ctx, c, fmt.Sprintf("domain %q", defaultDomain), domains.List(c.api, domains.ListOpts{Name: defaultDomain}), domains.ExtractDomains)
 	if err != nil {
-		return "", c.failure(doing, err)
-	}
-	found, err := domains.ExtractDomains(pages)
-	if err != nil {
-		return "", c.failure(doing, err)
+		return "", err
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("%s: Keystone has no domain %q", c.address, name)
+		return "", fmt.Errorf("%s: Keystone has no domain %q", c.address, defaultDomain)
 	}
 	return found[0].ID, nil
 }

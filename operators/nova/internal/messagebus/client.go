@@ -8,15 +8,17 @@
 package messagebus
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
-
-	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
+	"strings"
 
 	"asterism.dev/lib/common/config"
 
@@ -48,14 +50,9 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 		return nil, fmt.Errorf("%s: %w", server.Address, err)
 	}
 	client := &Client{server: server, transport: transport}
-	me, err := client.api(ctx).Whoami()
-	if err != nil {
+	if err := client.checkAdministrator(ctx); err != nil {
 		client.Close()
-		return nil, client.failure("ask who is logged in", err)
-	}
-	if !slices.Contains(me.Tags, "administrator") {
-		client.Close()
-		return nil, client.denied("it lacks the tag administrator")
+		return nil, err
 	}
 	return client, nil
 }
@@ -63,98 +60,111 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.Close() }
 
-// api returns a client whose requests end with ctx.
-func (c *Client) api(ctx context.Context) *rabbithole.Client {
-	scheme := "http"
-	if c.server.TLS {
-		scheme = "https"
+func (c *Client) checkAdministrator(ctx context.Context) error {
+	var me struct {
+		Tags tags `json:"tags"`
 	}
-	api := &rabbithole.Client{
-		Endpoint: scheme + "://" + c.server.Address,
-		Username: c.server.User,
-		Password: string(c.server.Password),
+	whoami := request{doing: "ask who is logged in", method: http.MethodGet, path: []string{"whoami"}}
+	if err := c.call(ctx, whoami, &me); err != nil {
+		return err
 	}
-	api.SetTransport(request{ctx, c})
-	return api
+	if !slices.Contains(strings.Split(string(me.Tags), ","), "administrator") {
+		return c.denied("it lacks the tag administrator")
+	}
+	return nil
 }
 
-// request adds to the library's requests what it has no way to pass: a
-// context, and the reason of a refusal.
+// request is one request to the management API
+// (https://www.rabbitmq.com/docs/http-api-reference).
 type request struct {
-	ctx    context.Context
-	client *Client
+	doing    string // completes "could not …"
+	method   string
+	path     []string // the segments after /api
+	optional bool     // a 404 is no error
+	body     any      // sent as JSON; nil: nothing is sent
+	hint     string   // replaces the server's reason, where that may quote the body
 }
 
-func (r request) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, registration.AnswerTimeout)
-	response, err := r.client.transport.RoundTrip(request.WithContext(ctx))
+// find decodes the object at the path into answer, which stays as it is if the
+// object does not exist.
+func (c *Client) find(ctx context.Context, doing string, answer any, path ...string) error {
+	return c.call(ctx, request{doing: doing, method: http.MethodGet, path: path, optional: true}, answer)
+}
+
+func (c *Client) put(ctx context.Context, doing string, body any, path ...string) error {
+	return c.call(ctx, request{doing: doing, method: http.MethodPut, path: path, body: body}, nil)
+}
+
+// delete deletes the object at the path, if it exists.
+func (c *Client) delete(ctx context.Context, doing string, path ...string) error {
+	return c.call(ctx, request{doing: doing, method: http.MethodDelete, path: path, optional: true}, nil)
+}
+
+// call sends a request and decodes the server's answer into answer, unless that
+// is nil.
+func (c *Client) call(ctx context.Context, r request, answer any) error {
+	status, content, err := c.send(ctx, r)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case err != nil:
+		return &registration.Unreachable{Address: c.server.Address, Err: err}
+	case r.optional && status == http.StatusNotFound:
+		return nil
+	case status/100 != 2:
+		return c.refusal(r, status, content)
+	case answer != nil && json.Unmarshal(content, answer) != nil:
+		return fmt.Errorf("%s: could not %s: the answer is not that of RabbitMQ's management API", c.server.Address, r.doing)
+	}
+	return nil
+}
+
+// send returns the status and the content of the server's answer.
+func (c *Client) send(ctx context.Context, r request) (status int, content []byte, err error) {
+	address := "http://" + c.server.Address + "/api"
+	if c.server.TLS {
+		address = "https://" + c.server.Address + "/api"
+	}
+	for _, segment := range r.path {
+		address += "/" + url.PathEscape(segment)
+	}
+	body := &bytes.Buffer{}
+	if r.body != nil {
+		if err := json.NewEncoder(body).Encode(r.body); err != nil {
+			return 0, nil, err
+		}
+	}
+	asked, err := http.NewRequestWithContext(ctx, r.method, address, body)
 	if err != nil {
-		cancel()
-		return nil, err
+		return 0, nil, err
 	}
-	response.Body = body{response.Body, cancel}
-	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-		defer response.Body.Close() //nolint:errcheck // it was only read
-		return nil, r.client.denied(refusal(response.Body))
+	asked.SetBasicAuth(c.server.User, string(c.server.Password))
+	asked.Header.Set("Content-Type", "application/json")
+	response, err := (&http.Client{Transport: c.transport, Timeout: registration.AnswerTimeout}).Do(asked)
+	if err != nil {
+		return 0, nil, err
 	}
-	return response, nil
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	content, err = io.ReadAll(response.Body)
+	return response.StatusCode, content, err
 }
 
-// body releases the request's context when the answer has been read.
-type body struct {
-	io.ReadCloser
-	release context.CancelFunc
-}
-
-func (b body) Close() error {
-	defer b.release()
-	return b.ReadCloser.Close()
-}
-
-// refusal is RabbitMQ's reason for a 401, such as "Login failed".
-func refusal(body io.Reader) string {
-	var answer rabbithole.ErrorResponse
-	if err := json.NewDecoder(io.LimitReader(body, 4096)).Decode(&answer); err != nil || answer.Reason == "" {
-		return "wrong user or password"
+// refusal is the error for a status that is no success.
+func (c *Client) refusal(r request, status int, content []byte) error {
+	var answer struct {
+		Reason string `json:"reason"` // such as "Login failed"
 	}
-	return answer.Reason
+	_ = json.Unmarshal(content, &answer) // the answer of a proxy has no reason
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return c.denied(cmp.Or(answer.Reason, "wrong user or password"))
+	}
+	failed := fmt.Errorf("could not %s: HTTP %d: %s", r.doing, status, cmp.Or(r.hint, answer.Reason, http.StatusText(status)))
+	if registration.Unavailable(status) {
+		return &registration.Unreachable{Address: c.server.Address, Err: failed}
+	}
+	return fmt.Errorf("%s: %w", c.server.Address, failed)
 }
 
 func (c *Client) denied(reason string) error {
 	return &registration.Denied{Address: c.server.Address, Account: c.server.User, Reason: reason}
-}
-
-// failure gives an error of the library one of the types of package
-// registration where one fits. doing completes "could not …".
-func (c *Client) failure(doing string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	if denied, ok := errors.AsType[*registration.Denied](err); ok {
-		return denied
-	}
-	if answer, ok := errors.AsType[rabbithole.ErrorResponse](err); ok {
-		failed := fmt.Errorf("could not %s: HTTP %d: %s", doing, answer.StatusCode, answer.Reason)
-		if registration.Unavailable(answer.StatusCode) {
-			return &registration.Unreachable{Address: c.server.Address, Err: failed}
-		}
-		return fmt.Errorf("%s: %w", c.server.Address, failed)
-	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("%s: could not %s: the answer is not that of RabbitMQ's management API", c.server.Address, doing)
-	}
-	return &registration.Unreachable{Address: c.server.Address, Err: err}
-}
-
-func isNotFound(err error) bool {
-	answer, ok := errors.AsType[rabbithole.ErrorResponse](err)
-	return ok && answer.StatusCode == http.StatusNotFound
-}
-
-// write finishes a request that changes something.
-func (c *Client) write(doing string, response *http.Response, err error) error {
-	if err == nil {
-		_ = response.Body.Close()
-	}
-	return c.failure(doing, err)
 }

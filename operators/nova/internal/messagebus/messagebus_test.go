@@ -2,6 +2,7 @@ package messagebus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -151,5 +152,25 @@ func TestMarkThatRabbitMQWouldSplitIsRefused(t *testing.T) {
 		if err := client.EnsureUser(t.Context(), User{Name: "demo", Vhost: "demo"}, mark); err == nil {
 			t.Errorf("mark %q was accepted", mark)
 		}
+	}
+}
+
+func TestPasswordIsSentUnmasked(t *testing.T) {
+	var sent map[string]string
+	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if r.URL.Path == "/api/users/demo" {
+			_ = json.NewDecoder(r.Body).Decode(&sent)
+		}
+		w.WriteHeader(http.StatusCreated)
+	})
+	if err := client.EnsureUser(t.Context(), User{Name: "demo", Password: password, Vhost: "demo"}, mark); err != nil {
+		t.Fatal(err)
+	}
+	if sent["password"] != string(password) || sent["tags"] != string(mark) {
+		t.Errorf("sent %q", sent)
 	}
 }

@@ -14,12 +14,9 @@ package messagebus
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"testing"
-
-	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
 	"asterism.dev/lib/common/config"
 
@@ -50,9 +47,7 @@ func recorded(t *testing.T) (*Client, *registrationtest.Writes, string) {
 	t.Helper()
 	server, name := realServer(t), registrationtest.Name(t, "api")
 	direct := connect(t, server)
-	t.Cleanup(func() {
-		remove(t, direct.api(context.Background()), name)
-	})
+	t.Cleanup(func() { remove(t, direct, name) })
 	target := registrationtest.Env(t, "ASTERISM_RABBITMQ_URL")
 	proxy, writes := registrationtest.RecordWrites(t, target, server.CA)
 	parsed, err := url.Parse(proxy)
@@ -73,15 +68,12 @@ func connect(t *testing.T, server Server) *Client {
 	return client
 }
 
-func remove(t *testing.T, api *rabbithole.Client, name string) {
+func remove(t *testing.T, client *Client, name string) {
 	t.Helper()
-	for _, done := range []func(string) (*http.Response, error){api.DeleteUser, api.DeleteVhost} {
-		response, err := done(name)
-		if err != nil {
+	for _, kind := range []string{"users", "vhosts"} {
+		if err := client.delete(context.Background(), "clean up", kind, name); err != nil {
 			t.Error(err)
-			continue
 		}
-		_ = response.Body.Close()
 	}
 }
 
@@ -123,19 +115,19 @@ func TestVhostAndUserAreCreatedOnceWithTheirMark(t *testing.T) {
 	}
 	wrote(t, writes, "PUT /api/vhosts/"+name, "PUT /api/users/"+name, "PUT /api/permissions/"+name+"/"+name)
 
-	vhost, err := client.api(ctx).GetVhost(name)
+	vhost, err := client.vhost(ctx, name)
 	must(t, err)
 	if vhost.Description != string(mark) {
 		t.Errorf("vhost %+v", vhost)
 	}
-	found, err := client.api(ctx).GetUser(name)
+	found, err := client.user(ctx, name)
 	must(t, err)
-	if !slices.Equal(found.Tags, rabbithole.UserTags{string(mark)}) {
+	if found.Tags != tags(mark) {
 		t.Errorf("user's tags %q", found.Tags)
 	}
-	permissions, err := client.api(ctx).ListPermissionsOf(name)
-	must(t, err)
-	if len(permissions) != 1 || permissions[0] != (rabbithole.PermissionInfo{User: name, Vhost: name, Configure: ".*", Write: ".*", Read: ".*"}) {
+	var permissions []permission
+	must(t, client.find(ctx, "read the permissions", &permissions, "users", name, "permissions"))
+	if len(permissions) != 1 || permissions[0] != (permission{Vhost: name, Configure: ".*", Write: ".*", Read: ".*"}) {
 		t.Errorf("permissions %+v", permissions)
 	}
 }
@@ -173,14 +165,8 @@ func TestForeignVhostAndUserAreConflictsAndStay(t *testing.T) {
 	for _, found := range []string{"", string(theirs), "management"} {
 		client, writes, name := recorded(t)
 		ctx := registrationtest.Context(t)
-		response, err := client.api(ctx).PutVhost(name, rabbithole.VhostSettings{Description: found})
-		must(t, client.write("", response, err))
-		tags := rabbithole.UserTags{}
-		if found != "" {
-			tags = append(tags, found)
-		}
-		response, err = client.api(ctx).PutUser(name, rabbithole.UserSettings{Password: "theirs", Tags: tags})
-		must(t, client.write("", response, err))
+		must(t, client.put(ctx, "create the vhost", apiVhost{Description: found}, "vhosts", name))
+		must(t, client.put(ctx, "create the user", apiUser{Password: "theirs", Tags: tags(found)}, "users", name))
 		writes.Take()
 
 		user := User{Name: name, Password: password, Vhost: name}
@@ -205,14 +191,12 @@ func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
 	must(t, client.EnsureVhost(ctx, name, mark))
 	must(t, client.EnsureUser(ctx, user, mark))
 
-	response, err := client.api(ctx).PutUser(name, rabbithole.UserSettings{Password: "other", Tags: rabbithole.UserTags{string(mark)}})
-	must(t, client.write("", response, err))
+	must(t, client.put(ctx, "change the password", apiUser{Password: "other", Tags: tags(mark)}, "users", name))
 	writes.Take()
 	must(t, client.EnsureUser(ctx, user, mark))
 	wrote(t, writes, "PUT /api/users/"+name)
 
-	response, err = client.api(ctx).UpdatePermissionsIn(name, name, rabbithole.Permissions{Configure: ".*", Write: ".*"})
-	must(t, client.write("", response, err))
+	must(t, client.put(ctx, "take a permission", permission{Vhost: name, Configure: ".*", Write: ".*"}, "permissions", name, name))
 	writes.Take()
 	must(t, client.EnsureUser(ctx, user, mark))
 	wrote(t, writes, "PUT /api/permissions/"+name+"/"+name)

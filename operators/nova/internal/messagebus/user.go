@@ -6,11 +6,12 @@ import (
 	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"hash"
+	"net/http"
+	"slices"
 	"strings"
-
-	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
 	"asterism.dev/lib/common/config"
 
@@ -25,22 +26,49 @@ type User struct {
 	Vhost    string
 }
 
-// everything is the permission of a user in its own virtual host.
-var everything = rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"}
+// apiUser is a user in the management API.
+type apiUser struct {
+	Tags             tags   `json:"tags"`
+	Password         string `json:"password,omitempty"` // is only sent
+	PasswordHash     string `json:"password_hash,omitempty"`
+	HashingAlgorithm string `json:"hashing_algorithm,omitempty"`
+}
+
+// tags of a user, with commas between them.
+type tags string
+
+// UnmarshalJSON takes a list, and the text with commas of older servers.
+func (t *tags) UnmarshalJSON(data []byte) error {
+	var list []string
+	if json.Unmarshal(data, &list) != nil {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	*t = tags(strings.Join(list, ","))
+	return nil
+}
+
+// permission of a user in a virtual host. Each verb has a pattern for the names
+// of the queues and exchanges to which it applies.
+type permission struct {
+	Vhost     string `json:"vhost"`
+	Configure string `json:"configure"`
+	Write     string `json:"write"`
+	Read      string `json:"read"`
+}
 
 // EnsureUser creates the user with the mark, or puts its password and its
-// permissions right. It writes only what is wrong. A user of that name with
+// permissions right. It changes nothing that is right. A user of that name with
 // another mark, or with none, is a registration.Conflict and stays as it is.
 func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
 	if strings.Contains(string(mark), ",") || len(mark) > 255 {
 		return fmt.Errorf("mark %q cannot be a RabbitMQ tag: it has a comma or more than 255 characters", mark)
 	}
-	found, err := c.findUser(ctx, user.Name)
+	found, err := c.user(ctx, user.Name)
 	if err != nil {
 		return err
 	}
-	if found != nil && tag(found) != string(mark) {
-		return &registration.Conflict{Address: c.server.Address, Kind: "bus user", Name: user.Name, Found: tag(found), Want: mark}
+	if found != nil && string(found.Tags) != string(mark) {
+		return &registration.Conflict{Address: c.server.Address, Kind: "bus user", Name: user.Name, Found: string(found.Tags), Want: mark}
 	}
 	if found == nil || !hasPassword(found, user.Password) {
 		if err := c.putUser(ctx, user, mark); err != nil {
@@ -50,89 +78,72 @@ func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Ma
 	return c.ensurePermissions(ctx, user)
 }
 
-// findUser returns nil if there is no such user.
-func (c *Client) findUser(ctx context.Context, name string) (*rabbithole.UserInfo, error) {
+// user returns the user of a name; nil if there is none.
+func (c *Client) user(ctx context.Context, name string) (found *apiUser, err error) {
 	if err := registration.CheckName("bus user", name, longestName); err != nil {
 		return nil, err
 	}
-	user, err := c.api(ctx).GetUser(name)
-	if isNotFound(err) {
-		return nil, nil
-	}
-	return user, c.failure(fmt.Sprintf("read user %q", name), err)
+	err = c.find(ctx, fmt.Sprintf("read user %q", name), &found, "users", name)
+	return found, err
 }
 
-func tag(user *rabbithole.UserInfo) string { return strings.Join(user.Tags, ",") }
+var hashes = map[string]func() hash.Hash{
+	"rabbit_password_hashing_sha256": sha256.New,
+	"rabbit_password_hashing_sha512": sha512.New,
+}
 
 // hasPassword compares with the hash that RabbitMQ tells administrators:
 // base64 of four bytes of salt and the hash of salt and password
 // (https://www.rabbitmq.com/docs/passwords). A login attempt would tell less:
 // a user without the tag "management" is refused with any password. A hash of
 // an unknown kind counts as wrong.
-func hasPassword(user *rabbithole.UserInfo, password config.Password) bool {
+func hasPassword(user *apiUser, password config.Password) bool {
+	newHash, known := hashes[user.HashingAlgorithm]
 	stored, err := base64.StdEncoding.DecodeString(user.PasswordHash)
-	if err != nil || len(stored) < 4 {
+	if !known || err != nil || len(stored) < 4 {
 		return false
 	}
-	salted := append(stored[:4:4], password...)
-	var hash []byte
-	switch user.HashingAlgorithm {
-	case rabbithole.HashingAlgorithmSHA256:
-		sum := sha256.Sum256(salted)
-		hash = sum[:]
-	case rabbithole.HashingAlgorithmSHA512:
-		sum := sha512.Sum512(salted)
-		hash = sum[:]
-	default:
-		return false
-	}
-	return subtle.ConstantTimeCompare(stored[4:], hash) == 1
+	salted := newHash()
+	salted.Write(stored[:4])
+	salted.Write([]byte(password))
+	return subtle.ConstantTimeCompare(stored[4:], salted.Sum(nil)) == 1
 }
 
-// putUser creates the user, or sets its password. RabbitMQ's reason for a
-// refusal is left out, because it may quote the request.
+// putUser creates the user, or sets its password.
 func (c *Client) putUser(ctx context.Context, user User, mark registration.Mark) error {
-	response, err := c.api(ctx).PutUser(user.Name, rabbithole.UserSettings{
-		Password: string(user.Password),
-		Tags:     rabbithole.UserTags{string(mark)},
-	})
-	if answer, ok := errors.AsType[rabbithole.ErrorResponse](err); ok {
-		answer.Reason = "does the password fit RabbitMQ's credential_validator?"
-		err = answer
-	}
-	return c.write(fmt.Sprintf("set the password of user %q", user.Name), response, err)
+	return c.call(ctx, request{
+		doing:  fmt.Sprintf("set the password of user %q", user.Name),
+		method: http.MethodPut, path: []string{"users", user.Name},
+		body: apiUser{Tags: tags(mark), Password: string(user.Password)},
+		hint: "does the password fit RabbitMQ's credential_validator?",
+	}, nil)
 }
 
 func (c *Client) ensurePermissions(ctx context.Context, user User) error {
 	if err := registration.CheckName("vhost", user.Vhost, longestName); err != nil {
 		return err
 	}
-	found, err := c.api(ctx).ListPermissionsOf(user.Name)
-	if err != nil {
-		return c.failure(fmt.Sprintf("read the permissions of user %q", user.Name), err)
+	var found []permission
+	err := c.find(ctx, fmt.Sprintf("read the permissions of user %q", user.Name), &found, "users", user.Name, "permissions")
+	everything := permission{Vhost: user.Vhost, Configure: ".*", Write: ".*", Read: ".*"}
+	if err != nil || slices.Contains(found, everything) {
+		return err
 	}
-	for _, in := range found {
-		if in.Vhost == user.Vhost && in.Configure == everything.Configure && in.Write == everything.Write && in.Read == everything.Read {
-			return nil
-		}
-	}
-	response, err := c.api(ctx).UpdatePermissionsIn(user.Vhost, user.Name, everything)
-	return c.write(fmt.Sprintf("give user %q permissions in vhost %q", user.Name, user.Vhost), response, err)
+	return c.put(ctx, fmt.Sprintf("give user %q permissions in vhost %q", user.Name, user.Vhost), everything, "permissions", user.Vhost, user.Name)
 }
 
-// DeleteUser removes the user if it carries the mark. What is not ours stays,
+// DeleteUser removes the user if it carries the mark. A user without it stays,
 // and is no error.
 func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.UserAbsent(ctx, name, mark)
 	if absent || err != nil {
 		return err
 	}
-	response, err := c.api(ctx).DeleteUser(name)
-	return c.write(fmt.Sprintf("delete user %q", name), response, err)
+	return c.delete(ctx, fmt.Sprintf("delete user %q", name), "users", name)
 }
 
 // UserAbsent tells whether no user of that name carries the mark.
 func (c *Client) UserAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
-	user, err := c.findUser(ctx, name)
-	return err == nil && (user == nil || tag(user) != string(mark)), err
+	found, err := c.user(ctx, name)
+	return err == nil && (found == nil || string(found.Tags) != string(mark)), err
 }

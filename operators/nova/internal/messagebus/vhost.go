@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
-
-	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
 
 	"asterism.dev/operators/nova/internal/registration"
 )
@@ -15,86 +12,75 @@ import (
 // bytes.
 const longestName = 128
 
+// apiVhost is a virtual host in the management API.
+type apiVhost struct {
+	Description      string            `json:"description"`
+	DefaultQueueType string            `json:"default_queue_type,omitempty"`
+	ClusterState     map[string]string `json:"cluster_state,omitempty"` // by node
+}
+
 // stopped is the state, on a node, of a virtual host that refuses connections.
 const stopped = "stopped"
 
 // EnsureVhost creates the virtual host with the mark, unless it exists with
 // that mark, and starts it where it does not run: RabbitMQ leaves it so if the
-// connection that asked for it is cut off meanwhile. A virtual host of that name with another mark, or with none, is a
-// registration.Conflict and stays as it is. (RabbitMQ has no request that only
-// creates; one sent by somebody else between the look and ours would lose its
-// description.)
+// connection that asked for it is cut off meanwhile. A virtual host of that
+// name with another mark, or with none, is a registration.Conflict and stays as
+// it is. (RabbitMQ has no request that only creates: a virtual host that
+// somebody else creates between the two requests would lose its description.)
 //
 // The default queue type is set to classic where RabbitMQ knows that setting
 // (3.11 and newer): Nova asks for quorum queues by name, and its reply and
 // fanout queues must not become quorum queues on a broker with another default.
 func (c *Client) EnsureVhost(ctx context.Context, name string, mark registration.Mark) error {
-	vhost, err := c.vhost(ctx, name)
-	if err != nil {
+	found, err := c.vhost(ctx, name)
+	switch {
+	case err != nil:
 		return err
+	case found == nil:
+		wanted := apiVhost{Description: string(mark), DefaultQueueType: "classic"}
+		return c.put(ctx, fmt.Sprintf("create vhost %q", name), wanted, "vhosts", name)
+	case found.Description != string(mark):
+		return &registration.Conflict{Address: c.server.Address, Kind: "vhost", Name: name, Found: found.Description, Want: mark}
 	}
-	if vhost != nil {
-		if vhost.Description == string(mark) {
-			return c.startVhost(ctx, vhost)
-		}
-		return &registration.Conflict{Address: c.server.Address, Kind: "vhost", Name: name, Found: vhost.Description, Want: mark}
-	}
-	response, err := c.api(ctx).PutVhost(name, rabbithole.VhostSettings{Description: string(mark), DefaultQueueType: "classic"})
-	return c.write(fmt.Sprintf("create vhost %q", name), response, err)
+	return c.startVhost(ctx, name, found.ClusterState)
 }
 
-func (c *Client) startVhost(ctx context.Context, vhost *rabbithole.VhostInfo) error {
-	for node, state := range vhost.ClusterState {
+// vhost returns the virtual host of a name; nil if there is none.
+func (c *Client) vhost(ctx context.Context, name string) (found *apiVhost, err error) {
+	if err := registration.CheckName("vhost", name, longestName); err != nil {
+		return nil, err
+	}
+	err = c.find(ctx, fmt.Sprintf("read vhost %q", name), &found, "vhosts", name)
+	return found, err
+}
+
+// startVhost starts the virtual host on each node on which its state is stopped.
+func (c *Client) startVhost(ctx context.Context, name string, states map[string]string) error {
+	for node, state := range states {
 		if state != stopped {
 			continue
 		}
-		api := c.api(ctx)
-		path := "/api/vhosts/" + url.PathEscape(vhost.Name) + "/start/" + url.PathEscape(node)
-		start, err := http.NewRequestWithContext(ctx, http.MethodPost, api.Endpoint+path, nil)
-		if err != nil {
-			return err
-		}
-		start.SetBasicAuth(api.Username, api.Password)
-		response, err := (&http.Client{Transport: request{ctx, c}}).Do(start)
-		if err == nil && response.StatusCode >= http.StatusMultipleChoices {
-			err = rabbithole.ErrorResponse{StatusCode: response.StatusCode, Reason: response.Status}
-			_ = response.Body.Close()
-		}
-		if err := c.write(fmt.Sprintf("start vhost %q on %s", vhost.Name, node), response, err); err != nil {
+		doing := fmt.Sprintf("start vhost %q on %s", name, node)
+		if err := c.call(ctx, request{doing: doing, method: http.MethodPost, path: []string{"vhosts", name, "start", node}}, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// vhost returns the virtual host of a name; nil if there is none.
-func (c *Client) vhost(ctx context.Context, name string) (*rabbithole.VhostInfo, error) {
-	if err := registration.CheckName("vhost", name, longestName); err != nil {
-		return nil, err
-	}
-	vhost, err := c.api(ctx).GetVhost(name)
-	if isNotFound(err) {
-		return nil, nil //nolint:nilnil // stated above
-	}
-	if err != nil {
-		return nil, c.failure(fmt.Sprintf("read vhost %q", name), err)
-	}
-	return vhost, nil
-}
-
-// DeleteVhost removes the virtual host with its queues, if it carries the
-// mark. What is not ours stays, and is no error.
+// DeleteVhost removes the virtual host with its queues, if it carries the mark.
+// A virtual host without it stays, and is no error.
 func (c *Client) DeleteVhost(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.VhostAbsent(ctx, name, mark)
 	if absent || err != nil {
 		return err
 	}
-	response, err := c.api(ctx).DeleteVhost(name)
-	return c.write(fmt.Sprintf("delete vhost %q", name), response, err)
+	return c.delete(ctx, fmt.Sprintf("delete vhost %q", name), "vhosts", name)
 }
 
 // VhostAbsent tells whether no virtual host of that name carries the mark.
 func (c *Client) VhostAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
-	vhost, err := c.vhost(ctx, name)
-	return err == nil && (vhost == nil || vhost.Description != string(mark)), err
+	found, err := c.vhost(ctx, name)
+	return err == nil && (found == nil || found.Description != string(mark)), err
 }

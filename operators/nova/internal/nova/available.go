@@ -1,68 +1,60 @@
 package nova
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
+	"asterism.dev/operators/nova/internal/registration"
 )
 
-// inputsAndServers are the inputs, and what Available is judged by. The first
-// stage looks at it, because a later one may not be reached while the API
-// serves; nothing waits for it.
-func inputsAndServers(cr *novav1.Nova) []engine.Need {
-	needs := append(inputs(cr), engine.Existing(theAPI(cr)).As(apiName(cr)))
+// reasonAPIFailed says that the compute API did not answer a request as it should.
+const reasonAPIFailed = "APIFailed"
+
+// askEvery is how often the compute API is asked while nothing happens.
+func askEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
+
+// availableNeeds are those of a request that a user would make: pods of the API
+// that answer, a cell in which servers can be, and an account at Keystone.
+func availableNeeds(cr *novav1.Nova) []engine.Need {
+	var mapped []engine.Need
+	needs := append(backend.Accounts(identity, apiDatabase, cell0Database)(cr),
+		engine.Free(apiNamed(cr)),
+		engine.Existing(apiNamed(cr)).Where(answers).Counting(func(obj client.Object) any {
+			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // it is what was named
+			return []any{status.Endpoints, status.ReadyReplicas}
+		}))
 	for _, cell := range cr.Spec.Cells {
-		made := &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
-		needs = append(needs, engine.Existing(made).As(made.Name))
+		mapped = append(mapped, engine.Existing(cellNamed(cr, cell)).Where(isMapped).Counting(func(obj client.Object) any { return obj.GetUID() }))
 	}
-	return needs
+	return append(needs, engine.AnyOf(mapped...))
 }
 
-// reportAvailable: the API serves, and there is a cell in which servers can be.
-// Pods that answer and a mapping that was recorded count, not whether their
-// objects are ready: users are served while a revision is rolled out, and while
-// it fails.
-func reportAvailable(cr *novav1.Nova, in engine.Inputs) {
-	if cr.DeletionTimestamp != nil {
-		return
+func answers(obj client.Object) error {
+	api, ok := obj.(*apiv1.NovaAPI)
+	if !ok || api.Status.ReadyReplicas > 0 {
+		return nil
 	}
-	available := metav1.Condition{
-		Type: commonv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: engine.ReasonComplete, ObservedGeneration: cr.Generation,
-	}
-	if missing := unavailable(cr, in); missing != "" {
-		available.Status, available.Reason, available.Message = metav1.ConditionFalse, engine.ReasonWaiting, missing
-	}
-	conditions := &cr.Status.Conditions
-	if meta.FindStatusCondition(*conditions, available.Type) == nil { // Ready comes last
-		*conditions = slices.Insert(*conditions, max(0, len(*conditions)-1), metav1.Condition{Type: available.Type})
-	}
-	meta.SetStatusCondition(conditions, available)
+	return engine.Wait("NovaAPI %s has no pod that is ready%s", api.Name, because(api))
 }
 
-// unavailable says why users are not served, "" if they are.
-func unavailable(cr *novav1.Nova, in engine.Inputs) string {
-	api, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
-	switch {
-	case !ok || !in.Ours(api):
-		return fmt.Sprintf("NovaAPI %s does not exist", apiName(cr))
-	case api.Status.ReadyReplicas == 0:
-		return fmt.Sprintf("NovaAPI %s has no pod that is ready%s", api.Name, because(api))
+func isMapped(obj client.Object) error {
+	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping == nil {
+		return engine.Wait("NovaCell %s is not mapped", cell.Name)
 	}
-	for _, cell := range cr.Spec.Cells {
-		made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
-		if ok && in.Ours(made) && made.Status.Mapping != nil {
-			return ""
-		}
-	}
-	return "no cell is mapped"
+	return nil
 }
 
 // because repeats what an object says of itself while it is not ready.
@@ -72,4 +64,63 @@ func because(object engine.Object) string {
 		return ""
 	}
 	return ": " + ready.Message
+}
+
+// askAPI lists servers with Nova's own account, which goes through Keystone, the
+// API database and every cell. If that fails, the part that failed is looked for.
+func askAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
+	keystone, err := backend.Login(ctx, identity(cr), in)
+	if err != nil {
+		return nil, err
+	}
+	defer keystone.Close()
+	failed := listServers(ctx, internalURL(cr, in), keystone.Token())
+	if failed == nil {
+		return nil, nil
+	}
+	for _, database := range []backend.Backend{apiDatabase(cr), cell0Database(cr)} {
+		if err := backend.Answers(ctx, database, in); err != nil {
+			return nil, engine.Fail(engine.Reason(err), fmt.Errorf("%w: %w", failed, err))
+		}
+	}
+	for _, cell := range cr.Spec.Cells {
+		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && because(made) != "" {
+			return nil, engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, made.Name, because(made)))
+		}
+	}
+	return nil, engine.Fail(reasonAPIFailed, failed)
+}
+
+func internalURL(cr *novav1.Nova, in engine.Inputs) string {
+	api, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	if !ok {
+		return ""
+	}
+	at := slices.IndexFunc(api.Status.Endpoints, func(e commonv1.Endpoint) bool { return e.Interface == commonv1.InterfaceInternal })
+	if at < 0 {
+		return ""
+	}
+	return api.Status.Endpoints[at].URL
+}
+
+func listServers(ctx context.Context, api, token string) error {
+	transport, err := registration.NewTransport(nil)
+	if err != nil {
+		return err
+	}
+	defer transport.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, api+"/servers?limit=1", http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("X-Auth-Token", token)
+	response, err := (&http.Client{Transport: transport, Timeout: registration.AnswerTimeout}).Do(request)
+	if err != nil {
+		return &registration.Unreachable{Address: request.URL.Host, Err: err}
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered HTTP %d to GET /servers", request.URL.Host, response.StatusCode)
+	}
+	return nil
 }

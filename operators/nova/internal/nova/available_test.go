@@ -2,8 +2,11 @@ package nova
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -50,7 +53,7 @@ var _ = Describe("Available", func() {
 		c.upset("given-api", apiv1.ConditionWorkloadReady, message)
 		upgrade()
 		enginetest.Eventually(GinkgoTB(), "the API gets its new revision", func() error {
-			api := theAPI(cr)
+			api := apiNamed(cr)
 			if c.Read(api); api.Spec.ContainerImage != nextImage || api.Status.ObservedGeneration != api.Generation {
 				return fmt.Errorf("the API has %s", api.Spec.ContainerImage)
 			}
@@ -112,6 +115,33 @@ var _ = Describe("Available", func() {
 		Expect(lost()).To(BeEmpty())
 	})
 
+	It("is False while requests fail, and says which part failed", func() {
+		Expect(c.requests()).To(BeNumerically(">", 0), "the API was asked")
+		c.answers(true, http.StatusInternalServerError)
+		c.touch(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "answered HTTP 500 to GET /servers", "db.example.org")
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, metav1.ConditionTrue)
+		c.answers(false, http.StatusOK)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "IdentityUnreachable", "HTTP 503")
+		c.answers(true, http.StatusOK)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+	})
+
+	It("holds an update for a cell whose db sync fails, however long that takes", func() {
+		c.upset("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
+		before := image()
+		c.longReady(superconductorNamed(cr), conductorv1.ConditionSchemaReady)
+		upgrade()
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaCell given-cell1: SchemaReady")
+		c.longReady(superconductorNamed(cr), conductorv1.ConditionSchemaReady)
+		c.touch(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "the services read the database of NovaCell given-cell1")
+		Expect(image()).To(Equal(before))
+		c.soothe("given-cell1-conductor")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(image()).To(Equal(nextImage))
+	})
+
 	It("is False when no pod of the API is ready", func() {
 		c.upset("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
 		c.scaleAPI(0)
@@ -151,4 +181,25 @@ func (c *cloud) lossesOf(cr *novav1.Nova) func() []string {
 		defer mu.Unlock()
 		return losses
 	}
+}
+
+// touch wakes the object's operator.
+func (c *cloud) touch(obj client.Object) {
+	c.Change(obj, func() { obj.SetAnnotations(map[string]string{"touched": fmt.Sprint(time.Now().UnixNano())}) })
+}
+
+// longReady makes a condition one that has been True for ten minutes.
+func (c *cloud) longReady(obj engine.Object, condition string) {
+	enginetest.Eventually(GinkgoTB(), "the condition is True for the newest generation", func() error {
+		if !c.Read(obj) {
+			return errors.New("the object does not exist")
+		}
+		before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+		known := meta.FindStatusCondition(obj.Common().Conditions, condition)
+		if known == nil || known.Status != metav1.ConditionTrue || known.ObservedGeneration != obj.GetGeneration() {
+			return fmt.Errorf("%s is %+v", condition, known)
+		}
+		known.LastTransitionTime = metav1.NewTime(time.Now().Add(-10 * time.Minute))
+		return c.Client.Status().Patch(context.Background(), obj, client.MergeFrom(before))
+	})
 }

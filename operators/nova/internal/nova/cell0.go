@@ -12,7 +12,7 @@ import (
 const cell0UUID = "00000000-0000-0000-0000-000000000000"
 
 func schema(cr *novav1.Nova) []engine.Need {
-	return []engine.Need{engine.Condition(theSuperconductor(cr), conductorv1.ConditionSchemaReady)}
+	return []engine.Need{engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady)}
 }
 
 // mapCell0Script: map_cell0 takes the URL on the command line, where a password

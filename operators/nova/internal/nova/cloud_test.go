@@ -2,6 +2,8 @@ package nova
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 
@@ -53,10 +55,17 @@ type cloud struct {
 	// troubles of siblings' objects, by name: the first condition that is not True, and why.
 	troubles map[string][2]string
 	readyAPI int32 // pods of the API that are ready
+	// server plays Keystone and the compute API.
+	server      *httptest.Server
+	apiStatus   int // of its answer to GET /servers
+	noKeystone  bool
+	apiRequests int
 }
 
 func newCloud() *cloud {
-	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, troubles: map[string][2]string{}, readyAPI: 1}
+	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, troubles: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
+	c.server = httptest.NewServer(c)
+	DeferCleanup(c.server.Close)
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
 	for _, sibling := range []enginetest.Sibling{
 		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.conducts},
@@ -107,12 +116,42 @@ func (c *cloud) serves(obj engine.Object) (condition, message string) {
 	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // it is the kind
 	api.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: "https://" + api.Name + ".example.org/v2.1"},
-		{Interface: commonv1.InterfaceInternal, URL: "http://" + api.Name + ".svc:8774/v2.1"},
+		{Interface: commonv1.InterfaceInternal, URL: c.server.URL + "/v2.1"},
 	}
 	c.mu.Lock()
 	api.Status.ReadyReplicas = c.readyAPI
 	c.mu.Unlock()
 	return c.trouble(obj)
+}
+
+// ServeHTTP plays Keystone and the compute API.
+func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case request.URL.Path == "/v3/auth/tokens" && !c.noKeystone:
+		w.Header().Set("X-Subject-Token", "token")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"token": {"expires_at": "2100-01-01T00:00:00.000000Z"}}`))
+	case request.URL.Path == "/v2.1/servers" && request.Header.Get("X-Auth-Token") == "token":
+		c.apiRequests++
+		w.WriteHeader(c.apiStatus)
+	default:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+// answers sets how Keystone and the compute API answer from now on.
+func (c *cloud) answers(keystone bool, apiStatus int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noKeystone, c.apiStatus = !keystone, apiStatus
+}
+
+func (c *cloud) requests() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apiRequests
 }
 
 // manage plays nova-manage.
@@ -153,6 +192,9 @@ func (c *cloud) given() *novav1.Nova {
 		if sample.GetKind() == "Secret" && sample.GetName() != "cell1-database" {
 			secret := &corev1.Secret{}
 			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, secret)).To(Succeed())
+			if secret.StringData["authURL"] != "" {
+				secret.StringData["authURL"] = c.server.URL + "/v3"
+			}
 			c.Create(secret)
 		}
 	}
@@ -195,7 +237,7 @@ func anotherCell(name string) novav1.Cell {
 }
 
 func (c *cloud) superconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
-	conductor := theSuperconductor(cr)
+	conductor := superconductorNamed(cr)
 	Expect(c.Read(conductor)).To(BeTrue())
 	return conductor
 }

@@ -1,8 +1,6 @@
 package nova
 
 import (
-	"context"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -14,14 +12,11 @@ import (
 
 // endpointNeeds: the public address is known once the API has its Route.
 func endpointNeeds(cr *novav1.Nova) []engine.Need {
-	made := theAPI(cr)
-	return append(identity(cr).Needs(),
+	made := apiNamed(cr)
+	return []engine.Need{
 		engine.Condition(made, apiv1.ConditionEndpointReady),
-		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints })) //nolint:forcetypeassert // it is what was named
-}
-
-func publish(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
-	return nil, identity(cr).Publish(ctx, in, endpoints(cr, in))
+		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints }), //nolint:forcetypeassert // it is what was named
+	}
 }
 
 func reportEndpoints(cr *novav1.Nova, in engine.Inputs) { cr.Status.Endpoints = endpoints(cr, in) }

@@ -28,36 +28,38 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
+type stage = engine.Stage[*novav1.Nova]
+
 // Service is the table of contents of a Nova.
 var Service = engine.Service[*novav1.Nova]{
 	Name: "nova",
-	Stages: []engine.Stage[*novav1.Nova]{
-		{Condition: novav1.ConditionInputsReady, Needs: inputsAndServers, Build: check},
+	Stages: []stage{
+		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(backends...)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: registerDatabases, Every: backend.RegisterEvery, Build: databaseSecrets},
-		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: registerMessageBus, Every: backend.RegisterEvery, Build: messageBusSecret},
-		{Condition: novav1.ConditionIdentityReady, Needs: identityNeeds, Do: registerIdentity, Every: backend.RegisterEvery, Continue: true},
+		backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, apiDatabase, cell0Database),
+		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
+		backend.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Build: cells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
 		{Condition: novav1.ConditionSchedulerReady, Needs: mappedCells, Build: scheduler, Continue: true},
 		{Condition: novav1.ConditionMetadataReady, Needs: mappedCells, Build: metadata, Continue: true},
 		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},
-		{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Do: publish, Every: backend.RegisterEvery, Report: reportEndpoints},
+		backend.RegisterOnly(stage{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Report: reportEndpoints}, catalog),
 	},
-	Teardown: []engine.Stage[*novav1.Nova]{
-		{Condition: "CatalogRemoved", Needs: withdrawNeeds, Do: withdraw},
-		{Condition: "APIRemoved", Build: without(api0, metadata0)},
-		{Condition: "SchedulerRemoved", Build: without(scheduler0)},
+	Teardown: []stage{
+		backend.Remove(stage{Condition: "CatalogRemoved"}, catalog),
+		{Condition: "APIRemoved", Build: withoutAPI},
+		{Condition: "SchedulerRemoved", Build: withoutScheduler},
 		{Condition: "CellsRemoved", Build: withoutCells},
-		{Condition: "ConductorRemoved", Build: without(superconductor0)},
-		{Condition: "IdentityRemoved", Needs: withdrawNeeds, Do: removeIdentity},
-		{Condition: "MessageBusRemoved", Needs: removeMessageBusNeeds, Do: removeMessageBus},
-		{Condition: "APIDatabaseRemoved", Needs: removeDatabaseNeeds, Do: removeAPIDatabase},
-		{Condition: "Cell0DatabaseRemoved", Needs: removeDatabaseNeeds, Do: removeCell0Database},
-		{Condition: "CredentialsRemoved", Build: withoutCredentials},
+		{Condition: "ConductorRemoved", Build: withoutSuperconductor},
+		backend.Remove(stage{Condition: "IdentityRemoved"}, identity),
+		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
+		backend.Remove(stage{Condition: "APIDatabaseRemoved"}, apiDatabase),
+		backend.Remove(stage{Condition: "Cell0DatabaseRemoved"}, cell0Database),
+		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.Nova]},
 	},
-	Report: reportAvailable,
+	Available: &stage{Needs: availableNeeds, Do: askAPI, Every: askEvery},
 	Owns: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
 		&conductorv1.NovaConductor{}, &schedulerv1.NovaScheduler{}, &metadatav1.NovaMetadata{}, &apiv1.NovaAPI{},
@@ -65,7 +67,6 @@ var Service = engine.Service[*novav1.Nova]{
 }
 
 // Names of what is made from a Nova. Cells cannot have any of these names.
-func credentialsName(cr *novav1.Nova) string    { return cr.Name + "-credentials" }
 func superconductorName(cr *novav1.Nova) string { return cr.Name + "-superconductor" }
 func schedulerName(cr *novav1.Nova) string      { return cr.Name + "-scheduler" }
 func metadataName(cr *novav1.Nova) string       { return cr.Name + "-metadata" }

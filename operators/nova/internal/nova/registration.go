@@ -1,7 +1,7 @@
 package nova
 
 import (
-	"context"
+	"cmp"
 
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -13,94 +13,79 @@ import (
 	"asterism.dev/operators/nova/internal/backend"
 )
 
-// Keys of the Secret of credentials; metadataSharedSecret is not a password of
-// an account, but generated like one.
-const (
-	keyAPIDatabase   = "apiDatabasePassword"
-	keyCell0Database = "cell0DatabasePassword"
-	keyMessageBus    = "messageBusPassword"
-	keyIdentity      = "identityPassword"
-)
+// backends of a Nova, in the order of the fields of commonv1.Connections.
+var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, messageBus, identity}
 
-func owner(cr *novav1.Nova) backend.Owner {
-	return backend.Owner{Object: cr, Credentials: credentialsName(cr)}
+func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.Database.Prefix, cr.Name) }
+
+func apiDatabase(cr *novav1.Nova) backend.Backend {
+	made := database(cr, cr.Spec.Database.APISecretRef)
+	made.Name, made.Purpose, made.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
+	return made
 }
 
-func prefix(cr *novav1.Nova) string {
-	if cr.Spec.Database.Prefix != "" {
-		return cr.Spec.Database.Prefix
-	}
-	return cr.Name
+func cell0Database(cr *novav1.Nova) backend.Backend {
+	made := database(cr, cr.Spec.Database.Cell0SecretRef)
+	made.Name, made.Purpose, made.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
+	return made
 }
 
-func apiDatabase(cr *novav1.Nova) backend.Database {
+func database(cr *novav1.Nova, given *commonv1.SecretReference) backend.Backend {
 	d := cr.Spec.Database
-	return backend.Database{
-		Server:  backend.Server{Owner: owner(cr), Connection: connection(d, d.APISecretRef), Key: keyAPIDatabase},
-		Purpose: "api-database", Name: prefix(cr) + "_api",
-		Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete,
+	return backend.Backend{
+		Owner:      cr,
+		Connection: novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
+		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
 	}
 }
 
-func connection(d novav1.Database, given *commonv1.SecretReference) novav1.Connection {
-	return novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given}
-}
-
-func cell0Database(cr *novav1.Nova) backend.Database {
-	d := cr.Spec.Database
-	return backend.Database{
-		Server:  backend.Server{Owner: owner(cr), Connection: connection(d, d.Cell0SecretRef), Key: keyCell0Database},
-		Purpose: "cell0-database", Name: prefix(cr) + "_cell0",
-		Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete,
-	}
-}
-
-func messageBus(cr *novav1.Nova) backend.MessageBus {
+func messageBus(cr *novav1.Nova) backend.Backend {
 	m := cr.Spec.MessageBus
-	return backend.MessageBus{
-		Server:         backend.Server{Owner: owner(cr), Connection: m.Connection, Key: keyMessageBus},
-		ManagementPort: m.ManagementPort, QueueType: m.QueueType, Vhost: prefix(cr) + "_api",
+	return backend.Backend{
+		Owner:      cr,
+		Connection: m.Connection,
+		Server:     backend.MessageBus{ManagementPort: m.ManagementPort, QueueType: m.QueueType},
+		Name:       prefix(cr) + "_api", Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }
 
-func identity(cr *novav1.Nova) backend.Identity {
-	return backend.Identity{Owner: owner(cr), Identity: cr.Spec.Identity, User: prefix(cr) + "_nova", Key: keyIdentity}
+func identity(cr *novav1.Nova) backend.Backend {
+	i := cr.Spec.Identity
+	return backend.Backend{
+		Owner:      cr,
+		Connection: novav1.Connection{AdminSecretRef: i.AdminSecretRef, ConnectionSecretRef: i.ConnectionSecretRef},
+		Server:     backend.Identity{Region: i.Region},
+		Name:       prefix(cr) + "_nova", Purpose: "identity", Key: "identityPassword",
+	}
 }
 
-// inputs are looked at before anything is done, so that a typing error in the
-// last of them does not wait for a database.
+// catalog is registered with the administrator's account of identity.
+func catalog(cr *novav1.Nova) backend.Backend {
+	made := identity(cr)
+	made.Server = backend.Catalog{
+		Identity:  backend.Identity{Region: cr.Spec.Identity.Region},
+		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
+	}
+	return made
+}
+
+// inputs are waited for before anything else.
 func inputs(cr *novav1.Nova) []engine.Need {
-	needs := append(apiDatabase(cr).Inputs(), cell0Database(cr).Inputs()...)
-	needs = append(needs, messageBus(cr).Inputs()...)
-	needs = append(needs, identity(cr).Inputs()...)
+	needs := backend.Inputs(backends...)(cr)
 	if cr.Spec.MetadataSecretRef != nil {
 		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
 	}
 	return needs
 }
 
-// check refuses what no service could use; it builds nothing.
-func check(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	for _, err := range []error{
-		apiDatabase(cr).Check(in), cell0Database(cr).Check(in), messageBus(cr).Check(in), identity(cr).Check(in),
-	} {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-// credentials come before the accounts: a crash between the two loses nothing.
-// They have no owner reference, because deletion in the foreground would remove
-// them before the teardown has run.
-func credentials(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
-	accounts := applycorev1.Secret(credentialsName(cr), "")
-	children := []engine.Child{engine.Unowned(engine.Generated(accounts, keyAPIDatabase, keyCell0Database, keyMessageBus, keyIdentity))}
+// credentials come with the secret that the metadata service shares with
+// Neutron, which is generated like the password of an account.
+func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	children, err := backend.Credentials(backends...)(cr, in)
 	if cr.Spec.MetadataSecretRef == nil {
 		children = append(children, engine.Generated(applycorev1.Secret(metadataName(cr), ""), config.KeySharedSecret))
 	}
-	return children, nil
+	return children, err
 }
 
 func metadataSecret(cr *novav1.Nova) string {
@@ -108,41 +93,4 @@ func metadataSecret(cr *novav1.Nova) string {
 		return cr.Spec.MetadataSecretRef.Name
 	}
 	return metadataName(cr)
-}
-
-func databaseNeeds(cr *novav1.Nova) []engine.Need {
-	return append(apiDatabase(cr).Needs(), cell0Database(cr).Needs()...)
-}
-
-func registerDatabases(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
-	if err := apiDatabase(cr).Ensure(ctx, in); err != nil {
-		return nil, err
-	}
-	return nil, cell0Database(cr).Ensure(ctx, in)
-}
-
-func databaseSecrets(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	_, api, err := apiDatabase(cr).Secret(in)
-	if err != nil {
-		return nil, err
-	}
-	_, cell0, err := cell0Database(cr).Secret(in)
-	return append(api, cell0...), err
-}
-
-func messageBusNeeds(cr *novav1.Nova) []engine.Need { return messageBus(cr).Needs() }
-
-func registerMessageBus(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
-	return nil, messageBus(cr).Ensure(ctx, in)
-}
-
-func messageBusSecret(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	_, secret, err := messageBus(cr).Secret(in)
-	return secret, err
-}
-
-func identityNeeds(cr *novav1.Nova) []engine.Need { return identity(cr).Needs() }
-
-func registerIdentity(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
-	return nil, identity(cr).Ensure(ctx, in)
 }

@@ -3,6 +3,8 @@ package nova
 import (
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 
@@ -14,57 +16,80 @@ import (
 )
 
 // Processes read the cell mappings once and keep them. So the first time they
-// wait until every cell is mapped, or for patience if one is broken; later they
+// wait until every cell is mapped, or for patience if a cell is broken; later they
 // are restarted when a mapping changes.
 const (
 	patience = 120 * time.Second
 	released = "released"
 )
 
-func superconductor0(cr *novav1.Nova) engine.Child { return theSuperconductor(cr) }
-func scheduler0(cr *novav1.Nova) engine.Child {
-	return &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}
-}
-
-func metadata0(cr *novav1.Nova) engine.Child {
-	return &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
-}
-func api0(cr *novav1.Nova) engine.Child { return theAPI(cr) }
-
-func theAPI(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
-
-func theSuperconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
+func superconductorNamed(cr *novav1.Nova) *conductorv1.NovaConductor {
 	return &conductorv1.NovaConductor{ObjectMeta: named(superconductorName(cr))}
 }
 
-// release is met when the processes may start, or may be updated: they read the
-// databases of the cells, whose schema must be there first.
+func schedulerNamed(cr *novav1.Nova) *schedulerv1.NovaScheduler {
+	return &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}
+}
+
+func metadataNamed(cr *novav1.Nova) *metadatav1.NovaMetadata {
+	return &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
+}
+
+func apiNamed(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
+
+func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
+	return &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+}
+
+// release is met when the processes may start, or be updated: they read the
+// databases of the mapped cells, whose schema must be that of the wanted release.
+// A cell that is not mapped is read by nobody, and is waited for on the first
+// deployment only.
 func release(cr *novav1.Nova) engine.Need {
-	var mapped []engine.Need
+	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		made := &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
-		mapped = append(mapped, engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped))
+		made := cellNamed(cr, cell)
+		cells = append(cells, engine.AnyOf(
+			engine.AllOf(engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped)),
+			engine.AllOf(
+				engine.Existing(made).Optional().Where(isNotMapped),
+				engine.AnyOf(engine.Existing(superconductorNamed(cr)).Where(isReleased), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, patience)),
+			),
+		))
 	}
-	return engine.AnyOf(
-		engine.AllOf(mapped...),
-		engine.TrueFor(theSuperconductor(cr), conductorv1.ConditionSchemaReady, patience),
-	)
+	return engine.AllOf(cells...)
+}
+
+func isNotMapped(obj client.Object) error {
+	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil {
+		return engine.Wait("the services read the database of NovaCell %s", cell.Name)
+	}
+	return nil
+}
+
+// isReleased: the superconductor's pods wait as long as all others.
+func isReleased(obj client.Object) error {
+	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != conductorv1.RolloutAutomatic {
+		return engine.Wait("NovaConductor %s was not released yet", conductor.Name)
+	}
+	return nil
 }
 
 // superconductorNeeds: its schema Job must run at once, its pods wait.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
-	return append(lastTriggers(cr), release(cr).As(released), engine.Existing(theSuperconductor(cr)).Optional())
+	return append(lastTriggers(cr), release(cr).As(released), engine.Existing(superconductorNamed(cr)).Optional())
 }
 
+// mappedCells, and the API database, are what every service reads.
 func mappedCells(cr *novav1.Nova) []engine.Need {
-	return append(lastTriggers(cr), release(cr))
+	return append(lastTriggers(cr), engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady), release(cr))
 }
 
-// lastTriggers: what restarted the processes last is what the superconductor says.
+// lastTriggers: the superconductor has the triggers of the last restart.
 func lastTriggers(cr *novav1.Nova) []engine.Need {
-	needs := []engine.Need{engine.Existing(theSuperconductor(cr)).Optional()}
+	needs := []engine.Need{engine.Existing(superconductorNamed(cr)).Optional()}
 	for _, cell := range cr.Spec.Cells {
-		needs = append(needs, engine.Existing(&novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}).Optional())
+		needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional())
 	}
 	return needs
 }
@@ -91,16 +116,8 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 
 // connections of the services; their own database is cell0.
 func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
-	for _, connection := range []struct {
-		name *string
-		of   func(engine.Inputs) (string, []engine.Child, error)
-	}{
-		{&c.APIDatabaseSecretRef.Name, apiDatabase(cr).Secret},
-		{&c.DatabaseSecretRef.Name, cell0Database(cr).Secret},
-		{&c.MessageBusSecretRef.Name, messageBus(cr).Secret},
-		{&c.IdentitySecretRef.Name, identity(cr).Secret},
-	} {
-		if *connection.name, _, err = connection.of(in); err != nil {
+	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
+		if *name, _, err = backends[i](cr).Secret(in); err != nil {
 			return c, err
 		}
 	}
@@ -109,14 +126,14 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err
 
 // superconductor brings the API database and cell0 to their schema at once. Its
 // pods are held the first time, until the cells are mapped. Here is also the
-// Secret with the account at Keystone, because what uses it need not wait until
-// Keystone answers.
+// Secret with the account at Keystone, because the services that use the account
+// need not wait until Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {
 		return nil, err
 	}
-	conductor := theSuperconductor(cr)
+	conductor := superconductorNamed(cr)
 	conductor.Spec = conductorv1.NovaConductorSpec{
 		ServiceSpec:          service(cr, cr.Spec.Superconductor, in),
 		Role:                 conductorv1.RoleSuper,

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -16,6 +17,8 @@ const (
 	// AnswerTimeout bounds one request, its dialling included: a server that
 	// swallows packets fails after this long.
 	AnswerTimeout = 5 * time.Second
+	// longestAnswer is the number of bytes that are read of one answer.
+	longestAnswer = 1 << 20
 )
 
 // NewDialer returns a dialer that gives up after DialTimeout.
@@ -36,8 +39,9 @@ func TLSConfig(ca []byte) (*tls.Config, error) {
 }
 
 // NewTransport returns an HTTP transport that gives up within AnswerTimeout,
-// goes straight to the server (no proxy) and follows no redirect: an
-// administrator's password must not be carried to another host.
+// reads at most 1 MiB of an answer, goes straight to the server (no proxy) and
+// follows no redirect: an administrator's password must not be carried to
+// another host.
 func NewTransport(ca []byte) (*Transport, error) {
 	config, err := TLSConfig(ca)
 	if err != nil {
@@ -54,7 +58,8 @@ func NewTransport(ca []byte) (*Transport, error) {
 // Transport is an http.RoundTripper; see NewTransport.
 type Transport struct{ base *http.Transport }
 
-// RoundTrip sends one request. A redirect is an error.
+// RoundTrip sends one request. A redirect is an error, and an answer that is
+// too long is cut off.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
@@ -64,6 +69,10 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("answered with a redirect to %s: give that address instead if it is the right one", location)
 	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, longestAnswer), response.Body}
 	return response, nil
 }
 

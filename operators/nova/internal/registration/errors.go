@@ -14,7 +14,7 @@ import (
 )
 
 // Unreachable says that no server answered in a usable way at Address. It is
-// worth retrying: nothing of ours is wrong.
+// worth retrying: the request itself is right.
 type Unreachable struct { //nolint:errname // reads registration.Unreachable
 	Address string // host:port
 	Err     error  // the cause
@@ -36,14 +36,14 @@ func (e *Denied) Error() string {
 	return fmt.Sprintf("%s refuses the account %q: %s", e.Address, e.Account, e.Reason)
 }
 
-// Conflict says that a thing of the wanted name exists and is not ours. It was
-// not touched.
+// Conflict says that a thing of the wanted name exists without the owner's mark.
+// It was not touched.
 type Conflict struct { //nolint:errname // reads registration.Conflict
 	Address string // host:port
 	Kind    string // "database", "vhost", "bus user", "Keystone user", "endpoint"
 	Name    string
 	Found   string // the mark that it has; empty if it has none
-	Want    Mark   // the mark that would make it ours
+	Want    Mark   // the owner's mark
 }
 
 func (e *Conflict) Error() string {

@@ -12,9 +12,9 @@ import (
 const markPrefix = "asterism "
 
 // Mark is written on whatever is made outside the Kubernetes cluster, by the
-// very statement that makes it. The same mark means ours, also for a custom
-// resource that was deleted and created again under its name; another mark,
-// or none, means somebody else's.
+// very statement that makes it. A thing belongs to the custom resource whose mark
+// it carries, also if that was deleted and created again under its name. A thing
+// with another mark, or with none, belongs to somebody else.
 type Mark string
 
 // NewMark returns the mark of the custom resource namespace/name in the
@@ -23,7 +23,7 @@ func NewMark(clusterID, namespace, name string) Mark {
 	return Mark(markPrefix + clusterID + "/" + namespace + "/" + name)
 }
 
-// IsMark tells whether text is the mark of some custom resource, ours or not.
+// IsMark tells whether text is the mark of any custom resource.
 func IsMark(text string) bool { return strings.HasPrefix(text, markPrefix) }
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)

@@ -1,0 +1,56 @@
+package backend
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"asterism.dev/lib/common/engine"
+)
+
+// service is the Service of the server.
+func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
+	name := b.Connection.ServiceRef.Name
+	service, ok := engine.Get[*corev1.Service](in, name)
+	if !ok {
+		return nil, engine.Wait("Service %s does not exist", name)
+	}
+	return service, nil
+}
+
+// address is the host name of the Service, and its first port that has one of
+// the names, or else its first port.
+func (b Backend) address(in engine.Inputs, ports ...string) (host string, port int, err error) {
+	service, err := b.service(in)
+	if err != nil {
+		return "", 0, err
+	}
+	if len(service.Spec.Ports) == 0 {
+		return "", 0, engine.Wait("Service %s has no port", service.Name)
+	}
+	port, ok := namedPort(service, ports...)
+	if !ok {
+		port = int(service.Spec.Ports[0].Port)
+	}
+	return hostname(service), port, nil
+}
+
+func hostname(service *corev1.Service) string {
+	return fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
+}
+
+// namedPort is the first port that has one of the names.
+func namedPort(service *corev1.Service, names ...string) (int, bool) {
+	for _, name := range names {
+		for _, port := range service.Spec.Ports {
+			if port.Name == name {
+				return int(port.Port), true
+			}
+		}
+	}
+	return 0, false
+}
+
+func join(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
