@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"sync"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // outside runs Do unless it has succeeded for the same inputs and Every has
@@ -49,70 +46,4 @@ func (p *pass) call(ctx context.Context, s step, last effect) error {
 	p.memory.setEffect(p.request, s.condition, effect{inputs: last.inputs, observed: observed, at: last.at})
 	p.in.observed[s.condition] = observed
 	return nil
-}
-
-// effect is the last call of a Do.
-type effect struct {
-	inputs   string
-	observed Observed // of the last success with these inputs
-	at       time.Time
-	failed   *outcome // nil: it succeeded
-	failures int      // in a row, with these inputs
-}
-
-// rests says how long a Do that failed is left alone, although an event has
-// brought up its object: a server that refuses us is not to be stormed.
-func (e effect) rests() time.Duration {
-	if e.failed == nil || !e.failed.Retry {
-		return 0
-	}
-	return min(retryMin<<min(e.failures, 10), retryMax) - time.Since(e.at)
-}
-
-// memory keeps the effects of each object's stages, and when its status was
-// written last. Losing it costs one idempotent repetition.
-type memory struct {
-	mu      sync.Mutex
-	effects map[reconcile.Request]map[string]effect
-	written map[reconcile.Request]time.Time
-}
-
-func newMemory() *memory {
-	return &memory{effects: map[reconcile.Request]map[string]effect{}, written: map[reconcile.Request]time.Time{}}
-}
-
-func (m *memory) effect(request reconcile.Request, stage string) (effect, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found, ok := m.effects[request][stage]
-	return found, ok
-}
-
-func (m *memory) setEffect(request reconcile.Request, stage string, e effect) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.effects[request] == nil {
-		m.effects[request] = map[string]effect{}
-	}
-	m.effects[request][stage] = e
-}
-
-// wrote remembers that the status was written now.
-func (m *memory) wrote(request reconcile.Request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.written[request] = time.Now()
-}
-
-func (m *memory) lastWrite(request reconcile.Request) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.written[request]
-}
-
-func (m *memory) forget(request reconcile.Request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.effects, request)
-	delete(m.written, request)
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"reflect"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,10 +120,10 @@ func ofType[O client.Object](all map[observe.Key]client.Object) []O {
 	return found
 }
 
-func newOf[O client.Object]() O {
-	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // O is what was made
-}
-
 func (in Inputs) key(kind schema.GroupVersionKind, name string) observe.Key {
 	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
 }
+
+// Observed is what a stage learned outside the cluster; never a secret, it is
+// stored in the status.
+type Observed map[string]string

@@ -366,3 +366,28 @@ func (p *pass) addData(key observe.Key, data map[string][]byte) {
 	}
 	p.in.data[key] = data
 }
+
+// childrenByTitle are all children, which become inputs: a Report may say of
+// them what it likes.
+func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, error) {
+	all, err := p.children.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byTitle := map[string]client.Object{}
+	for _, listed := range all {
+		key := observe.KeyOf(p.view.Kind(listed), listed)
+		child, err := p.view.Get(ctx, key) // which may be newer
+		if err != nil {
+			return nil, err
+		}
+		if child == nil || !p.children.IsOurs(child) {
+			continue
+		}
+		byTitle[apply.Title(key.Kind.Kind, p.cr, child)] = child
+		if _, known := p.in.objects[key]; !known {
+			p.in.objects[key] = child
+		}
+	}
+	return byTitle, nil
+}

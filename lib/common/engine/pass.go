@@ -81,3 +81,14 @@ func (p *pass) guard(ctx context.Context, condition string, do func() error) (re
 	}
 	return nil
 }
+
+// limits of one engine; tests have their own.
+type limits struct {
+	// workers is how many objects of one kind are walked at a time. A walk that
+	// waits for a silent server holds one of them, for DoTimeout at most.
+	workers int
+	// readTimeout and discoveryRetry are those of observe.Options.
+	readTimeout, discoveryRetry time.Duration
+	// jobRetryMin and jobRetryMax are those of apply.Controller.
+	jobRetryMin, jobRetryMax time.Duration
+}

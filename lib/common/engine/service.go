@@ -5,16 +5,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
-
-// Object is a kind that the engine reconciles: its status embeds commonv1.Status.
-type Object interface {
-	client.Object
-	// Common returns the part of the status that the engine writes.
-	Common() *commonv1.Status
-}
 
 // Service is all that an operator says about one kind.
 type Service[T Object] struct {
@@ -63,35 +54,5 @@ type Stage[T Object] struct {
 	Continue bool
 }
 
-// Observed is what a stage learned outside the cluster; never a secret, it is
-// stored in the status.
-type Observed map[string]string
-
 // DoTimeout is the deadline of one Do.
 const DoTimeout = 10 * time.Second
-
-// bind makes of the stages of a kind those of one object, so that only Service
-// and Stage have a type parameter.
-func bind[T Object](stages []Stage[T], cr T) []step {
-	steps := make([]step, 0, len(stages))
-	for _, s := range stages {
-		bound := step{condition: s.Condition, carryOn: s.Continue}
-		if s.Needs != nil {
-			bound.needs = func() []Need { return s.Needs(cr) }
-		}
-		if s.Do != nil {
-			bound.do = func(ctx context.Context, in Inputs) (Observed, error) { return s.Do(ctx, cr, in) }
-		}
-		if s.Every != nil {
-			bound.every = func() time.Duration { return s.Every(cr) }
-		}
-		if s.Build != nil {
-			bound.build = func(in Inputs) ([]Child, error) { return s.Build(cr, in) }
-		}
-		if s.Report != nil {
-			bound.report = func(in Inputs) { s.Report(cr, in) }
-		}
-		steps = append(steps, bound)
-	}
-	return steps
-}

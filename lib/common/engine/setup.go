@@ -18,23 +18,6 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Back-off after an error.
-const (
-	retryMin = 200 * time.Millisecond
-	retryMax = 30 * time.Second
-)
-
-// limits of one engine; tests have their own.
-type limits struct {
-	// workers is how many objects of one kind are walked at a time. A walk that
-	// waits for a silent server holds one of them, for DoTimeout at most.
-	workers int
-	// readTimeout and discoveryRetry are those of observe.Options.
-	readTimeout, discoveryRetry time.Duration
-	// jobRetryMin and jobRetryMax are those of apply.Controller.
-	jobRetryMin, jobRetryMax time.Duration
-}
-
 var standard = limits{
 	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
 	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute,

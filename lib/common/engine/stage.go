@@ -2,23 +2,11 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"asterism.dev/lib/common/engine/internal/apply"
 )
-
-// step is a Stage bound to one object.
-type step struct {
-	condition string
-	carryOn   bool
-	every     func() time.Duration
-	needs     func() []Need
-	do        func(context.Context, Inputs) (Observed, error)
-	build     func(Inputs) ([]Child, error)
-	report    func(Inputs)
-}
 
 // stage runs one stage: needs, the call outside, children, report. nil: it is
 // ready.

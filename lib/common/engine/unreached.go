@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/apply"
-	"asterism.dev/lib/common/engine/internal/observe"
 )
 
 // judgeUnreached sets the conditions of the stages that the walk did not reach.
@@ -46,31 +45,6 @@ func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
 		}
 		p.judgeChildren(s.condition, *last, children)
 	}
-}
-
-// childrenByTitle are all children, which become inputs: a Report may say of
-// them what it likes.
-func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, error) {
-	all, err := p.children.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byTitle := map[string]client.Object{}
-	for _, listed := range all {
-		key := observe.KeyOf(p.view.Kind(listed), listed)
-		child, err := p.view.Get(ctx, key) // which may be newer
-		if err != nil {
-			return nil, err
-		}
-		if child == nil || !p.children.IsOurs(child) {
-			continue
-		}
-		byTitle[apply.Title(key.Kind.Kind, p.cr, child)] = child
-		if _, known := p.in.objects[key]; !known {
-			p.in.objects[key] = child
-		}
-	}
-	return byTitle, nil
 }
 
 // missingOf names a child that the stage had when it was complete, and that is

@@ -212,8 +212,8 @@ func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], record
 	with := meta.FindStatusCondition(recorded.cr.Common().Conditions, commonv1.ConditionReady)
 	for looked := range recorded.looks {
 		object := f.find(looked)
-		if object == nil || recorded.isApplied(object) {
-			continue
+		if object == nil || recorded.isApplied(object) || object.GetLabels()[labelOwnerUID] != "" {
+			continue // of a child, the service waits in other words
 		}
 		without := meta.FindStatusCondition(s.record(t, f, object).cr.Common().Conditions, commonv1.ConditionReady)
 		switch {

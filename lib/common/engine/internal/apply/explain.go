@@ -222,8 +222,3 @@ func containerTrouble(container corev1.ContainerStatus, mask func(string) string
 	}
 	return strings.TrimPrefix(strings.Join(said, ""), ", ")
 }
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
-}

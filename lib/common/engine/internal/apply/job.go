@@ -7,20 +7,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
-)
-
-const (
-	// maxMessage bounds what of a termination message is stored, in bytes.
-	maxMessage = 2048
-	// kubeletKeeps is how much of a container's output becomes its message; of a
-	// file it is more.
-	kubeletKeeps = 2048
 )
 
 // ensureOnce runs the Job if no Job of this content has been complete.
@@ -139,22 +130,6 @@ func (c *Controller) RetryWait(since, failed time.Time) time.Duration {
 	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
 }
 
-// jobEnd returns the condition that says that a Job has ended, nil before.
-func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
-	for _, condition := range job.Status.Conditions {
-		if condition.Status != corev1.ConditionTrue {
-			continue
-		}
-		switch condition.Type {
-		case batchv1.JobComplete:
-			return &condition, false
-		case batchv1.JobFailed:
-			return &condition, true
-		}
-	}
-	return nil, false
-}
-
 // result returns the Job's termination message. It is copied from the pod onto
 // the Job at once, so that losing the pod loses nothing; known is false if the
 // pod was lost before.
@@ -183,61 +158,4 @@ func (c *Children) result(ctx context.Context, key observe.Key, job *batchv1.Job
 	}
 	c.View.Reached(key, note.GetResourceVersion())
 	return message, true, nil
-}
-
-// terminationMessage returns the message of the container that decided how the
-// Job ended: the first that failed, or else the last one. It is masked before it
-// is cut anywhere: half a secret would not be known.
-func terminationMessage(pods []corev1.Pod, mask func(string) string) (message string, known bool) {
-	for _, pod := range pods {
-		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
-		for _, status := range statuses {
-			ended := status.State.Terminated
-			if ended == nil {
-				continue
-			}
-			message, known = shorten(mask(uncut(ended.Message))), true
-			if ended.ExitCode != 0 {
-				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastWords(message)), true
-			}
-		}
-	}
-	return message, known
-}
-
-// lastWords are the end of what a failed program said. Lines that are indented
-// are the stack above it, and those in parentheses are remarks on it.
-func lastWords(message string) string {
-	var words []string
-	for line := range strings.Lines(message) {
-		line = strings.TrimRight(line, "\n\r ")
-		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "(") && !strings.HasPrefix(line, "^") {
-			words = append(words, line)
-		}
-	}
-	if len(words) == 0 {
-		return message
-	}
-	return strings.Join(words[max(0, len(words)-3):], " / ")
-}
-
-// uncut leaves out the line, or the word, that the kubelet may have cut: of a
-// long output it keeps the end, which begins anywhere.
-func uncut(message string) string {
-	if len(message) < kubeletKeeps {
-		return message
-	}
-	line, rest, _ := strings.Cut(message, "\n")
-	if strings.TrimSpace(rest) == "" {
-		_, rest, _ = strings.Cut(line, " ")
-	}
-	return rest
-}
-
-func shorten(message string) string {
-	message = strings.TrimSpace(message)
-	if len(message) > maxMessage {
-		return "…" + strings.ToValidUTF8(message[len(message)-maxMessage:], "")
-	}
-	return message
 }

@@ -118,3 +118,19 @@ func childReady(child family) error {
 	}
 	return nil
 }
+
+// jobEnd returns the condition that says that a Job has ended, nil before.
+func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return &condition, false
+		case batchv1.JobFailed:
+			return &condition, true
+		}
+	}
+	return nil, false
+}

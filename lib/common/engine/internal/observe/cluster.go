@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,119 +123,17 @@ func (c *Cluster) UID(ctx context.Context) (string, error) {
 	return c.uid, nil
 }
 
-// Freshest returns the object as its watch shows it, or, while the watch is
-// behind the controller's own last write, as the API server answered that write
-// or has it now; nil if it is absent. Secrets and ConfigMaps come as metadata.
-func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) {
-	last, wrote := c.lastWrite(key) // before the read: a write that is forgotten meanwhile is older than what is read
-	cached, err := c.read(ctx, c.Cached, key)
-	if err != nil || !wrote {
-		return cached, err
-	}
-	if !last.isAhead(cached) {
-		c.forgetWrite(key, last)
-		return cached, nil
-	}
-	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
-		return last.answer, nil
-	}
-	fresh, err := c.Live(ctx, key)
-	if err == nil && fresh == nil {
-		c.forgetWrite(key, last)
-	}
-	return fresh, err
+// watch of one kind. It is ready when the cache and its index are filled and the
+// handler is attached, so that no event after a read can be missed.
+type watch struct {
+	ready chan struct{}
+	since time.Time
+	err   error // valid once ready is closed
 }
 
-// Live returns the object as the API server has it, nil if it is absent.
-func (c *Cluster) Live(ctx context.Context, key Key) (client.Object, error) {
-	return c.read(ctx, c.API, key)
-}
-
-func (c *Cluster) read(ctx context.Context, from client.Reader, key Key) (client.Object, error) {
-	obj, err := c.newObject(key.Kind)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
-	defer cancel()
-	switch err := from.Get(ctx, key.NamespacedName, obj); {
-	case errors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an answer, not an error
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", key, err)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(key.Kind)
-	return obj, nil
-}
-
-// list reads from the cache.
-func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
-	list, err := c.newList(kind)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
-	defer cancel()
-	if err := c.Cached.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
-	}
-	var all []client.Object
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		obj, ok := item.(client.Object)
-		if !ok {
-			return fmt.Errorf("%T is not an object", item)
-		}
-		obj.GetObjectKind().SetGroupVersionKind(kind)
-		all = append(all, obj)
-		return nil
-	})
-	return all, err
-}
-
-// Decode turns the API server's answer into an object like those that are read.
-func (c *Cluster) Decode(kind schema.GroupVersionKind, answer map[string]any) (client.Object, error) {
-	obj, err := c.newObject(kind)
-	if err != nil {
-		return nil, err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer, obj); err != nil {
-		return nil, fmt.Errorf("decoding the answer: %w", err)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(kind)
-	return obj, nil
-}
-
-func (c *Cluster) newObject(kind schema.GroupVersionKind) (client.Object, error) {
-	if IsDataKind(kind) {
-		obj := &metav1.PartialObjectMetadata{}
-		obj.SetGroupVersionKind(kind)
-		return obj, nil
-	}
-	typed, err := c.Scheme.New(kind)
-	if err != nil {
-		return nil, err
-	}
-	obj, ok := typed.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%s is not an object", kind.Kind)
-	}
-	return obj, nil
-}
-
-func (c *Cluster) newList(kind schema.GroupVersionKind) (client.ObjectList, error) {
-	ofList := kind.GroupVersion().WithKind(kind.Kind + "List")
-	if IsDataKind(kind) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(ofList)
-		return list, nil
-	}
-	typed, err := c.Scheme.New(ofList)
-	if err != nil {
-		return nil, err
-	}
-	list, ok := typed.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%s is not a list", ofList.Kind)
-	}
-	return list, nil
+// content is the data of one version of a Secret or ConfigMap.
+type content struct {
+	uid     types.UID
+	version string
+	data    map[string][]byte
 }

@@ -139,13 +139,6 @@ func (v *View) Children(ctx context.Context, kind schema.GroupVersionKind, owner
 	return append(children, slices.Collect(maps.Values(created))...), err
 }
 
-// content is the data of one version of a Secret or ConfigMap.
-type content struct {
-	uid     types.UID
-	version string
-	data    map[string][]byte
-}
-
 // Data returns the content of a Secret or ConfigMap, which is read once for each
 // version; current is its metadata. nil: the object is gone.
 func (v *View) Data(ctx context.Context, key Key, current client.Object) (map[string][]byte, error) {

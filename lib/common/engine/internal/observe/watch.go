@@ -14,14 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watch of one kind. It is ready when the cache and its index are filled and the
-// handler is attached, so that no event after a read can be missed.
-type watch struct {
-	ready chan struct{}
-	since time.Time
-	err   error // valid once ready is closed
-}
-
 // Reconcile starts the watch of the kind that the controller reconciles. The
 // controller starts its workers when that watch is ready.
 func (c *Cluster) Reconcile(watcher Watcher, obj client.Object) error {

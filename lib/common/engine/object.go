@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// Object is a kind that the engine reconciles: its status embeds commonv1.Status.
+type Object interface {
+	client.Object
+	// Common returns the part of the status that the engine writes.
+	Common() *commonv1.Status
+}
+
+func newOf[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // O is what was made
+}
