@@ -84,7 +84,7 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	s.Expect(cr.Status.BlockedBy.Count).To(BeEquivalentTo(12))
 	s.Expect(cr.Status.BlockedBy.Pods).To(HaveLen(10))
 	s.Expect(cr.Status.BlockedBy.Pods[0]).To(Equal("web-00"))
-	s.Expect(s.condition(cr, "Cleared")()).To(ContainSubstring("waits for 12 pods: web-00, "))
+	s.Expect(s.condition(cr, "Cleared")()).To(ContainSubstring("12 pods use it: web-00, "))
 	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False"))
 	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"), "what is in effect")
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000003" })
@@ -187,7 +187,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
 	s.Expect(cr.Status.BlockedBy.Pods).To(Equal([]string{"web"}))
 	s.Expect(cr.Status.BlockedBy.Count).To(BeEquivalentTo(1))
-	s.Expect(s.condition(cr, "Ready")()).To(And(HavePrefix("False Deleting"), ContainSubstring("waits for 1 pod: web")))
+	s.Expect(s.condition(cr, "Ready")()).To(And(HavePrefix("False Deleting"), ContainSubstring("1 pod uses it: web")))
 	s.must(s.get(bound))
 	s.Expect(bound.DeletionTimestamp).To(BeNil(), "the volume waits for the claim")
 	s.operator.Stop() // however long it takes, and whoever does it

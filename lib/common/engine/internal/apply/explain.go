@@ -28,12 +28,7 @@ const (
 // Explanations remembers what was found to keep objects from being complete.
 type Explanations struct {
 	mu    sync.Mutex
-	known map[explainedKey]explanation
-}
-
-type explainedKey struct {
-	owner types.UID
-	key   observe.Key
+	known map[types.UID]map[observe.Key]explanation // by owner
 }
 
 type explanation struct {
@@ -43,78 +38,77 @@ type explanation struct {
 
 // NewExplanations of a controller.
 func NewExplanations() *Explanations {
-	return &Explanations{known: map[explainedKey]explanation{}}
+	return &Explanations{known: map[types.UID]map[observe.Key]explanation{}}
 }
 
 func (e *Explanations) forget(owner types.UID, key observe.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.known, explainedKey{owner, key})
+	delete(e.known[owner], key)
 }
 
 // Forget what was found for the children of an owner that is gone.
 func (e *Explanations) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for known := range e.known {
-		if known.owner == owner {
-			delete(e.known, known)
-		}
-	}
+	delete(e.known, owner)
 }
 
 // Remembered counts what is remembered, for tests of what is forgotten.
 func (e *Explanations) Remembered() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.known)
+	count := 0
+	for _, known := range e.known {
+		count += len(known)
+	}
+	return count
 }
 
-// of returns what is known of an object, and after how long it is to be looked
-// into again.
-func (e *Explanations) of(key explainedKey) (known explanation, due time.Duration) {
+// of returns what is known of a child, and after how long it is to be looked into
+// again.
+func (e *Explanations) of(owner types.UID, key observe.Key) (known explanation, due time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	known, ok := e.known[key]
+	known, ok := e.known[owner][key]
 	if !ok {
 		known.since = time.Now()
-		e.known[key] = known
+		e.set(owner, key, known)
 	}
-	interval := min(max(time.Since(known.since)/2, explainAfter), explainMost)
-	last := known.asked
-	if last.IsZero() {
-		last, interval = known.since, explainAfter
+	if known.asked.IsZero() {
+		return known, explainAfter - time.Since(known.since)
 	}
-	return known, interval - time.Since(last)
+	return known, min(max(time.Since(known.since)/2, explainAfter), explainMost) - time.Since(known.asked)
 }
 
-func (e *Explanations) found(key explainedKey, known explanation) {
+func (e *Explanations) found(owner types.UID, key observe.Key, known explanation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.known[key] = known
+	e.set(owner, key, known)
+}
+
+func (e *Explanations) set(owner types.UID, key observe.Key, known explanation) {
+	if e.known[owner] == nil {
+		e.known[owner] = map[observe.Key]explanation{}
+	}
+	e.known[owner][key] = known
 }
 
 // explained adds to the outcome of a child what keeps it from being complete:
 // whatever the builder has said how to find, or else what its pods say.
 func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
-	at := explainedKey{c.Owner.GetUID(), key}
+	owner := c.Owner.GetUID()
 	if incomplete == nil {
-		c.Explanations.forget(at.owner, key)
+		c.Explanations.forget(owner, key)
 		return nil
 	}
-	if explain == nil {
-		if explain = c.podTrouble; podSelector(obj) == nil {
-			return incomplete
-		}
+	if explain == nil && podSelector(obj) == nil {
+		return incomplete
 	}
-	known, due := c.Explanations.of(at)
+	known, due := c.Explanations.of(owner, key)
 	if due <= 0 {
-		text, err := explain(ctx, c.View.API, obj)
-		if err != nil {
-			text = err.Error()
-		}
-		known.text, known.asked = text, time.Now()
-		c.Explanations.found(at, known)
+		known.text, known.asked = c.ask(ctx, explain, obj), time.Now()
+		c.Explanations.found(owner, key, known)
 		due = explainAfter
 	}
 	outcome := *OutcomeOf(incomplete)
@@ -125,6 +119,20 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 		outcome.After = due
 	}
 	return &outcome
+}
+
+// ask what keeps a child; a failure to find out is said in its place.
+func (c *Children) ask(ctx context.Context, explain Explain, obj client.Object) string {
+	if explain == nil {
+		explain = c.podTrouble
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
+	defer cancel()
+	text, err := explain(ctx, c.View.API, obj)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // podSelector of a workload or Job, nil for another object.

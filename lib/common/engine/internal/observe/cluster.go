@@ -63,7 +63,7 @@ type Cluster struct {
 func New(options Options) *Cluster {
 	return &Cluster{
 		Options:  options,
-		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, known: map[schema.GroupVersionKind]kindInfo{}},
+		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, known: map[schema.GroupVersion]servedKinds{}},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		owners:   map[types.UID]reconcile.Request{},
 		uids:     map[reconcile.Request]types.UID{},
@@ -90,15 +90,15 @@ func (c *Cluster) Kind(obj client.Object) schema.GroupVersionKind {
 // Served returns nil for a kind that the API server serves, and a NotServed for
 // a kind that it does not serve.
 func (c *Cluster) Served(kind schema.GroupVersionKind) error {
-	_, err := c.kinds.of(kind)
+	_, err := c.kinds.namespaced(kind)
 	return err
 }
 
 // Namespaced says whether objects of the kind have a namespace. A kind that
 // cannot be discovered counts as namespaced, as most are.
 func (c *Cluster) Namespaced(kind schema.GroupVersionKind) bool {
-	info, err := c.kinds.of(kind)
-	return err != nil || info.namespaced
+	namespaced, err := c.kinds.namespaced(kind)
+	return err != nil || namespaced
 }
 
 // UID identifies the cluster: it is that of the namespace kube-system, which

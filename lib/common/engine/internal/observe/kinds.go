@@ -28,69 +28,68 @@ func (e *NotServed) Error() string {
 	return fmt.Sprintf("the API server does not serve the kind %s (%s)", e.Kind.Kind, e.Kind.GroupVersion())
 }
 
-// kinds remembers what discovery has answered.
+// kinds remembers the answers of discovery.
 type kinds struct {
 	discovery Discovery
-	retry     time.Duration // how long an answer counts that may become wrong
+	retry     time.Duration // how long an answer counts that is doubted
 
 	mu    sync.Mutex
-	known map[schema.GroupVersionKind]kindInfo
+	known map[schema.GroupVersion]servedKinds
 }
 
-type kindInfo struct {
-	served, namespaced bool
-	at                 time.Time
+// servedKinds are those of one group and version: whether each has namespaces.
+type servedKinds struct {
+	namespaced map[string]bool
+	at         time.Time
 }
 
-// of asks discovery, unless the answer is known: that a kind is served counts
-// until somebody doubts it, that it is not served for a while.
-func (k *kinds) of(kind schema.GroupVersionKind) (kindInfo, error) {
+// namespaced asks discovery, unless the answer is known. That a kind is served
+// counts until somebody doubts it; that it is not served, for a while.
+func (k *kinds) namespaced(kind schema.GroupVersionKind) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	info, known := k.known[kind]
-	if !known || !info.served && time.Since(info.at) >= k.retry {
-		var err error
-		if info, err = k.ask(kind); err != nil {
-			return info, err
+	namespaced, served := k.known[kind.GroupVersion()].namespaced[kind.Kind]
+	if !served {
+		if err := k.askAgain(kind.GroupVersion()); err != nil {
+			return false, fmt.Errorf("discovering %s: %w", kind.Kind, err)
 		}
-		k.known[kind] = info
+		namespaced, served = k.known[kind.GroupVersion()].namespaced[kind.Kind]
 	}
-	if !info.served {
-		return info, &NotServed{Kind: kind, Again: k.retry}
+	if !served {
+		return false, &NotServed{Kind: kind, Again: k.retry}
 	}
-	return info, nil
+	return namespaced, nil
 }
 
-func (k *kinds) ask(kind schema.GroupVersionKind) (kindInfo, error) {
-	info := kindInfo{at: time.Now()}
-	resources, err := k.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+// doubt that a kind is served of which no object is left: its definition may have
+// been deleted.
+func (k *kinds) doubt(kind schema.GroupVersionKind) error {
+	k.mu.Lock()
+	err := k.askAgain(kind.GroupVersion())
+	k.mu.Unlock()
+	if err != nil {
+		return nil //nolint:nilerr // the last answer counts
+	}
+	_, err = k.namespaced(kind)
+	return err
+}
+
+// askAgain unless discovery was asked a moment ago.
+func (k *kinds) askAgain(gv schema.GroupVersion) error {
+	if known, ok := k.known[gv]; ok && time.Since(known.at) < k.retry {
+		return nil
+	}
+	resources, err := k.discovery.ServerResourcesForGroupVersion(gv.String())
 	if errors.IsNotFound(err) {
-		return info, nil
+		resources, err = &metav1.APIResourceList{}, nil
 	}
 	if err != nil {
-		return info, fmt.Errorf("discovering %s: %w", kind.Kind, err)
+		return err
 	}
+	answer := servedKinds{namespaced: map[string]bool{}, at: time.Now()}
 	for _, resource := range resources.APIResources {
-		if resource.Kind == kind.Kind {
-			info.served, info.namespaced = true, resource.Namespaced
-		}
+		answer.namespaced[resource.Kind] = resource.Namespaced
 	}
-	return info, nil
-}
-
-// isGone asks again about a kind of which no object is left, at most once in a
-// while: its definition may have been deleted.
-func (k *kinds) isGone(kind schema.GroupVersionKind) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	info := k.known[kind]
-	if time.Since(info.at) < k.retry {
-		return false
-	}
-	now, err := k.ask(kind)
-	if err != nil {
-		return false
-	}
-	k.known[kind] = now
-	return !now.served
+	k.known[gv] = answer
+	return nil
 }

@@ -98,19 +98,17 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	return found, err
 }
 
-// doubt that a kind without any object is still served.
+// doubt that a kind without any object is still served. Its watch goes on, and
+// shows the objects that come when it is served again.
 func (v *View) doubt(ctx context.Context, kind schema.GroupVersionKind) error {
 	if v.Cache == nil {
 		return nil
 	}
 	left, err := v.list(ctx, kind, client.Limit(1))
-	if err != nil || len(left) > 0 || !v.kinds.isGone(kind) {
+	if err != nil || len(left) > 0 {
 		return err
 	}
-	if err := v.ended(ctx, kind); err != nil {
-		return err
-	}
-	return v.Served(kind)
+	return v.kinds.doubt(kind)
 }
 
 // List returns the objects of a kind with the labels in a namespace, or, where

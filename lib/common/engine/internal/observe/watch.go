@@ -127,18 +127,6 @@ func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	return events.WaitForSync(context.Background())
 }
 
-// ended stops the watch of a kind that the API server does not serve any more.
-func (c *Cluster) ended(ctx context.Context, kind schema.GroupVersionKind) error {
-	obj, err := c.newObject(kind)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	delete(c.watches, kind)
-	c.mu.Unlock()
-	return c.Cache.RemoveInformer(ctx, obj)
-}
-
 // indexName is the field by which the cache finds the children of an owner. Each
 // controller has an index of its own, because adding an index twice is an error.
 func (c *Cluster) indexName() string { return "asterism.dev/owner-uid-for-" + c.Name }
