@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
@@ -26,7 +27,7 @@ type Inputs struct {
 	served   map[schema.GroupVersionKind]bool
 	met      map[string]bool
 	facts    *facts
-	masks    masks
+	masks    config.Masks
 }
 
 // facts are set while a pass goes on.
@@ -49,7 +50,7 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		served:    map[schema.GroupVersionKind]bool{},
 		met:       map[string]bool{},
 		facts:     &facts{},
-		masks:     masks{},
+		masks:     config.Masks{},
 	}
 }
 

@@ -62,7 +62,7 @@ func data(object client.Object, keys []string) Need {
 			return nil, absence{Wait("%s does not exist", key)}
 		}
 		if key.Kind == observe.SecretKind {
-			p.in.masks.add(data)
+			p.in.masks.Add(data)
 		}
 		for _, name := range keys {
 			if len(data[name]) == 0 {
@@ -362,7 +362,7 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 // addData makes the content of a child an input.
 func (p *pass) addData(key observe.Key, data map[string][]byte) {
 	if key.Kind == observe.SecretKind {
-		p.in.masks.add(data)
+		p.in.masks.Add(data)
 	}
 	p.in.data[key] = data
 }

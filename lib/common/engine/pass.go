@@ -54,7 +54,7 @@ func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(c
 	}
 	p.children = &apply.Children{Controller: e.children, View: p.view, Owner: cr, Kind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.Kind, p.children.IsOurs)
-	p.children.Mask = p.in.masks.hide
+	p.children.Mask = p.in.masks.Hide
 	return p
 }
 
@@ -71,7 +71,7 @@ func (p *pass) wakeAfter(d time.Duration) {
 func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.hide(fmt.Sprint(r)), "stack", p.in.masks.hide(string(debug.Stack())))
+			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
 			p.done[condition] = false
 			result = &outcome{Reason: ReasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
 		}

@@ -118,7 +118,7 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 		return reconcile.Result{}, err
 	}
 	if p.failure != nil {
-		return reconcile.Result{}, fmt.Errorf("%s", p.in.masks.hide(p.failure.Error())) //nolint:err113 // only its text may leave this pass
+		return reconcile.Result{}, fmt.Errorf("%s", p.in.masks.Hide(p.failure.Error())) //nolint:err113 // only its text may leave this pass
 	}
 	return reconcile.Result{RequeueAfter: p.again}, nil
 }

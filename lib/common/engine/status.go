@@ -24,7 +24,7 @@ func (p *pass) setOutcome(condition string, result *outcome) {
 }
 
 func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
-	message = p.in.masks.hide(message)
+	message = p.in.masks.Hide(message)
 	if len(message) > maxConditionMessage {
 		message = strings.ToValidUTF8(message[:maxConditionMessage], "") + "…"
 	}

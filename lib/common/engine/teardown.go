@@ -31,7 +31,7 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (gone bool, err error
 		result := p.guard(ctx, s.condition, func() error { return p.stage(ctx, s) })
 		var left *abandoned
 		if result != nil && errors.As(result.Cause, &left) {
-			p.abandon(ctx, s.condition, p.in.masks.hide(left.left))
+			p.abandon(ctx, s.condition, p.in.masks.Hide(left.left))
 			continue
 		}
 		if result != nil {

@@ -213,6 +213,16 @@ func TestForeignDriverIsUsed(t *testing.T) {
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 }
 
+// TestForeignDriverNamesItsManager: who looks after a driver without labels is
+// known by its managedFields alone.
+func TestForeignDriverNamesItsManager(t *testing.T) {
+	s := newDriverScene(t)
+	s.must(s.client.Create(s.ctx, csiDriver(), client.FieldOwner("kubectl-create")))
+	s.runDriver(volume.Service)
+	cr := s.driver(storagev1.StateManaged)
+	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("kubectl-create"))
+}
+
 // TestDriverThatIsReplacedBySomebodyElse: pods have mounted what ours serves.
 func TestDriverThatIsReplacedBySomebodyElse(t *testing.T) {
 	s := newDriverScene(t)

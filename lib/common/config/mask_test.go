@@ -1,4 +1,4 @@
-package engine
+package config_test
 
 import (
 	"encoding/base64"
@@ -103,12 +103,12 @@ func TestMaskKnowsEverySpelling(t *testing.T) {
 	without := writings(t, harmless)
 	without["base64"] = harmless
 	for _, password := range passwords {
-		known := masks{}
-		known.add(map[string][]byte{"password": []byte(password)})
+		known := config.Masks{}
+		known.Add(map[string][]byte{"password": []byte(password)})
 		for writing, text := range writings(t, password) {
 			expected := quotations(t, strings.ReplaceAll(without[writing], harmless, "***"))
 			for quotation, quoted := range quotations(t, text) {
-				if got, want := known.hide(quoted), expected[quotation]; quotes.Replace(got) != quotes.Replace(want) {
+				if got, want := known.Hide(quoted), expected[quotation]; quotes.Replace(got) != quotes.Replace(want) {
 					t.Errorf("%q as %s, %s:\n%s\nbecomes\n%s\nwant\n%s", password, writing, quotation, quoted, got, want)
 				}
 			}
@@ -117,18 +117,18 @@ func TestMaskKnowsEverySpelling(t *testing.T) {
 }
 
 func TestMaskHidesWholeFiles(t *testing.T) {
-	known := masks{}
+	known := config.Masks{}
 	file := strings.Repeat("[database]\nmax_retries = -1\n", 50)
-	known.add(map[string][]byte{"50-connections.conf": []byte(file)})
+	known.Add(map[string][]byte{"50-connections.conf": []byte(file)})
 	encoded := base64.StdEncoding.EncodeToString([]byte(file))
-	if got := known.hide("no " + file + "and no " + encoded); got != "no ***\nand no ***" {
+	if got := known.Hide("no " + file + "and no " + encoded); got != "no ***\nand no ***" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestMaskHidesWhatSecretsHold(t *testing.T) {
-	known := masks{}
-	known.add(map[string][]byte{
+	known := config.Masks{}
+	known.Add(map[string][]byte{
 		"password": []byte(`p@ss"w/ord`), "transport_url": []byte(`p@ss"w/ord-and-more`), "hostname": []byte("db.example"), "token": []byte("ab"),
 	})
 	for message, masked := range map[string]string{
@@ -139,7 +139,7 @@ func TestMaskHidesWhatSecretsHold(t *testing.T) {
 		"cEBzcyJ3L29yZA==":                            "***",
 		"about":                                       "about", // too short to be told from text
 	} {
-		if got := known.hide(message); got != masked {
+		if got := known.Hide(message); got != masked {
 			t.Errorf("%s becomes %s, want %s", message, got, masked)
 		}
 	}

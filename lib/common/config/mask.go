@@ -1,4 +1,4 @@
-package engine
+package config
 
 import (
 	"encoding/base64"
@@ -18,13 +18,13 @@ var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential
 // longer is a file.
 const maxSpelled = 512
 
-// masks are the secret values that a pass has read, each with the pattern that
-// finds it once that was needed.
-type masks map[string]*regexp.Regexp
+// Masks are secret values, each with the pattern that finds it once that was
+// needed.
+type Masks map[string]*regexp.Regexp
 
-// add the values of a Secret that must not be shown. Blanks around them do not
+// Add the values of a Secret that must not be shown. Blanks around them do not
 // count: messages are trimmed.
-func (m masks) add(data map[string][]byte) {
+func (m Masks) Add(data map[string][]byte) {
 	for key, value := range data {
 		if text := strings.TrimSpace(string(value)); len(text) > 2 && secretKey.MatchString(key) {
 			m[text] = nil
@@ -33,8 +33,8 @@ func (m masks) add(data map[string][]byte) {
 	}
 }
 
-// hide replaces every secret value in a message.
-func (m masks) hide(message string) string {
+// Hide replaces every secret value in a message.
+func (m Masks) Hide(message string) string {
 	if message == "" {
 		return ""
 	}
