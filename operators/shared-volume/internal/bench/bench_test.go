@@ -44,7 +44,7 @@ const (
 	fileSystem = "fs-0000000b"
 	patience   = 30 * time.Minute
 	// maxResident of the operator in MiB, also while much is going on.
-	maxResident = 100
+	maxResident = 256
 	// quietFor is without writes for longer than the operator holds back progress.
 	quietFor = 5 * time.Second
 )
@@ -242,6 +242,13 @@ func (b *bench) requests(run int) (f figures) {
 			if err := b.client.Delete(b.ctx, obj); err != nil {
 				return err
 			}
+			if obj == cr {
+				if err := b.say(cr, deleting(cr)); err != nil {
+					return err
+				}
+			} else {
+				b.absent(obj) // the operator reads once, too
+			}
 		}
 		return b.client.Patch(b.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})
@@ -271,10 +278,19 @@ func (b *bench) request(run, i int) error {
 	if _, err := b.apply(volume); err != nil {
 		return err
 	}
-	if err := b.client.Status().Patch(b.ctx, readied(cr, volume), client.MergeFrom(cr)); err != nil {
+	claimed := unbound(cr)
+	if err := b.say(cr, claimed); err != nil {
 		return err
 	}
-	return b.client.Create(b.ctx, readyEvent(cr))
+	return b.say(claimed, readied(claimed, volume))
+}
+
+// say a status, and record an event about it.
+func (b *bench) say(before, now *storagev1.SharedVolume) error {
+	if err := b.client.Status().Patch(b.ctx, now, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	return b.client.Create(b.ctx, eventAbout(now))
 }
 
 func (b *bench) apply(obj client.Object) (*unstructured.Unstructured, error) {

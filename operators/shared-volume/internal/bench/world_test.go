@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,22 +74,43 @@ func kindOf(obj client.Object) string {
 	return "PersistentVolumeClaim"
 }
 
-// readied has a status like the operator's.
+// unbound has a status like the operator's when the claim and its volume exist.
+func unbound(cr *storagev1.SharedVolume) *storagev1.SharedVolume {
+	made := cr.DeepCopy()
+	for _, condition := range storagev1.SharedVolumeConditions {
+		set(made, condition, metav1.ConditionTrue, "")
+	}
+	set(made, storagev1.ConditionBound, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
+	set(made, commonv1.ConditionReady, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
+	for stage, child := range map[string]string{storagev1.ConditionClaimed: "PersistentVolumeClaim/", storagev1.ConditionVolumeReady: "PersistentVolume/"} {
+		made.Status.Completed = append(made.Status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "0123456789abcdef", Children: []string{child + cr.Name}})
+	}
+	made.Status.ObservedGeneration, made.Status.ClaimName = cr.Generation, cr.Name
+	return made
+}
+
+// readied has a status like the operator's when the claim is bound.
 func readied(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) *storagev1.SharedVolume {
 	ready := cr.DeepCopy()
-	for _, condition := range append(slices.Clone(storagev1.SharedVolumeConditions), commonv1.ConditionReady) {
-		meta.SetStatusCondition(&ready.Status.Conditions, metav1.Condition{
-			Type: condition, Status: metav1.ConditionTrue, Reason: "Complete", ObservedGeneration: cr.Generation,
-		})
-	}
-	for _, stage := range []string{storagev1.ConditionClaimed, storagev1.ConditionVolumeReady} {
-		ready.Status.Completed = append(ready.Status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "0123456789abcdef"})
-	}
-	ready.Status.ObservedGeneration = cr.Generation
+	set(ready, storagev1.ConditionBound, metav1.ConditionTrue, "")
+	set(ready, commonv1.ConditionReady, metav1.ConditionTrue, "")
 	ready.Status.ClaimRef = &commonv1.ObjectReference{Name: cr.Name}
 	ready.Status.VolumeName = volume.Name
 	ready.Status.FileSystemID, ready.Status.AccessPointID = string(cr.Spec.FileSystemID), string(cr.Spec.AccessPointID)
 	return ready
+}
+
+// deleting has a status like the operator's while the claim is being deleted.
+func deleting(cr *storagev1.SharedVolume) *storagev1.SharedVolume {
+	gone := cr.DeepCopy()
+	set(gone, commonv1.ConditionReady, metav1.ConditionFalse, "ClaimRemoved: PersistentVolumeClaim "+cr.Name+" is being deleted")
+	return gone
+}
+
+func set(cr *storagev1.SharedVolume, condition string, status metav1.ConditionStatus, message string) {
+	meta.SetStatusCondition(&cr.Status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: "Complete", Message: message, ObservedGeneration: cr.Generation,
+	})
 }
 
 // childOf has labels and annotations like the operator's.
@@ -107,7 +127,7 @@ func childOf(cr *storagev1.SharedVolume, stage string, child client.Object) {
 	child.SetResourceVersion("1") // it is to be created
 }
 
-func readyEvent(cr *storagev1.SharedVolume) *eventsv1.Event {
+func eventAbout(cr *storagev1.SharedVolume) *eventsv1.Event {
 	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: cr.Namespace, GenerateName: cr.Name + "-"}}
 	event.EventTime, event.Type, event.Reason, event.Action = metav1.NowMicro(), corev1.EventTypeNormal, "Ready", "Bound"
 	event.ReportingController, event.ReportingInstance = "asterism.dev/bench", "bench"
@@ -313,7 +333,7 @@ func (b *bench) start() *process {
 	log, err := os.Create(filepath.Join(b.t.TempDir(), "operator.log"))
 	b.must(err)
 	cmd := exec.Command(binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
-	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default")
+	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=400MiB") // as config/operator has it
 	cmd.Stdout, cmd.Stderr = log, log
 	b.must(cmd.Start())
 	p := &process{t: b.t, cmd: cmd}

@@ -126,7 +126,7 @@ func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
 			continue
 		}
 		switch condition.Type {
-		case batchv1.JobComplete:
+		case batchv1.JobComplete, batchv1.JobSuccessCriteriaMet: // which is a second earlier, and certain
 			return &condition, false
 		case batchv1.JobFailed:
 			return &condition, true
