@@ -57,6 +57,9 @@ func TestFilesReferDownwards(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d of %d references between files run upwards", layer, len(up), len(references))
+		if len(references) < 15 {
+			t.Fatalf("%s: only %d references between files were found", layer, len(references))
+		}
 		if len(up)*10 > len(references) {
 			t.Errorf("%s: %d of %d references between files run upwards: %v", layer, len(up), len(references), up)
 		}

@@ -15,15 +15,6 @@ import (
 // object of the family's own kinds, or a wrapper of one of them. Wrappers nest.
 type Child any
 
-// When applies the child if the condition holds, and deletes it, if it is ours,
-// otherwise.
-func When(condition bool, child Child) Child {
-	if condition {
-		return child
-	}
-	return Absent(child)
-}
-
 // Absent deletes the child, if it is ours; the stage is not done until the child
 // was observed gone.
 func Absent(child Child) Child { return withMode(apply.Absent, child) }

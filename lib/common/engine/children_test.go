@@ -42,6 +42,14 @@ func build(condition string, children func(*widget.Widget, engine.Inputs) []engi
 	}}
 }
 
+// when the condition holds, the child is wanted.
+func when(condition bool, child engine.Child) engine.Child {
+	if condition {
+		return child
+	}
+	return engine.Absent(child)
+}
+
 // configMap holds the text.
 func configMap(name, text string) *applycorev1.ConfigMapApplyConfiguration {
 	return applycorev1.ConfigMap(name, "").WithData(map[string]string{"text": text})

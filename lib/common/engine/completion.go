@@ -7,23 +7,13 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// completion is what a stage was complete for, and with which children.
-type completion struct {
-	inputs   string
-	children []string
-}
-
-// complete records it. A stage that does nothing and has made nothing has
-// nothing that could become incomplete, and no record.
-func (p *pass) complete(s step, now completion) {
+// dropRecord of a stage.
+func (p *pass) dropRecord(stage string) {
 	status := p.cr.Common()
-	if s.do == nil && len(now.children) == 0 {
-		status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == s.condition })
-		return
-	}
-	p.record(commonv1.CompletedStage{Stage: s.condition, Inputs: now.inputs, Children: now.children, Observed: p.in.observed[s.condition]})
+	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == stage })
 }
 
+// record for which inputs, and with which children, a stage was complete.
 func (p *pass) record(completed commonv1.CompletedStage) {
 	status := p.cr.Common()
 	if existing := completedStage(status, completed.Stage); existing != nil {

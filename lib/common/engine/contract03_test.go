@@ -78,7 +78,7 @@ func everything(outside func(context.Context, *widget.Widget, engine.Inputs) (en
 				return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}
 			}),
 			build("WorkloadReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-				return []engine.Child{statefulSet(cr), serviceOf(cr), disruptionBudget(cr), engine.When(false, configMap(cr.Name+"-never", ""))}
+				return []engine.Child{statefulSet(cr), serviceOf(cr), disruptionBudget(cr), when(false, configMap(cr.Name+"-never", ""))}
 			}),
 			build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 				return []engine.Child{volume(cr)}

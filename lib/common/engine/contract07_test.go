@@ -44,7 +44,7 @@ func contract07(w *world) {
 				return []engine.Need{engine.Secret(cr.Spec.SecretName, "password")}
 			}},
 			build("PartsReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-				children := []engine.Child{configMap(cr.Name, cr.Spec.Text), statefulSet(cr), engine.When(cr.Spec.Text == "service", serviceOf(cr)), volume(cr)}
+				children := []engine.Child{configMap(cr.Name, cr.Spec.Text), statefulSet(cr), when(cr.Spec.Text == "service", serviceOf(cr)), volume(cr)}
 				for _, part := range cr.Spec.Parts {
 					children = append(children, configMap(cr.Name+"-"+part, ""))
 				}

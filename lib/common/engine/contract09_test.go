@@ -51,6 +51,7 @@ func contract09(w *world) {
 	w.waitsUntilGone()
 	w.readsOnceWhatIsGone()
 	w.deletesOnce()
+	w.waitsForDiscovery()
 	w.remembersWhatWasNotAnswered()
 }
 
@@ -148,10 +149,10 @@ func (w *world) waitsUntilGone() {
 	w.t.Helper()
 	start(w, service{Name: owner, Stages: []stage{
 		build("OldGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-			return []engine.Child{engine.When(cr.Spec.Text == "first", configMap(cr.Name+"-old", ""))}
+			return []engine.Child{when(cr.Spec.Text == "first", configMap(cr.Name+"-old", ""))}
 		}),
 		build("NewReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-			return []engine.Child{engine.When(cr.Spec.Text != "first", configMap(cr.Name+"-new", ""))}
+			return []engine.Child{when(cr.Spec.Text != "first", configMap(cr.Name+"-new", ""))}
 		}),
 	}})
 	cr := w.widget("until", widget.Spec{Text: "first"})
@@ -225,6 +226,40 @@ func (w *world) deletesOnce() {
 	w.operator.Stop()
 }
 
+// waitsForDiscovery: a kind that could not be discovered may have objects.
+func (w *world) waitsForDiscovery() {
+	w.t.Helper()
+	volumes := service{
+		Name: owner, Owns: []client.Object{&corev1.PersistentVolume{}},
+		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{volume(cr)}
+		})},
+		Teardown: []stage{build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Absent(volume(cr))}
+		})},
+	}
+	start(w, volumes)
+	cr := w.widget("undiscovered", widget.Spec{})
+	w.awaitReady(cr)
+	w.operator.Stop()
+	var works atomic.Bool
+	start(w, volumes, func(s *engine.Seam) {
+		s.Discover = func() error {
+			if works.Load() {
+				return nil
+			}
+			return errors.NewServiceUnavailable("starting")
+		}
+	})
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("discovering PersistentVolume"))
+	works.Store(true)
+	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.Expect(w.gone(pv)).To(BeTrue(), "nothing is left behind")
+	w.operator.Stop()
+}
+
 // holdVolume keeps the widget's volume from going away, until letVolumeGo.
 func (w *world) holdVolume(cr *widget.Widget) *corev1.PersistentVolume {
 	w.t.Helper()
@@ -272,7 +307,7 @@ func (w *world) remembersWhatWasNotAnswered() {
 	start(w, service{
 		Name: owner,
 		Stages: []stage{build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-			return []engine.Child{engine.When(cr.Spec.Text == "wanted", volume(cr))}
+			return []engine.Child{when(cr.Spec.Text == "wanted", volume(cr))}
 		})},
 		Teardown: []stage{build("VolumeGone", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 			return []engine.Child{engine.Absent(volume(cr))}

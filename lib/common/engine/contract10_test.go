@@ -92,7 +92,7 @@ func (w *world) forbiddenKind() {
 	name := w.namespace + "-limited"
 	role := &rbacv1.Role{ObjectMeta: metaOf(w.namespace, name), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets", "widgets/status", "widgets/finalizers"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 	}}
 	w.create(role)
 	w.create(&rbacv1.RoleBinding{
@@ -104,10 +104,13 @@ func (w *world) forbiddenKind() {
 	start(w, service{Name: owner, Stages: []stage{
 		configMaps("ConfigReady"),
 		build("SchemaReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
-			if cr.Spec.Text != "job" {
-				return nil
+			switch cr.Spec.Text {
+			case "job":
+				return []engine.Child{job(cr, cr.Name)}
+			case "service": // of a kind that is watched after the forbidden one
+				return []engine.Child{serviceOf(cr)}
 			}
-			return []engine.Child{job(cr, cr.Name)}
+			return nil
 		}),
 	}}, func(s *engine.Seam) { s.ReadTimeout = time.Second })
 	forbidden := w.widget("forbidden", widget.Spec{Text: "job"})
@@ -117,6 +120,7 @@ func (w *world) forbiddenKind() {
 	w.decides(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: does the operator have the rights to list and watch it?"))
 	allowed := w.widget("allowed", widget.Spec{Text: "no job"})
 	w.awaitReady(allowed)
+	w.awaitReady(w.widget("later", widget.Spec{Text: "service"}))
 	before := role.DeepCopy()
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 	w.must(w.client.Patch(w.ctx, role, client.MergeFrom(before)))

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// outdated is recorded in the place of the inputs of a stage whose call outside was
+// made for others since.
+const outdated = "outdated"
+
 // outside runs Do unless it has succeeded for the same inputs and Every has
 // not passed since. If it fails, what was observed for the same inputs stands.
 func (p *pass) outside(ctx context.Context, s step, inputs string) error {
@@ -13,11 +17,13 @@ func (p *pass) outside(ctx context.Context, s step, inputs string) error {
 		every = s.every()
 	}
 	last, known := p.memory.effect(p.request, s.condition)
-	if !known || last.inputs != inputs {
+	switch {
+	case known && last.inputs != inputs:
 		last, known = effect{inputs: inputs}, false
-		if p.doneFor(s, inputs) { // by an earlier process
-			last.observed, known = completedStage(p.before, s.condition).Observed, every == 0
-		}
+	case !known && p.doneFor(s, inputs): // by an earlier process
+		last, known = effect{inputs: inputs, observed: completedStage(p.before, s.condition).Observed}, every == 0
+	case !known:
+		last = effect{inputs: inputs}
 	}
 	p.in.observed[s.condition] = last.observed
 	if left := last.rests(); left > 0 {
@@ -34,6 +40,9 @@ func (p *pass) outside(ctx context.Context, s step, inputs string) error {
 
 // call Do, and remember how it went.
 func (p *pass) call(ctx context.Context, s step, last effect) error {
+	if record := completedStage(p.cr.Common(), s.condition); record != nil && !p.doneFor(s, last.inputs) {
+		record.Inputs = outdated // also for the next process, if this one ends in the middle
+	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()
 	observed, err := s.do(limited, p.in)

@@ -97,6 +97,33 @@ func TestDoRunsWhenItsInputsChange(t *testing.T) {
 	w.Eventually(server.called).Should(HaveLen(4), "another object of that name is a reason")
 }
 
+// TestDoRunsForInputsThatHaveComeBack: the call for others in between may have
+// changed things, although it failed.
+func TestDoRunsForInputsThatHaveComeBack(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint(restart), func(t *testing.T) {
+			w := newTestWorld(t)
+			w.needed()
+			var server outside
+			start(w, server.service(0))
+			cr := w.widget("back", widget.Spec{Text: "first", SecretName: "needed"})
+			w.awaitReady(cr)
+			server.breaks(errors.New("half done"))
+			w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+			w.Eventually(w.condition(cr, "Registered")).Should(HavePrefix("False Error: half done"))
+			if restart {
+				w.operator.Stop()
+				start(w, server.service(0))
+			}
+			server.breaks(nil)
+			calls := len(server.called())
+			w.change(cr, func(s *widget.Spec) { s.Text = "first" })
+			w.awaitReady(cr)
+			w.Expect(server.called()[calls:]).To(ContainElement("first p4ssw0rd"))
+		})
+	}
+}
+
 func TestDoIsRepeated(t *testing.T) {
 	w := newTestWorld(t)
 	w.needed()

@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/apply"
+	"asterism.dev/lib/common/engine/internal/observe"
 )
 
 // Seam is what a test may replace in an engine: to watch it, to hurry it, or to
@@ -17,6 +20,8 @@ type Seam struct {
 	Cached client.Reader
 	Live   client.Reader
 	Cache  cache.Cache
+	// Discover is asked before discovery; an error of it is discovery's.
+	Discover func() error
 
 	Workers        int
 	ReadTimeout    time.Duration
@@ -41,6 +46,9 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		return err
 	}
 	a.client, a.cached, a.api, a.cache = seam.Client, seam.Cached, seam.Live, seam.Cache
+	if seam.Discover != nil {
+		a.discovery = failing{a.discovery, seam.Discover}
+	}
 	r := newEngine(s, limits{
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
 		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
@@ -61,4 +69,17 @@ func (e *engine) remembered() int {
 // JobRetryWait is how long a Job that has been failing waits after a failure.
 func JobRetryWait(failing, failed time.Time) time.Duration {
 	return (&apply.Controller{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
+}
+
+// failing discovery.
+type failing struct {
+	observe.Discovery
+	fail func() error
+}
+
+func (f failing) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	if err := f.fail(); err != nil {
+		return nil, err
+	}
+	return f.Discovery.ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +107,7 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 			return nil, err
 		}
 		if left := duration - time.Since(since); duration > 0 && left > 0 {
-			return nil, WaitFor(left, "%s has not been %s for %s yet", key, condition, duration)
+			return nil, waitFor(left, "%s has not been %s for %s yet", key, condition, duration)
 		}
 		return condition, nil
 	}}
@@ -120,6 +119,8 @@ func trueSince(key observe.Key, object Object, condition string) (time.Time, err
 	known := meta.FindStatusCondition(object.Common().Conditions, condition)
 	current := condition == commonv1.ConditionAvailable || object.Common().ObservedGeneration == object.GetGeneration()
 	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return time.Time{}, Wait("%s is being deleted", key)
 	case !current:
 		return time.Time{}, Wait("%s: its operator has not seen generation %d yet", key, object.GetGeneration())
 	case known == nil:
@@ -136,17 +137,17 @@ func trueSince(key observe.Key, object Object, condition string) (time.Time, err
 // the object that is reconciled, or all if either has no namespace.
 func Labelled(kind client.Object, labels map[string]string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		gvk, namespace := p.view.Kind(kind), ""
-		if p.view.Namespaced(gvk) {
-			namespace = p.cr.GetNamespace()
+		key, err := p.children.KeyOf(ctx, kind)
+		if err != nil {
+			return nil, err
 		}
-		all, err := p.view.List(ctx, gvk, namespace, labels)
+		all, err := p.view.List(ctx, key.Kind, key.Namespace, labels)
 		if err != nil {
 			return nil, err
 		}
 		slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(string(a.GetUID()), string(b.GetUID())) })
 		for _, obj := range all {
-			p.in.listed[observe.KeyOf(gvk, obj)] = obj
+			p.in.listed[observe.KeyOf(key.Kind, obj)] = obj
 		}
 		return found(all), nil
 	}}
@@ -174,7 +175,10 @@ func Children() Need {
 // that prepares something for a name that another stage takes.
 func Free(object client.Object) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		key := p.children.KeyOf(object)
+		key, err := p.children.KeyOf(ctx, object)
+		if err != nil {
+			return nil, err
+		}
 		current, err := p.view.Get(ctx, key)
 		if err != nil || current == nil || p.children.IsOurs(current) {
 			return nil, err
@@ -198,11 +202,10 @@ func Done(condition string) Need {
 
 // Served says that the API server must serve a kind, for example Route.
 func Served(kind schema.GroupVersionKind) Need {
-	return Need{func(_ context.Context, p *pass) (any, error) {
-		err := p.view.Served(kind)
+	return Need{func(ctx context.Context, p *pass) (any, error) {
+		err := p.view.Served(ctx, kind)
 		p.in.served[kind] = err == nil
-		var unserved *observe.NotServed
-		if errors.As(err, &unserved) {
+		if observe.IsNotServed(err) {
 			return nil, absence{err}
 		}
 		return err == nil, err
@@ -242,7 +245,7 @@ func AnyOf(needs ...Need) Need {
 		}
 		unmet.Message = strings.Join(messages, "; ")
 		if len(needs) == 0 {
-			unmet.Message = "there is none"
+			unmet.Message = "nothing that would do is named"
 		}
 		return nil, unmet
 	}}
@@ -351,7 +354,10 @@ func asked(objects found) []any {
 
 // existing is an object that a need names.
 func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key, client.Object, error) {
-	key := p.children.KeyOf(object)
+	key, err := p.children.KeyOf(ctx, object)
+	if err != nil {
+		return key, nil, err
+	}
 	current, err := p.view.Get(ctx, key)
 	if err == nil && current == nil {
 		err = absence{Wait("%s does not exist", key)}
@@ -384,7 +390,7 @@ func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, e
 		if child == nil || !p.children.IsOurs(child) {
 			continue
 		}
-		byTitle[apply.Title(key.Kind.Kind, p.cr, child)] = child
+		byTitle[apply.TitleOf(key.Kind.Kind, p.cr, child)] = child
 		if _, known := p.in.objects[key]; !known {
 			p.in.objects[key] = child
 		}

@@ -37,8 +37,8 @@ func WaitAs(reason, format string, args ...any) error {
 	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// WaitFor is Wait for what cannot be watched: the stage is tried again after d.
-func WaitFor(d time.Duration, format string, args ...any) error {
+// waitFor is Wait for what cannot be watched: the stage is tried again after d.
+func waitFor(d time.Duration, format string, args ...any) error {
 	return &outcome{Reason: ReasonWaiting, Message: fmt.Sprintf(format, args...), After: d}
 }
 

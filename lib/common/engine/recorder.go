@@ -26,7 +26,7 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	broadcaster := record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: eventsRemembered}))
+	broadcaster := record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: eventsRemembered, SpamKeyFunc: objectAndReason}))
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		defer broadcaster.Shutdown()
 		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
@@ -34,4 +34,10 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 		return nil
 	}))
 	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: name}), err
+}
+
+// objectAndReason bounds equal reasons of one object, so that a condition that
+// flaps does not silence another reason.
+func objectAndReason(event *corev1.Event) string {
+	return string(event.InvolvedObject.UID) + event.Type + event.Reason
 }

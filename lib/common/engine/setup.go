@@ -84,7 +84,7 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
 	}
-	return r.engine.cluster.Reconcile(c, newOf[T]())
+	return r.engine.cluster.WatchReconciled(c, newOf[T]())
 }
 
 // Unwatched reconciles without a manager: every read and write goes to the

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
@@ -22,15 +23,15 @@ func (p *pass) stage(ctx context.Context, s step) error {
 			return failed
 		}
 	}
-	children, err := p.buildChildren(s)
+	children, err := p.buildChildren(ctx, s)
 	if err != nil {
 		return err
 	}
-	completed := completion{inputs: apply.Hash(append([]string{inputs}, children.Hashes()...))}
+	completed := commonv1.CompletedStage{Stage: s.condition, Inputs: apply.Hash(append([]string{inputs}, children.Hashes()...)), Generation: p.cr.GetGeneration()}
 	if s.do != nil {
-		completed.inputs = inputs + "-" + completed.inputs
+		completed.Inputs = inputs + "-" + completed.Inputs
 	}
-	settled := p.completedFor(s.condition, completed.inputs)
+	settled := p.completedFor(s.condition, completed.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, settled, &completed)
 	if failed != nil { // a call that worked for these inputs, and does not at present
 		incomplete = failed
@@ -41,8 +42,12 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	if incomplete == nil || (settled && !outcomeOf(incomplete).Stalled) {
 		p.done[s.condition] = true
 	}
-	if incomplete == nil {
-		p.complete(s, completed)
+	switch {
+	case incomplete == nil && s.do == nil && len(children) == 0:
+		p.dropRecord(s.condition) // which has nothing that could become incomplete
+	case incomplete == nil:
+		completed.Observed = p.in.observed[s.condition]
+		p.record(completed)
 	}
 	return incomplete
 }
@@ -64,7 +69,7 @@ func (p *pass) gatherFor(ctx context.Context, s step) (string, error) {
 	return apply.Hash([]any{inputs, body["spec"], p.cr.GetUID()}), err
 }
 
-func (p *pass) buildChildren(s step) (apply.Stamped, error) {
+func (p *pass) buildChildren(ctx context.Context, s step) (apply.Stamped, error) {
 	if s.build == nil {
 		return nil, nil
 	}
@@ -76,23 +81,23 @@ func (p *pass) buildChildren(s step) (apply.Stamped, error) {
 	for _, child := range built {
 		children = append(children, unwrap(child))
 	}
-	return p.children.Stamp(s.condition, children)
+	return p.children.Stamp(ctx, s.condition, children)
 }
 
 // applyChildren makes them inputs of later stages, and deletes those that the
 // builder does not list any more.
-func (p *pass) applyChildren(ctx context.Context, s step, children apply.Stamped, settled bool, completed *completion) error {
+func (p *pass) applyChildren(ctx context.Context, s step, children apply.Stamped, settled bool, completed *commonv1.CompletedStage) error {
 	if s.build == nil {
 		return nil
 	}
 	last := meta.FindStatusCondition(p.before.Conditions, s.condition)
 	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: last}, children, settled)
 	for _, r := range results {
-		completed.children = append(completed.children, r.Name)
+		completed.Children = append(completed.Children, r.Name)
 		p.remember(r)
 	}
 	p.listed = append(p.listed, children.Keys()...)
-	if err := p.children.Prune(ctx, s.condition, children.Keys()); err != nil && incomplete == nil {
+	if err := p.children.Prune(ctx, s.condition, p.listed); err != nil && incomplete == nil {
 		return err
 	}
 	return incomplete

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,8 +63,13 @@ func (p *pass) deleting(stage string, result *outcome) {
 	if result.Retry {
 		p.failure = result
 	}
+	status := p.cr.Common()
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == commonv1.ConditionStalled })
+	for _, condition := range slices.Clone(status.Conditions) {
+		p.set(condition.Type, metav1.ConditionUnknown, ReasonDeleting, "the object is being deleted")
+	}
 	p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.Reason, p.first.Message)
-	p.cr.Common().ObservedGeneration = p.cr.GetGeneration()
+	status.ObservedGeneration = p.cr.GetGeneration()
 }
 
 // finalizer of the kind, for example nova.asterism.dev/nova-cell.

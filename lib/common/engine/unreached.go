@@ -62,21 +62,23 @@ func (p *pass) missingOf(stage string, children map[string]client.Object) string
 	return ""
 }
 
-// judgeChildren of a stage whose condition may be out of date.
+// judgeChildren of a stage whose condition may be out of date. Only a stage that was
+// complete for this generation can be so again.
 func (p *pass) judgeChildren(stage string, last metav1.Condition, children map[string]client.Object) {
-	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing || last.Reason == ReasonGone {
-		p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
-		return
-	}
 	for _, title := range slices.Sorted(maps.Keys(children)) {
 		child := children[title]
-		if apply.StageOf(child) != stage {
+		if apply.StageOf(child) != stage || last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
 			continue
 		}
 		if err := apply.Complete(child); err != nil {
 			p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
 			return
 		}
+	}
+	completed := completedStage(p.before, stage)
+	if last.Status != metav1.ConditionTrue && (completed == nil || completed.Generation != p.cr.GetGeneration() || last.Reason != ReasonProgressing) {
+		p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
+		return
 	}
 	p.set(stage, metav1.ConditionTrue, ReasonComplete, "")
 }

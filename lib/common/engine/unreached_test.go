@@ -105,3 +105,29 @@ func TestWorkloadsOfUnreachedStagesAreJudgedAgain(t *testing.T) {
 	w.play(rack, "True", "")
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("True"))
 }
+
+// TestNothingUnreachedBecomesTrueThatNeverWas: nobody has looked whether it is.
+func TestNothingUnreachedBecomesTrueThatNeverWas(t *testing.T) {
+	w := newTestWorld(t)
+	s := gated()
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "never")}
+	s.Stages[1] = rackStage()
+	s.Stages[1].Continue = true
+	s.Stages[3] = stage{Condition: "Checked", Needs: func(*widget.Widget) []engine.Need {
+		return []engine.Need{engine.Existing(&widget.Rack{ObjectMeta: metaOf("", "never")}).Where(func(client.Object) error {
+			return engine.WaitAs(engine.ReasonProgressing, "it is not painted")
+		})}
+	}}
+	s.Owns = append([]client.Object{&widget.Rack{}}, owns...)
+	start(w, s)
+	cr := w.widget("never", widget.Spec{})
+	w.Eventually(w.condition(cr, "Checked")).Should(HavePrefix("False Progressing"))
+	w.Expect(w.condition(cr, "RackReady")()).To(HavePrefix("False Progressing"))
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Checked")).Should(HavePrefix("Unknown NotReached"))
+	w.play(rack, "True", "")
+	w.pass(cr)
+	w.Expect(w.condition(cr, "RackReady")()).To(HavePrefix("Unknown NotReached"))
+	w.setGate("open")
+	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("True"))
+}

@@ -403,3 +403,7 @@ type filteredInformer struct {
 func (i filteredInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.Informer.AddEventHandlerWithOptions(toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: i.deliver}, options)
 }
+
+func (i filteredInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandler(toolscache.FilteringResourceEventHandler{Handler: handler, FilterFunc: i.deliver})
+}

@@ -337,7 +337,9 @@ func completeFamily(obj engine.Object) {
 		status.Conditions = append(status.Conditions, metav1.Condition{Type: commonv1.ConditionReady, Status: metav1.ConditionTrue, Reason: engine.ReasonComplete})
 	}
 	for i := range status.Conditions {
-		status.Conditions[i].ObservedGeneration = obj.GetGeneration()
+		if status.Conditions[i].ObservedGeneration == 0 { // which a fixture may state
+			status.Conditions[i].ObservedGeneration = obj.GetGeneration()
+		}
 	}
 }
 
@@ -375,7 +377,7 @@ type discovered struct {
 	mapper meta.RESTMapper
 }
 
-func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+func (d discovered) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
 	gv, err := schema.ParseGroupVersion(groupVersion)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func sound() subject {
 					return []engine.Child{
 						engine.Generated(applycorev1.Secret(cr.Name+"-generated", ""), "key"),
 						applycorev1.ConfigMap(cr.Name, "").WithData(map[string]string{"text": cr.Spec.Text, "account": in.Observed("InputsReady")["account"]}),
-						engine.When(false, applycorev1.ConfigMap(cr.Name+"-never", "")),
+						engine.Absent(applycorev1.ConfigMap(cr.Name+"-never", "")),
 					}, nil
 				}},
 				{Condition: "SchemaReady", Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {

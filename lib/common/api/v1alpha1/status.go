@@ -68,6 +68,11 @@ type CompletedStage struct {
 	// +kubebuilder:validation:MaxLength=64
 	Inputs string `json:"inputs"`
 
+	// generation of this object for which the stage was complete last.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Generation int64 `json:"generation,omitempty"`
+
 	// children are what the stage had applied when it was complete: kind and name,
 	// with the namespace between them if this object has none.
 	// +optional

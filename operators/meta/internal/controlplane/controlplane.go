@@ -38,7 +38,8 @@ var Service = engine.Service[*metav1alpha1.ControlPlane]{
 		{Condition: "ProductsRemoved", Needs: children, Build: removed},
 	},
 	Available: &engine.Stage[*metav1alpha1.ControlPlane]{Needs: func(cr *metav1alpha1.ControlPlane) []engine.Need {
-		return []engine.Need{engine.Condition(&novav1.Nova{ObjectMeta: named(cr.Name)}, commonv1.ConditionAvailable)}
+		nova := &novav1.Nova{ObjectMeta: named(cr.Name)}
+		return []engine.Need{engine.Free(nova), engine.Condition(nova, commonv1.ConditionAvailable)}
 	}},
 	Report: reportSharedVolumes,
 	Owns:   []client.Object{&corev1.Secret{}, &novav1.Nova{}, &storagev1.SharedVolume{}},
@@ -91,6 +92,9 @@ func sharedVolumes(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Chi
 // reportSharedVolumes says of each what it says of itself. Where none is wanted
 // and none is left, there is nothing to say.
 func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
+	if !in.KnowsChildren() {
+		return
+	}
 	made := map[string]*storagev1.SharedVolume{}
 	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {
 		made[volume.Name] = volume

@@ -49,22 +49,32 @@ func route(cr *novav1.NovaAPI, in engine.Inputs) ([]engine.Child, error) {
 	}}, nil
 }
 
-// endpoints: the public address is the Route's once a router has admitted it;
-// without Routes it is the Service's.
+// endpoints: the public address is the Route's once a router has admitted the Route;
+// without Routes it is the Service's. Until a router has admitted a new Route, the
+// public address that was known before stays.
 func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {
 	internal := "http://" + describe(cr).Address(cr.Namespace) + version
 	public := internal
 	if made, ok := engine.Get[*routev1.Route](in, cr.Name); ok {
-		host := admittedHost(made)
-		if host == "" {
-			return // not admitted yet: what was known before stays
+		public = known(cr, commonv1.InterfacePublic)
+		if host := admittedHost(made); host != "" {
+			public = "https://" + host + version
 		}
-		public = "https://" + host + version
 	}
-	cr.Status.Endpoints = []commonv1.Endpoint{
-		{Interface: commonv1.InterfacePublic, URL: public},
-		{Interface: commonv1.InterfaceInternal, URL: internal},
+	cr.Status.Endpoints = nil
+	if public != "" {
+		cr.Status.Endpoints = append(cr.Status.Endpoints, commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: public})
 	}
+	cr.Status.Endpoints = append(cr.Status.Endpoints, commonv1.Endpoint{Interface: commonv1.InterfaceInternal, URL: internal})
+}
+
+func known(cr *novav1.NovaAPI, of commonv1.EndpointInterface) string {
+	for _, endpoint := range cr.Status.Endpoints {
+		if endpoint.Interface == of {
+			return endpoint.URL
+		}
+	}
+	return ""
 }
 
 // admittedHost is the host at the first router that has admitted the Route; a

@@ -116,6 +116,14 @@ func (b Backend) teardownNeeds() []engine.Need {
 	return needs
 }
 
+// diagnosisNeeds are the needs of a call that can do without the account.
+func (b Backend) diagnosisNeeds() []engine.Need {
+	if given := b.Connection.ConnectionSecretRef; given != nil {
+		return []engine.Need{engine.Secret(given.Name).Optional()}
+	}
+	return append(b.teardownNeeds(), engine.Secret(credentialsName(b.Owner)).Optional())
+}
+
 // check refuses a given Secret that no service could use; it builds nothing. The
 // Secret's next version wakes the stage.
 func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {

@@ -86,7 +86,7 @@ func Hosts(ctx context.Context, secret map[string][]byte) (hosts database.Hosts,
 // Answers returns nil if a database has tables for the backend's own account.
 func Answers(ctx context.Context, b Backend, in engine.Inputs) error {
 	data, err := b.connection(in)
-	if err != nil {
+	if err != nil || len(data[config.KeyPassword]) == 0 {
 		return err
 	}
 	return withAccount(ctx, data, func(c *database.Client, name string) error { return c.CheckTables(ctx, name) })

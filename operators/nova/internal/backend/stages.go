@@ -59,6 +59,12 @@ func Accounts[T engine.Object](backends ...func(T) Backend) func(T) []engine.Nee
 	return need(backends, Backend.needs)
 }
 
+// Diagnosis are the needs of a call that looks whether backends answer, and does
+// without those of which the account is not known.
+func Diagnosis[T engine.Object](backends ...func(T) Backend) func(T) []engine.Need {
+	return need(backends, Backend.diagnosisNeeds)
+}
+
 // Check refuses given Secrets that no service could use; it builds nothing.
 func Check[T engine.Object](backends ...func(T) Backend) func(T, engine.Inputs) ([]engine.Child, error) {
 	return build(backends, Backend.check)

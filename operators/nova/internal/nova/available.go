@@ -2,9 +2,12 @@ package nova
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,10 +30,12 @@ const reasonAPIFailed = "APIFailed"
 func askEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 
 // availableNeeds are those of a request that a user would make: pods of the API
-// that answer, a cell in which servers can be, and an account at Keystone.
+// that answer, a cell in which servers can be, and an account at Keystone. The
+// databases' accounts are needed only to find out which part has failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
-	needs := append(backend.Accounts(identity, apiDatabase, cell0Database)(cr),
+	needs := append(backend.Accounts(identity)(cr), backend.Diagnosis(apiDatabase, cell0Database)(cr)...)
+	needs = append(needs,
 		engine.Free(apiNamed(cr)),
 		engine.Existing(apiNamed(cr)).Where(answers).Counting(func(obj client.Object) any {
 			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // it is what was named
@@ -66,32 +71,67 @@ func because(object engine.Object) string {
 	return ": " + ready.Message
 }
 
-// askAPI lists servers with Nova's own account, which goes through Keystone, the
-// API database and every cell. If that fails, the part that failed is looked for.
+// askAPI makes two requests with Nova's own account: a list of servers, which goes
+// through Keystone and the API database, and a list of conductors, each of which is
+// a row in the database of its cell. The API leaves out cells that do not answer.
+// If a request fails, the part that failed is looked for.
 func askAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
+	address := internalAddress(cr, in)
+	if address == "" {
+		return nil, engine.Wait("NovaAPI %s does not report its internal address yet", apiName(cr))
+	}
 	keystone, err := backend.Login(ctx, identity(cr), in)
 	if err != nil {
 		return nil, err
 	}
 	defer keystone.Close()
-	failed := listServers(ctx, internalURL(cr, in), keystone.Token())
-	if failed == nil {
+	err = get(ctx, address+"/servers?limit=1", keystone.Token(), nil)
+	if err == nil {
+		err = askCells(ctx, cr, address, keystone.Token())
+	}
+	if err == nil {
 		return nil, nil
 	}
+	return nil, failedPart(ctx, cr, in, err)
+}
+
+// askCells returns nil if a cell has answered.
+func askCells(ctx context.Context, cr *novav1.Nova, address, token string) error {
+	var answer struct {
+		Services []struct {
+			Host string `json:"host"`
+		} `json:"services"`
+	}
+	if err := get(ctx, address+"/os-services?binary=nova-conductor", token, &answer); err != nil {
+		return err
+	}
+	for _, conductor := range answer.Services {
+		for _, cell := range cr.Spec.Cells {
+			if strings.HasPrefix(conductor.Host, cellName(cr, cell)+"-conductor-") {
+				return nil
+			}
+		}
+	}
+	return errors.New("no cell answered GET /os-services: its database is not reachable for the API, or its conductor was never started")
+}
+
+// failedPart adds to the failure of a request the part that has failed, if that
+// is found.
+func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed error) error {
 	for _, database := range []backend.Backend{apiDatabase(cr), cell0Database(cr)} {
-		if err := backend.Answers(ctx, database, in); err != nil {
-			return nil, engine.Fail(engine.Reason(err), fmt.Errorf("%w: %w", failed, err))
+		if err := backend.Answers(ctx, database, in); err != nil && engine.Reason(err) != engine.ReasonWaiting {
+			return engine.Fail(engine.Reason(err), fmt.Errorf("%w: %w", failed, err))
 		}
 	}
 	for _, cell := range cr.Spec.Cells {
 		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && because(made) != "" {
-			return nil, engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, made.Name, because(made)))
+			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, made.Name, because(made)))
 		}
 	}
-	return nil, engine.Fail(reasonAPIFailed, failed)
+	return engine.Fail(reasonAPIFailed, failed)
 }
 
-func internalURL(cr *novav1.Nova, in engine.Inputs) string {
+func internalAddress(cr *novav1.Nova, in engine.Inputs) string {
 	api, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
 	if !ok {
 		return ""
@@ -103,13 +143,14 @@ func internalURL(cr *novav1.Nova, in engine.Inputs) string {
 	return api.Status.Endpoints[at].URL
 }
 
-func listServers(ctx context.Context, api, token string) error {
+// get decodes the answer of the compute API, unless answer is nil.
+func get(ctx context.Context, address, token string, answer any) error {
 	transport, err := registration.NewTransport(nil)
 	if err != nil {
 		return err
 	}
 	defer transport.Close()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, api+"/servers?limit=1", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -120,7 +161,10 @@ func listServers(ctx context.Context, api, token string) error {
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered HTTP %d to GET /servers", request.URL.Host, response.StatusCode)
+		return fmt.Errorf("%s answered HTTP %d to GET %s", request.URL.Host, response.StatusCode, request.URL.Path)
 	}
-	return nil
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(answer)
 }

@@ -119,11 +119,21 @@ var _ = Describe("Available", func() {
 		Expect(c.requests()).To(BeNumerically(">", 0), "the API was asked")
 		c.answers(true, http.StatusInternalServerError)
 		c.touch(cr)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "answered HTTP 500 to GET /servers", "db.example.org")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "answered HTTP 500 to GET /v2.1/servers", "db.example.org")
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, metav1.ConditionTrue)
 		c.answers(false, http.StatusOK)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "IdentityUnreachable", "HTTP 503")
 		c.answers(true, http.StatusOK)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+	})
+
+	It("is False while no cell answers", func() {
+		c.takeCells(true)
+		c.answers(true, http.StatusInternalServerError) // so that it is asked again soon
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "HTTP 500")
+		c.answers(true, http.StatusOK)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "no cell answered")
+		c.takeCells(false)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 	})
 

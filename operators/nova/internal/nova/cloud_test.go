@@ -56,10 +56,12 @@ type cloud struct {
 	troubles map[string][2]string
 	readyAPI int32 // pods of the API that are ready
 	// server plays Keystone and the compute API.
-	server      *httptest.Server
-	apiStatus   int // of its answer to GET /servers
-	noKeystone  bool
-	apiRequests int
+	server     *httptest.Server
+	apiStatus  int // of its answer to GET /servers
+	noKeystone bool
+	// cellsAreDown leaves out the rows of their databases, as the real API does.
+	cellsAreDown bool
+	apiRequests  int
 }
 
 func newCloud() *cloud {
@@ -136,6 +138,12 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case request.URL.Path == "/v2.1/servers" && request.Header.Get("X-Auth-Token") == "token":
 		c.apiRequests++
 		w.WriteHeader(c.apiStatus)
+	case request.URL.Path == "/v2.1/os-services" && request.Header.Get("X-Auth-Token") == "token":
+		answering := ""
+		if !c.cellsAreDown {
+			answering = `{"host": "given-cell1-conductor-0"}, {"host": "given-cell2-conductor-0"}, `
+		}
+		_, _ = w.Write([]byte(`{"services": [` + answering + `{"host": "given-superconductor-0"}]}`))
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
@@ -146,6 +154,13 @@ func (c *cloud) answers(keystone bool, apiStatus int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noKeystone, c.apiStatus = !keystone, apiStatus
+}
+
+// takeCells down, or up again.
+func (c *cloud) takeCells(down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cellsAreDown = down
 }
 
 func (c *cloud) requests() int {

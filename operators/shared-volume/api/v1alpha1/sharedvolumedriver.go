@@ -109,6 +109,12 @@ type SharedVolumeDriverSpec struct {
 type SharedVolumeDriverStatus struct {
 	commonv1.Status `json:",inline"`
 
+	// installed says whether SharedVolumes can rely on the driver: everything but
+	// its pods was installed, or somebody else has installed it. A rollout of the
+	// pods does not change it.
+	// +optional
+	Installed bool `json:"installed,omitempty"`
+
 	// driver says whose it is.
 	// +optional
 	Driver *InstalledDriver `json:"driver,omitempty"`

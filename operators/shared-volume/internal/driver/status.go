@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	kstoragev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"asterism.dev/lib/common/engine"
 
@@ -21,6 +23,7 @@ const (
 
 // report says whose driver the cluster has, and how far ours is.
 func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
+	cr.Status.Installed = isInstalled(cr)
 	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
 		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us}
@@ -39,6 +42,19 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 			cr.Status.Driver.Image = set.Spec.Template.Spec.Containers[0].Image
 		}
 	}
+}
+
+// isInstalled is judged by the driver's own conditions. What no stage has looked at
+// stays as it was.
+func isInstalled(cr *storagev1.SharedVolumeDriver) bool {
+	installed := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionInstalled)
+	switch {
+	case meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionDetected) || installed == nil:
+		return false
+	case installed.Status == metav1.ConditionUnknown:
+		return cr.Status.Installed
+	}
+	return installed.Status == metav1.ConditionTrue || installed.Reason == storagev1.ReasonInUse
 }
 
 // usedBy is known while something is to be removed.

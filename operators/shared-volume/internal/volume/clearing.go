@@ -91,7 +91,7 @@ func whoseVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.Persiste
 	case name == "" || claim.Status.Phase == corev1.ClaimLost || slices.ContainsFunc(volumes, isOurs):
 		return nil
 	case !names.MatchString(name):
-		return engine.Conflict("PersistentVolume %s, which is not ours, was reserved for claim %s, and is bound to it: an administrator of the cluster has to remove that volume", name, claim.Name)
+		return engine.Conflict("PersistentVolume %s, which no SharedVolume has created, was reserved for claim %s and is bound to it: an administrator of the cluster has to delete that volume", name, claim.Name)
 	case claim.Status.Phase == corev1.ClaimBound:
 		return engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", name, claim.Name)
 	}
@@ -142,7 +142,7 @@ func withoutVolume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child
 func released(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim) engine.Child {
 	return engine.Explained(engine.Absent(claimOf(claim.Name)), func(ctx context.Context, live client.Reader, claim client.Object) (string, error) {
 		pods, err := podsOf(ctx, live, claim)
-		if err != nil || len(pods) == 0 {
+		if cr.Status.BlockedBy = nil; err != nil || len(pods) == 0 {
 			return "", err
 		}
 		cr.Status.BlockedBy = &storagev1.Blockers{Pods: pods[:min(len(pods), shownPods)], Count: int32(min(len(pods), maxCount))} //nolint:gosec // bounded

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,8 +45,8 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
 }
 
-// driver is judged by us, and not by a Condition, which would have to be of its newest
-// generation: whoever changes on which nodes it runs would touch every SharedVolume.
+// driver is judged by a field of its status, and not by a Condition, which would have
+// to be of the newest generation: another nodeSelector would touch every SharedVolume.
 func driver(*storagev1.SharedVolume) []engine.Need {
 	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
 	return []engine.Need{engine.Existing(cluster).Counting(func(client.Object) any { return nil }).Optional()}
@@ -61,7 +60,7 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
 	trouble := ""
 	switch {
-	case cluster == nil || !isInstalled(cluster):
+	case cluster == nil || !cluster.Status.Installed:
 		trouble = "is not installed"
 	case isGoing(cluster) && len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) == 0:
 		trouble = "is to be removed"
@@ -69,15 +68,6 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 		return nil, nil
 	}
 	return nil, engine.Wait("the CSI driver %s %s: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, trouble, storagev1.SharedVolumeDriverName)
-}
-
-func isInstalled(cluster *storagev1.SharedVolumeDriver) bool {
-	detected := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionDetected)
-	if detected != nil && detected.Status == metav1.ConditionFalse && detected.Reason == engine.ReasonWaiting {
-		return false // somebody else's has gone, and what was installed was not looked at
-	}
-	installed := meta.FindStatusCondition(cluster.Status.Conditions, storagev1.ConditionInstalled)
-	return installed != nil && (installed.Status == metav1.ConditionTrue || installed.Reason == storagev1.ReasonInUse)
 }
 
 func isGoing(cluster *storagev1.SharedVolumeDriver) bool {

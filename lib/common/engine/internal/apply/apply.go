@@ -63,7 +63,7 @@ func (c *Children) create(ctx context.Context, d desired) (client.Object, error)
 			return nil, fmt.Errorf("creating %s: %w", d.key, err)
 		}
 		c.View.Created(d.key, existing)
-		if d.Mode == Generated {
+		if d.Mode == Generated || d.Mode == Once { // which are never changed
 			return existing, nil
 		}
 		return c.update(ctx, d, existing)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
@@ -57,7 +56,7 @@ type desired struct {
 }
 
 // desire stamps a child: names, owner, labels and the hash of its body.
-func (c *Children) desire(stage string, child Child) (desired, error) {
+func (c *Children) desire(ctx context.Context, stage string, child Child) (desired, error) {
 	body, err := Body(child.Object)
 	if err != nil {
 		return desired{}, err
@@ -67,12 +66,16 @@ func (c *Children) desire(stage string, child Child) (desired, error) {
 		body["apiVersion"], body["kind"] = kind.GroupVersion().String(), kind.Kind
 	}
 	object := &unstructured.Unstructured{Object: body}
-	d := desired{Child: child, key: c.KeyOf(object), body: body}
+	key, err := c.KeyOf(ctx, object)
+	if err != nil {
+		return desired{}, err
+	}
+	d := desired{Child: child, key: key, body: body}
 	if d.key.Name == "" {
 		return d, fmt.Errorf("a %s of stage %s has no name", d.key.Kind.Kind, stage)
 	}
 	if d.Mode == Once {
-		// What is stamped must not count: a new label would run every Job again.
+		// Stamped labels must not count: a new label would run every Job again.
 		d.run, d.hash = d.key.Name, Hash(body)
 		if len(d.Keys) > 0 {
 			d.hash = Hash(d.Keys)
@@ -116,13 +119,16 @@ func Body(child any) (map[string]any, error) {
 
 // KeyOf names the object that a Need or a Child means, in the namespace of the
 // owner unless the kind has none.
-func (c *Children) KeyOf(object client.Object) observe.Key {
-	kind := c.View.Kind(object)
-	namespace := object.GetNamespace()
-	if namespace == "" && c.View.Namespaced(kind) {
-		namespace = c.Owner.GetNamespace()
+func (c *Children) KeyOf(ctx context.Context, object client.Object) (observe.Key, error) {
+	key := observe.KeyOf(c.View.Kind(object), object)
+	if key.Namespace != "" {
+		return key, nil
 	}
-	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: object.GetName()}}
+	namespaced, err := c.View.Namespaced(ctx, key.Kind)
+	if namespaced {
+		key.Namespace = c.Owner.GetNamespace()
+	}
+	return key, err
 }
 
 // stampLabels labels a child, and the pods that it is a template of.
@@ -200,11 +206,10 @@ func (c *Children) labels() map[string]string {
 	return labels
 }
 
-// podLabels are those of a child's pods. What selects the pods of the service
-// must not find those of its Jobs: a disruption budget does not know how many
-// pods a Job should have and then lets nothing go, not even after its end, a
-// Service would send requests to it, and where a rule keeps the service's pods
-// apart, a Job would find no node.
+// podLabels are those of a child's pods. The pods of a Job have other labels than
+// the pods of the service: a Service must not send requests to them. A disruption
+// budget that counted them would let no pod go. A rule that keeps the service's
+// pods apart would leave a Job without a node.
 func (c *Children) podLabels(d desired) map[string]string {
 	labels := c.labels()
 	if d.Mode == Once {

@@ -71,10 +71,10 @@ func (c *Children) All(ctx context.Context) ([]client.Object, error) {
 	}
 	all := []client.Object{}
 	for _, kind := range c.Owns {
-		if c.View.Served(kind) != nil {
+		found, err := c.View.Children(ctx, kind, c.Owner.GetUID())
+		if observe.IsNotServed(err) {
 			continue // a kind that is not served has no objects
 		}
-		found, err := c.View.Children(ctx, kind, c.Owner.GetUID())
 		if err != nil {
 			return nil, err
 		}
@@ -88,11 +88,16 @@ func (c *Children) All(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
-// Title is the kind, the namespace if the owner has none, and the name of a
-// child: "StatefulSet/demo-scheduler".
-func Title(kind string, owner, child metav1.Object) string {
-	if owner.GetNamespace() == "" && child.GetNamespace() != "" {
-		return kind + "/" + child.GetNamespace() + "/" + child.GetName()
+// TitleOf a child is its kind, the namespace if the owner has none, and its name:
+// "StatefulSet/demo-scheduler". All runs of a Job have the name that its builder
+// gave the Job.
+func TitleOf(kind string, owner, child metav1.Object) string {
+	name := child.GetName()
+	if run := child.GetLabels()[labelRunOf]; run != "" {
+		name = run
 	}
-	return kind + "/" + child.GetName()
+	if owner.GetNamespace() == "" && child.GetNamespace() != "" {
+		name = child.GetNamespace() + "/" + name
+	}
+	return kind + "/" + name
 }

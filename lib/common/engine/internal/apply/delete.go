@@ -20,12 +20,12 @@ import (
 // not have shown yet what an earlier process has created: absence is proved by a
 // live read, unless the stage was complete for the same children before.
 func (c *Children) ensureAbsent(ctx context.Context, d desired, settled bool) error {
-	if c.View.Served(d.key.Kind) != nil {
-		return nil // a kind that is not served has no objects
-	}
 	current, err := c.View.Get(ctx, d.key)
 	if err == nil && current == nil && !settled {
 		current, err = c.View.Live(ctx, d.key)
+	}
+	if observe.IsNotServed(err) {
+		return nil // a kind that is not served has no objects
 	}
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func propagation(obj client.Object) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// Prune deletes the children of a stage that its builder does not list, unless
-// they linger.
+// Prune deletes the children of a stage that no builder has listed, unless they
+// linger.
 func (c *Children) Prune(ctx context.Context, stage string, listed []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
 		return StageOf(child) == stage && child.GetLabels()[labelLingers] == "" && !slices.Contains(listed, key)
@@ -119,9 +119,10 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 		if err != nil {
 			return err
 		}
-		if current == nil || !c.IsOurs(current) {
+		if current == nil || !c.IsOurs(current) || !applies(key, current) {
 			continue
 		}
+		c.Explanations.forget(c.Owner.GetUID(), key)
 		if err := c.delete(ctx, key, current); err != nil {
 			return err
 		}

@@ -10,14 +10,14 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Applied are the children of one stage, stamped and in order.
+// Stamped are the children of one stage, in order.
 type Stamped []desired
 
 // Stamp what a stage's builder returned. Nothing is sent.
-func (c *Children) Stamp(stage string, children []Child) (Stamped, error) {
+func (c *Children) Stamp(ctx context.Context, stage string, children []Child) (Stamped, error) {
 	var all Stamped
 	for _, child := range children {
-		d, err := c.desire(stage, child)
+		d, err := c.desire(ctx, stage, child)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled
 			incomplete = err
 		}
 		if result.Object != nil || d.Mode == Kept {
-			result.Key, result.Name = d.key, Title(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
+			result.Key, result.Name = d.key, TitleOf(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
 			results = append(results, result)
 		}
 	}

@@ -17,12 +17,14 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// An object that is not complete, or does not go away, is looked into when it
-// has been so for explainAfter, and again after half as long as it has been so,
-// within explainAfter and explainMost.
+// A child that is not complete, or does not go away, is looked into after
+// explainAfter, and then again and again: every explainSoon at the latest, and
+// after explainLong every explainRarely.
 const (
-	explainAfter = 3 * time.Second
-	explainMost  = 10 * time.Second
+	explainAfter  = 3 * time.Second
+	explainSoon   = 10 * time.Second
+	explainLong   = 10 * time.Minute
+	explainRarely = time.Minute
 )
 
 // Explanations remembers what was found to keep objects from being complete.
@@ -78,7 +80,11 @@ func (e *Explanations) of(owner types.UID, key observe.Key) (known explanation, 
 	if known.asked.IsZero() {
 		return known, explainAfter - time.Since(known.since)
 	}
-	return known, min(max(time.Since(known.since)/2, explainAfter), explainMost) - time.Since(known.asked)
+	interval := min(max(time.Since(known.since)/2, explainAfter), explainSoon)
+	if time.Since(known.since) > explainLong {
+		interval = explainRarely
+	}
+	return known, interval - time.Since(known.asked)
 }
 
 func (e *Explanations) found(owner types.UID, key observe.Key, known explanation) {
@@ -94,8 +100,8 @@ func (e *Explanations) set(owner types.UID, key observe.Key, known explanation) 
 	e.known[owner][key] = known
 }
 
-// explained adds to the outcome of a child what keeps it from being complete:
-// whatever the builder has said how to find, or else what its pods say.
+// explained adds the cause to the outcome of a child that is not complete. The
+// child's own Explain finds the cause, or else its pods tell it.
 func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
 	owner := c.Owner.GetUID()
 	if incomplete == nil {

@@ -14,7 +14,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// ensureOnce runs the Job if no Job of this content has been complete.
+// ensureOnce runs the Job unless a Job of this content exists.
 func (c *Children) ensureOnce(ctx context.Context, stage Stage, d desired) (Result, error) {
 	superseded, err := c.deleteSuperseded(ctx, d)
 	if err != nil {
@@ -82,6 +82,7 @@ func (c *Children) deleteSuperseded(ctx context.Context, d desired) (string, err
 			return "", err
 		}
 		if current != nil && c.IsOurs(current) {
+			c.Explanations.forget(c.Owner.GetUID(), key)
 			return key.Name, c.delete(ctx, key, current)
 		}
 	}

@@ -28,7 +28,8 @@ func (c *Cluster) Deleted(key Key, obj client.Object) {
 	answer := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	now := metav1.Now()
 	answer.SetDeletionTimestamp(&now)
-	c.remember(key, write{version: obj.GetResourceVersion(), answer: answer, deleted: true})
+	last, _ := c.lastWrite(key)
+	c.remember(key, write{version: obj.GetResourceVersion(), answer: answer, deleted: true, created: last.created})
 }
 
 func (c *Cluster) remember(key Key, w write) {
@@ -68,4 +69,11 @@ func (c *Cluster) created(kind schema.GroupVersionKind, owner types.UID) map[typ
 		}
 	}
 	return found
+}
+
+// forgetContent of a Secret or ConfigMap that is gone.
+func (c *Cluster) forgetContent(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.contents, key)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,11 +43,14 @@ type Watcher interface {
 	Watch(source source.TypedSource[reconcile.Request]) error
 }
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // Cluster is shared by all passes of one controller.
 type Cluster struct {
 	Options
-	kinds   kinds
-	watcher Watcher
+	kinds    kinds
+	queue    queue           // of the controller
+	lifetime context.Context //nolint:containedctx // of the controller; watches end with it
 
 	mu       sync.Mutex
 	uid      string // of the cluster
@@ -63,7 +67,7 @@ type Cluster struct {
 func New(options Options) *Cluster {
 	return &Cluster{
 		Options:  options,
-		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, known: map[schema.GroupVersion]servedKinds{}},
+		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, timeout: options.ReadTimeout, groups: map[schema.GroupVersion]*group{}},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		owners:   map[types.UID]reconcile.Request{},
 		uids:     map[reconcile.Request]types.UID{},
@@ -87,18 +91,21 @@ func (c *Cluster) Kind(obj client.Object) schema.GroupVersionKind {
 	return kind
 }
 
-// Served returns nil for a kind that the API server serves, and a NotServed for
-// a kind that it does not serve.
-func (c *Cluster) Served(kind schema.GroupVersionKind) error {
-	_, err := c.kinds.namespaced(kind)
+// Served returns nil for a kind that the API server serves, a NotServed for a kind
+// that it does not serve, and another error if that could not be discovered.
+func (c *Cluster) Served(ctx context.Context, kind schema.GroupVersionKind) error {
+	_, err := c.kinds.namespaced(ctx, kind)
 	return err
 }
 
-// Namespaced says whether objects of the kind have a namespace. A kind that
-// cannot be discovered counts as namespaced, as most are.
-func (c *Cluster) Namespaced(kind schema.GroupVersionKind) bool {
-	namespaced, err := c.kinds.namespaced(kind)
-	return err != nil || namespaced
+// Namespaced says whether objects of the kind have a namespace. A kind that is not
+// served counts as namespaced, as most are.
+func (c *Cluster) Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	namespaced, err := c.kinds.namespaced(ctx, kind)
+	if IsNotServed(err) {
+		return true, nil
+	}
+	return namespaced, err
 }
 
 // UID identifies the cluster: it is that of the namespace kube-system, which

@@ -1,11 +1,14 @@
 package observe
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -14,7 +17,7 @@ import (
 // error is NotFound for a group and version that is not served. client-go's
 // DiscoveryClient is one.
 type Discovery interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
 // NotServed is the error for a kind that the API server does not serve.
@@ -28,68 +31,109 @@ func (e *NotServed) Error() string {
 	return fmt.Sprintf("the API server does not serve the kind %s (%s)", e.Kind.Kind, e.Kind.GroupVersion())
 }
 
-// kinds remembers the answers of discovery.
-type kinds struct {
-	discovery Discovery
-	retry     time.Duration // how long an answer counts that is doubted
-
-	mu    sync.Mutex
-	known map[schema.GroupVersion]servedKinds
+// IsNotServed distinguishes a kind that is not served, and so has no objects, from
+// a kind that could not be discovered.
+func IsNotServed(err error) bool {
+	var unserved *NotServed
+	return errors.As(err, &unserved)
 }
 
-// servedKinds are those of one group and version: whether each has namespaces.
-type servedKinds struct {
-	namespaced map[string]bool
+// failureFor is how long a failure to discover a group counts: one hanging
+// aggregated API server is not asked by every pass.
+const failureFor = time.Second
+
+// kinds remembers the answers of discovery.
+type kinds struct {
+	discovery      Discovery
+	retry, timeout time.Duration
+
+	mu     sync.Mutex
+	groups map[schema.GroupVersion]*group
+}
+
+// group is the last answer about one group and version. Whoever asks holds the
+// lock of that group alone.
+type group struct {
+	mu         sync.Mutex
+	namespaced map[string]bool // of every kind that is served
+	err        error           // in the place of an answer
 	at         time.Time
 }
 
 // namespaced asks discovery, unless the answer is known. That a kind is served
-// counts until somebody doubts it; that it is not served, for a while.
-func (k *kinds) namespaced(kind schema.GroupVersionKind) (bool, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	namespaced, served := k.known[kind.GroupVersion()].namespaced[kind.Kind]
-	if !served {
-		if err := k.askAgain(kind.GroupVersion()); err != nil {
-			return false, fmt.Errorf("discovering %s: %w", kind.Kind, err)
-		}
-		namespaced, served = k.known[kind.GroupVersion()].namespaced[kind.Kind]
+// counts until its absence is doubted; that a kind is not served counts for retry.
+func (k *kinds) namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	g := k.group(kind.GroupVersion())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if namespaced, served := g.namespaced[kind.Kind]; served {
+		return namespaced, nil
 	}
-	if !served {
+	k.refresh(ctx, kind.GroupVersion(), g)
+	namespaced, served := g.namespaced[kind.Kind]
+	switch {
+	case g.err != nil:
+		return false, fmt.Errorf("discovering %s: %w", kind.Kind, g.err)
+	case !served:
 		return false, &NotServed{Kind: kind, Again: k.retry}
 	}
 	return namespaced, nil
 }
 
-// doubt that a kind is served of which no object is left: its definition may have
-// been deleted.
-func (k *kinds) doubt(kind schema.GroupVersionKind) error {
-	k.mu.Lock()
-	err := k.askAgain(kind.GroupVersion())
-	k.mu.Unlock()
-	if err != nil {
-		return nil //nolint:nilerr // the last answer counts
+// mayBeGone says whether the definition of a kind can be deleted, and discovery
+// was not asked for a while.
+func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
+	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+		return false // a kind of Kubernetes itself
 	}
-	_, err = k.namespaced(kind)
+	g := k.group(kind.GroupVersion())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.at) >= k.retry
+}
+
+// askAgain about a kind of which no object is left. A failure leaves the last
+// answer.
+func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) error {
+	g := k.group(kind.GroupVersion())
+	g.mu.Lock()
+	k.refresh(ctx, kind.GroupVersion(), g)
+	g.err = nil
+	g.mu.Unlock()
+	_, err := k.namespaced(ctx, kind)
 	return err
 }
 
-// askAgain unless discovery was asked a moment ago.
-func (k *kinds) askAgain(gv schema.GroupVersion) error {
-	if known, ok := k.known[gv]; ok && time.Since(known.at) < k.retry {
-		return nil
+func (k *kinds) group(gv schema.GroupVersion) *group {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.groups[gv] == nil {
+		k.groups[gv] = &group{}
 	}
-	resources, err := k.discovery.ServerResourcesForGroupVersion(gv.String())
-	if errors.IsNotFound(err) {
-		resources, err = &metav1.APIResourceList{}, nil
+	return k.groups[gv]
+}
+
+// refresh the answer, unless it is a new one.
+func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion, g *group) {
+	limit := k.retry
+	if g.err != nil {
+		limit = min(limit, failureFor)
 	}
-	if err != nil {
-		return err
+	if time.Since(g.at) < limit {
+		return
 	}
-	answer := servedKinds{namespaced: map[string]bool{}, at: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	resources, err := k.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+	g.at, g.err = time.Now(), err
+	if apierrors.IsNotFound(err) {
+		resources, g.err = &metav1.APIResourceList{}, nil
+	}
+	if g.err != nil {
+		return
+	}
+	g.namespaced = map[string]bool{}
 	for _, resource := range resources.APIResources {
-		answer.namespaced[resource.Kind] = resource.Namespaced
+		g.namespaced[resource.Kind] = resource.Namespaced
 	}
-	k.known[gv] = answer
-	return nil
 }

@@ -34,8 +34,8 @@ func (c *Cluster) View(request reconcile.Request, uid types.UID) *View {
 	return &View{Cluster: c, request: request, looked: sets.New[Key]()}
 }
 
-// Close ends the pass: what earlier passes looked at, and this one did not,
-// wakes the object no longer.
+// Close ends the pass. An object that this pass did not look at no longer wakes the
+// object that is reconciled.
 func (v *View) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -65,6 +65,7 @@ func (c *Cluster) keep(request reconcile.Request, looked sets.Set[Key]) {
 		if c.readers[key].Len() == 0 {
 			delete(c.readers, key)
 			delete(c.contents, key)
+			delete(c.writes, key) // nobody compares with it any more
 		}
 	}
 }
@@ -101,14 +102,14 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 // doubt that a kind without any object is still served. Its watch goes on, and
 // shows the objects that come when it is served again.
 func (v *View) doubt(ctx context.Context, kind schema.GroupVersionKind) error {
-	if v.Cache == nil {
+	if v.Cache == nil || !v.kinds.mayBeGone(kind) {
 		return nil
 	}
 	left, err := v.list(ctx, kind, client.Limit(1))
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	return v.kinds.doubt(kind)
+	return v.kinds.askAgain(ctx, kind)
 }
 
 // List returns the objects of a kind with the labels in a namespace, or, where

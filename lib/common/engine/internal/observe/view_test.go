@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -22,9 +20,9 @@ func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
 	c := cluster(t, &shows{}, &shows{})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "reader"}}
 	woken := func() int {
-		q := queued(t)
-		c.wake(q, pods, podOf("1"))
-		return q.Len()
+		c.queue = queued(t)
+		c.wake(pods, podOf("1"))
+		return c.queue.Len()
 	}
 	for _, looked := range []Key{key, {Kind: pods, NamespacedName: types.NamespacedName{Namespace: "n"}}, {Kind: pods}} {
 		v := c.View(request, "reader")
@@ -51,7 +49,7 @@ func TestOldAndNewOwnersAreWoken(t *testing.T) {
 	for _, name := range []string{"old", "new"} {
 		c.View(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}, types.UID(name)).Close()
 	}
-	q := queued(t)
-	c.waking(pods).UpdateFunc(context.Background(), event.UpdateEvent{ObjectOld: owned("old"), ObjectNew: owned("new")}, q)
-	g.Expect(q.Len()).To(Equal(2))
+	c.queue = queued(t)
+	c.wake(pods, objectsOf(owned("old"), owned("new"))...)
+	g.Expect(c.queue.Len()).To(Equal(2))
 }

@@ -6,67 +6,54 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Reconcile starts the watch of the kind that the controller reconciles. The
+// WatchReconciled starts the watch of the kind that the controller reconciles. The
 // controller starts its workers when that watch is ready.
-func (c *Cluster) Reconcile(watcher Watcher, obj client.Object) error {
-	c.watcher = watcher
-	kind := c.Kind(obj)
-	ready := &watch{ready: make(chan struct{})}
-	close(ready.ready)
-	c.watches[kind] = ready
-	if err := watcher.Watch(source.Kind[client.Object](c.Cache, obj, &handler.EnqueueRequestForObject{})); err != nil {
+func (c *Cluster) WatchReconciled(watcher Watcher, obj client.Object) error {
+	begin := source.Func(func(ctx context.Context, q queue) error {
+		c.lifetime, c.queue = ctx, q
+		c.started(c.Kind(obj))
+		return nil
+	})
+	if err := watcher.Watch(begin); err != nil {
 		return err
 	}
-	return watcher.Watch(source.Kind[client.Object](c.Cache, obj, c.waking(kind)))
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// waking handles the events of a kind: an update wakes whoever the old or the
-// new object concerns.
-func (c *Cluster) waking(kind schema.GroupVersionKind) handler.Funcs {
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { c.wake(q, kind, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { c.wake(q, kind, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { c.wake(q, kind, e.Object) },
-	}
+	return watcher.Watch(source.Kind[client.Object](c.Cache, obj, &handler.EnqueueRequestForObject{}))
 }
 
 // wake queues the owner of an object, and whoever looked at the object, or at
 // all of its kind, in the last pass. The newest version comes last.
-func (c *Cluster) wake(q queue, kind schema.GroupVersionKind, versions ...client.Object) {
+func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, obj := range versions {
 		if owner, ok := c.owners[OwnerUID(obj)]; ok {
-			q.Add(owner)
+			c.queue.Add(owner)
 		}
 	}
 	newest := versions[len(versions)-1]
 	key := KeyOf(kind, newest)
-	if last, ok := c.writes[key]; ok && !isOlder(newest.GetResourceVersion(), last.version) && !last.isAhead(newest) {
+	if last, ok := c.writes[key]; ok && !last.isAhead(newest) {
 		delete(c.writes, key)
 	}
 	inNamespace, everywhere := Key{Kind: kind}, Key{Kind: kind}
 	inNamespace.Namespace = key.Namespace
 	for _, looked := range []Key{key, inNamespace, everywhere} {
 		for request := range c.readers[looked] {
-			q.Add(request)
+			c.queue.Add(request)
 		}
 	}
 }
 
 // watch makes sure that the kind is watched, from its first use on.
 func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error {
-	if err := c.Served(kind); err != nil || c.Cache == nil {
+	if err := c.Served(ctx, kind); err != nil || c.Cache == nil {
 		return err
 	}
 	w := c.started(kind)
@@ -110,21 +97,49 @@ func (c *Cluster) start(kind schema.GroupVersionKind, w *watch) {
 	}
 }
 
-// attach returns when the handler has seen every object that exists. It waits
-// for as long as the controller runs.
+// attach returns when the kind's cache is filled and the handler has seen every
+// object in it, or when the controller ends. source.Kind would wait for every kind
+// of the cache: a kind that may not be watched would hold up all others.
 func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	obj, err := c.newObject(kind)
+	if err != nil {
+		return err
+	}
+	informer, err := c.Cache.GetInformer(c.lifetime, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
 	if err := c.index(obj); err != nil {
 		return err
 	}
-	events := source.Kind[client.Object](c.Cache, obj, c.waking(kind))
-	if err := c.watcher.Watch(events); err != nil {
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.wake(kind, objectsOf(obj)...) },
+		UpdateFunc: func(before, now any) { c.wake(kind, objectsOf(before, now)...) },
+		DeleteFunc: func(obj any) {
+			gone := objectsOf(obj)
+			c.wake(kind, gone...)
+			c.forgetContent(KeyOf(kind, gone[0]))
+		},
+	})
+	if err != nil {
 		return err
 	}
-	return events.WaitForSync(context.Background())
+	if !toolscache.WaitForCacheSync(c.lifetime.Done(), registration.HasSynced) {
+		return c.lifetime.Err()
+	}
+	return nil
+}
+
+// objectsOf an event. The last of an object whose deletion was missed is known.
+func objectsOf(event ...any) []client.Object {
+	var all []client.Object
+	for _, obj := range event {
+		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = missed.Obj
+		}
+		all = append(all, obj.(client.Object)) //nolint:forcetypeassert // every kind has metadata
+	}
+	return all
 }
 
 // indexName is the field by which the cache finds the children of an owner. Each

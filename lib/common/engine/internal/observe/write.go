@@ -24,10 +24,10 @@ type write struct {
 // nothing.
 func (w write) isAhead(shown client.Object) bool {
 	switch {
-	case shown == nil:
-		return !w.deleted
-	case w.deleted:
-		return shown.GetResourceVersion() == w.version && shown.GetDeletionTimestamp() == nil
+	case shown == nil: // a deletion, unless the watch has not even shown the creation
+		return !w.deleted || w.created
+	case w.deleted && shown.GetResourceVersion() == w.version:
+		return shown.GetDeletionTimestamp() == nil
 	}
 	return isOlder(shown.GetResourceVersion(), w.version)
 }

@@ -29,7 +29,9 @@ func cluster(t *testing.T, cache, api client.Reader) *Cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	return New(Options{Scheme: scheme, Cached: cache, API: api, ReadTimeout: time.Minute})
+	c := New(Options{Scheme: scheme, Cached: cache, API: api, ReadTimeout: time.Minute})
+	c.queue = queued(t)
+	return c
 }
 
 func queued(t *testing.T) queue {
@@ -73,6 +75,8 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 		{name: "somebody else has written since", cached: "9", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "9"},
 		{name: "created, and not shown yet", write: func(c *Cluster) { c.Created(key, podOf("7")) }, want: "7", stays: true},
 		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "created and deleted, and neither shown", write: func(c *Cluster) { c.Created(key, podOf("7")); c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "deleted, and shown", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }},
 		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")); c.Wrote(key, podOf("6")) }, want: "7", stays: true},
 	} {
@@ -95,14 +99,30 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 	}
 }
 
+// TestAPassForgetsTheAnswerThatItDoesNotLookAt: the event of a deletion may come
+// before the answer, and nobody would look at the name again.
+func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster(t, &shows{version: "7"}, &shows{})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "owner"}}
+	v := c.View(request, "owner")
+	v.look(key)
+	c.wake(pods, podOf("8"))
+	c.Deleted(key, podOf("7"))
+	v.Close()
+	g.Expect(c.writes).To(HaveLen(1))
+	c.View(request, "owner").Close()
+	g.Expect(c.writes).To(BeEmpty())
+}
+
 // TestAnEventForgetsTheAnswer: ten thousand objects may be on their way at once.
 func TestAnEventForgetsTheAnswer(t *testing.T) {
 	g := NewWithT(t)
 	c := cluster(t, &shows{}, &shows{})
 	c.Wrote(key, podOf("7"))
-	c.wake(queued(t), pods, podOf("6"))
+	c.wake(pods, podOf("6"))
 	g.Expect(c.writes).To(HaveLen(1))
-	c.wake(queued(t), pods, podOf("6"), podOf("7"))
+	c.wake(pods, podOf("6"), podOf("7"))
 	g.Expect(c.writes).To(BeEmpty())
 }
 
@@ -112,7 +132,7 @@ func TestNothingReadIsOlderThanWhatWasWritten(t *testing.T) {
 	g := NewWithT(t)
 	cache := &shows{version: "5"}
 	c := cluster(t, cache, nil)
-	cache.meanwhile = func() { c.wake(queued(t), pods, podOf("7")) }
+	cache.meanwhile = func() { c.wake(pods, podOf("7")) }
 	c.Wrote(key, podOf("7"))
 	found, err := c.Freshest(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred())
