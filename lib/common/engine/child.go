@@ -51,8 +51,8 @@ func Unowned(child Child) Child {
 	return c
 }
 
-// Lingering keeps the child, after its builder stops listing it, until the
-// whole object is ready: whoever used the child has moved on by then.
+// Lingering keeps the child, after its builder stops listing it, until the whole
+// object is ready. No consumer names the child then.
 func Lingering(child Child) Child {
 	c := unwrap(child)
 	c.Lingers = true

@@ -7,20 +7,19 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// dropRecord of a stage.
-func (p *pass) dropRecord(stage string) {
-	status := p.cr.Common()
-	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == stage })
-}
-
-// record for which inputs, and with which children, a stage was complete.
+// record for which inputs, and with which children, a stage was complete; without
+// inputs, drop the record.
 func (p *pass) record(completed commonv1.CompletedStage) {
 	status := p.cr.Common()
-	if existing := completedStage(status, completed.Stage); existing != nil {
+	existing := completedStage(status, completed.Stage)
+	switch {
+	case completed.Inputs == "":
+		status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == completed.Stage })
+	case existing != nil:
 		*existing = completed
-		return
+	default:
+		status.Completed = append(status.Completed, completed)
 	}
-	status.Completed = append(status.Completed, completed)
 }
 
 func completedStage(status *commonv1.Status, stage string) *commonv1.CompletedStage {

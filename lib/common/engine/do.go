@@ -9,9 +9,12 @@ import (
 // made for others since.
 const outdated = "outdated"
 
-// outside runs Do unless it has succeeded for the same inputs and Every has
-// not passed since. If it fails, what was observed for the same inputs stands.
+// outside runs the stage's Do, unless Do has succeeded for the same inputs and Every
+// has not passed since. If Do fails, the last observation for the same inputs stays.
 func (p *pass) outside(ctx context.Context, s step, inputs string) error {
+	if s.do == nil {
+		return nil
+	}
 	var every time.Duration
 	if s.every != nil {
 		every = s.every()

@@ -70,8 +70,8 @@ type effect struct {
 	failures int      // in a row, with these inputs
 }
 
-// rests says how long a Do that failed is left alone, although an event has
-// brought up its object: a server that refuses us is not to be stormed.
+// rests says for how long a Do that failed is not called, although an event has
+// woken its object: a server that refuses requests gets no more of them.
 func (e effect) rests() time.Duration {
 	if e.failed == nil || !e.failed.Retry {
 		return 0

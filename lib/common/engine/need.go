@@ -27,8 +27,8 @@ type Need struct {
 	look func(context.Context, *pass) (any, error)
 }
 
-// found are objects that a need has seen. Their hash is that of what somebody can
-// ask of them, see Counting for another.
+// found are objects that a need has seen. Their hash covers everything except
+// metadata and status; Counting replaces it.
 type found []client.Object
 
 // absence is the error for a need that does not exist, as opposed to a need that
@@ -257,8 +257,7 @@ func AllOf(needs ...Need) Need {
 }
 
 // As makes the need one that is not waited for: Inputs.Met says by the name
-// whether the need is met. An error that is no answer fails the stage all the
-// same.
+// whether the need is met. An error that is to be retried still fails the stage.
 func (n Need) As(name string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		_, err := n.look(ctx, p)
@@ -292,8 +291,9 @@ func (n Need) Where(check func(client.Object) error) Need {
 	}}
 }
 
-// Counting says what of the objects is an input, where that is not what somebody
-// can ask of them; nil for nothing. Only a change of that makes a Do run again.
+// Counting replaces what counts as input of the objects that the need has found, by
+// default everything except metadata and status; nil counts nothing. Only a change
+// of an input makes a Do run again.
 func (n Need) Counting(what func(client.Object) any) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
@@ -330,24 +330,24 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 			missing = err // and go on: every need is to be watched
 		}
 		if objects, ok := seen.(found); ok {
-			seen = asked(objects)
+			seen = content(objects)
 		}
 		all = append(all, seen)
 	}
 	return apply.Hash(all), missing
 }
 
-// asked is what somebody can ask of objects: all but metadata and status.
-func asked(objects found) []any {
+// content of objects: everything except metadata and status.
+func content(objects found) []any {
 	var all []any
 	for _, obj := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
 			return []any{err.Error()}
 		}
-		delete(content, "metadata")
-		delete(content, "status")
-		all = append(all, obj.GetUID(), content)
+		delete(fields, "metadata")
+		delete(fields, "status")
+		all = append(all, obj.GetUID(), fields)
 	}
 	return all
 }
@@ -373,8 +373,8 @@ func (p *pass) addData(key observe.Key, data map[string][]byte) {
 	p.in.data[key] = data
 }
 
-// childrenByTitle are all children, which become inputs: a Report may say of
-// them what it likes.
+// childrenByTitle are all children. They become inputs as well, so that a Report can
+// read them.
 func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, error) {
 	all, err := p.children.All(ctx)
 	if err != nil {

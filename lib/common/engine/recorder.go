@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	eventRate  = 20 // how many are written a second, so that what they tell of comes first
-	eventBurst = 30 // unless there are few
-	// eventsRemembered is how many are merged with equal ones that follow.
+	// eventRate is how many events are written a second after a burst of eventBurst:
+	// writes of objects come first.
+	eventRate  = 20
+	eventBurst = 30
+	// eventsRemembered is how many events are merged with equal ones that follow.
 	eventsRemembered = 1000
 )
 

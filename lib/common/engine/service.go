@@ -18,12 +18,12 @@ type Service[T Object] struct {
 	// is added before the first stage and removed after the last one is done.
 	// Without it, garbage collection does the work.
 	Teardown []Stage[T]
-	// Available says whether users are served; nil for kinds without the
-	// condition. Only Needs, Do and Every count. It is judged in every pass, after
-	// the walk and however the walk ended, and Ready does not depend on it.
+	// Available says whether users are served; nil for kinds without that condition.
+	// Only Needs, Do and Every count. The condition is judged in every pass, wherever
+	// the walk has ended, and Ready does not depend on it.
 	Available *Stage[T]
-	// Report copies what a pass has seen into the status. It comes last in every
-	// pass, however that went, also in one that deletes.
+	// Report copies what a pass has seen into the status. Report is called at the end
+	// of every pass that writes the status, also while the object is being deleted.
 	Report func(T, Inputs)
 	// Proof is what a child must meet besides its owner reference or what stands
 	// for it, where that can be forged; nil for nothing more.

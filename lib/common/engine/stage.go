@@ -10,50 +10,54 @@ import (
 )
 
 // stage runs one stage: needs, the call outside, children, report. nil: it is
-// ready.
+// ready. A stage that ends early is not done, so that the walk may end there.
 func (p *pass) stage(ctx context.Context, s step) error {
 	inputs, err := p.gatherFor(ctx, s)
 	if err != nil {
 		return err
 	}
-	var failed error
-	if s.do != nil {
-		failed = p.outside(ctx, s, inputs)
-		if failed != nil && (outcomeOf(failed).Stalled || !p.doneFor(s, inputs)) {
-			return failed
-		}
+	failed := p.outside(ctx, s, inputs)
+	if failed != nil && (outcomeOf(failed).Stalled || !p.doneFor(s, inputs)) {
+		return failed
 	}
 	children, err := p.buildChildren(ctx, s)
 	if err != nil {
 		return err
 	}
-	completed := commonv1.CompletedStage{Stage: s.condition, Inputs: apply.Hash(append([]string{inputs}, children.Hashes()...)), Generation: p.cr.GetGeneration()}
-	if s.do != nil {
-		completed.Inputs = inputs + "-" + completed.Inputs
-	}
+	completed := p.completion(s, inputs, children)
 	settled := p.completedFor(s.condition, completed.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, settled, &completed)
-	if failed != nil { // a call that worked for these inputs, and does not at present
+	if failed != nil { // a call that has worked for these inputs before
 		incomplete = failed
 	}
 	if s.report != nil {
 		s.report(p.in)
 	}
-	if incomplete == nil || (settled && !outcomeOf(incomplete).Stalled) {
-		p.done[s.condition] = true
-	}
-	switch {
-	case incomplete == nil && s.do == nil && len(children) == 0:
-		p.dropRecord(s.condition) // which has nothing that could become incomplete
-	case incomplete == nil:
-		completed.Observed = p.in.observed[s.condition]
+	if incomplete == nil {
 		p.record(completed)
 	}
+	p.done[s.condition] = incomplete == nil || settled && !outcomeOf(incomplete).Stalled
 	return incomplete
 }
 
-// gatherFor a stage hashes its inputs. Those of a call outside are the spec as
-// well, and the UID, because an object may be deleted and created again unseen.
+// completion is what is recorded if the stage is complete now.
+func (p *pass) completion(s step, inputs string, children apply.Stamped) commonv1.CompletedStage {
+	completed := commonv1.CompletedStage{
+		Stage: s.condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.condition],
+		Inputs: apply.Hash(append([]string{inputs}, children.Hashes()...)),
+	}
+	switch {
+	case s.do != nil:
+		completed.Inputs = inputs + "-" + completed.Inputs
+	case len(children) == 0:
+		completed.Inputs = "" // nothing that could become incomplete: there is no record
+	}
+	return completed
+}
+
+// gatherFor a stage returns the hash of its inputs. The inputs of a call outside
+// include the spec, and the UID, because an object may be deleted and created again
+// unseen.
 func (p *pass) gatherFor(ctx context.Context, s step) (string, error) {
 	var inputs string
 	if s.needs != nil {
@@ -84,8 +88,8 @@ func (p *pass) buildChildren(ctx context.Context, s step) (apply.Stamped, error)
 	return p.children.Stamp(ctx, s.condition, children)
 }
 
-// applyChildren makes them inputs of later stages, and deletes those that the
-// builder does not list any more.
+// applyChildren brings the children to what the builder wants, makes them inputs of
+// later stages, and deletes children that the builder does not list any more.
 func (p *pass) applyChildren(ctx context.Context, s step, children apply.Stamped, settled bool, completed *commonv1.CompletedStage) error {
 	if s.build == nil {
 		return nil

@@ -37,7 +37,7 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 func (p *pass) judgeAvailable(ctx context.Context, s step) {
 	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
 		inputs, err := p.gatherFor(ctx, s)
-		if err != nil || s.do == nil {
+		if err != nil {
 			return err
 		}
 		return p.outside(ctx, s, inputs)

@@ -13,10 +13,10 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// judgeUnreached sets the conditions of the stages that the walk did not reach.
-// A condition of an older generation says nothing about this one. A condition of
-// this generation is judged by the children that its stage has made, and what is
-// gone makes it, and those behind it, Unknown.
+// judgeUnreached sets the conditions of the stages that the walk did not reach. A
+// condition of an older generation becomes Unknown. A condition of this generation
+// is judged by the children of its stage. If a child is gone, the condition of its
+// stage, and those of all stages behind, become Unknown.
 func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
 	unreached := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
@@ -34,7 +34,7 @@ func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
 			continue
 		}
 		if err != nil {
-			continue // what is not known does not change what is said
+			continue // the condition stays, since the children are not known
 		}
 		if gone == "" {
 			gone = p.missingOf(s.condition, children)

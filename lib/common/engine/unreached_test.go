@@ -13,7 +13,7 @@ import (
 // gated is a service whose walk ends at its first stage while the text says so.
 func gated() service {
 	return service{Name: owner, Owns: owns, Stages: []stage{
-		{Condition: "Open", Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+		{Condition: "Open", Build: func(_ *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
 			if string(in.ConfigMap("gate")["text"]) == "closed" {
 				return nil, engine.Wait("the gate is closed")
 			}

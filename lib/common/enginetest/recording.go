@@ -91,7 +91,7 @@ func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Uns
 
 // settled is an object of a fixture as its own controllers leave it; of a kind
 // that the service makes as a whole, a child.
-func (s Subject[T]) settled(t testing.TB, object client.Object, cr client.Object) client.Object {
+func (s Subject[T]) settled(t testing.TB, object, cr client.Object) client.Object {
 	t.Helper()
 	complete(object)
 	gvk, err := apiutil.GVKForObject(object, Scheme(t, s.AddToScheme...))
@@ -303,9 +303,9 @@ func (c *recordingClient) store(ctx context.Context, body *unstructured.Unstruct
 	}
 	complete(now)
 	if exists {
-		return now, c.Client.Update(ctx, now)
+		return now, c.Update(ctx, now)
 	}
-	return now, c.Client.Create(ctx, now)
+	return now, c.Create(ctx, now)
 }
 
 // complete makes of an object what its controllers would.

@@ -89,8 +89,8 @@ func sharedVolumes(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Chi
 	return all, nil
 }
 
-// reportSharedVolumes says of each what it says of itself. Where none is wanted
-// and none is left, there is nothing to say.
+// reportSharedVolumes copies Ready and message of every SharedVolume that is wanted.
+// Without any, the condition SharedVolumesReady is left out.
 func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return

@@ -35,7 +35,7 @@ func (Identity) parse(secret map[string][]byte) error {
 	return err
 }
 
-func (i Identity) settings(b Backend, in engine.Inputs) (map[string]string, error) {
+func (i Identity) settings(b Backend, in engine.Inputs) (map[string]string, error) { //nolint:unparam // a method of Server
 	admin := in.Secret(b.Connection.AdminSecretRef.Name)
 	data := map[string]string{
 		config.KeyAuthURL: string(admin[config.KeyAuthURL]),

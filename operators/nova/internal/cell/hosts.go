@@ -14,8 +14,8 @@ import (
 )
 
 // countEvery is how often the cell's database is asked for hosts that have come:
-// one short query. While the cell has no host, or a host that is not mapped,
-// somebody waits for a compute.
+// one short query. The database is asked more often while the cell has no host, or a
+// host that is not mapped.
 func countEvery(cr *novav1.NovaCell) time.Duration {
 	if hosts := cr.Status.Hosts; hosts == nil || hosts.Mapped == 0 || hosts.Unmapped > 0 {
 		return 2 * time.Second

@@ -64,10 +64,10 @@ func proven(cr *storagev1.SharedVolume, child client.Object) bool {
 	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
 }
 
-// volume is reserved for the claim, by its UID: no other one can take it, and
-// Kubernetes binds the two as it does with a volume that was provisioned for a
-// claim. One that is reserved by name only, it would have to change first, and a
-// claim that names its volume it looks at again only every 15 s.
+// volume is reserved for the claim by the claim's UID: no other claim can take the
+// volume, and Kubernetes binds the two at once. A volume that is reserved by name
+// alone would have to be changed by Kubernetes first. A claim that names its volume
+// is looked at only every 15 s.
 func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	capacity, err := capacityOf(cr)
 	if err != nil {

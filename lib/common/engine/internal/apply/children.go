@@ -19,8 +19,8 @@ type Controller struct {
 	Client client.Client
 	// Owns are the kinds of all children.
 	Owns []schema.GroupVersionKind
-	// A failed Job is run again after it has been failing for as long again, so
-	// that the waits double, within these bounds.
+	// JobRetryMin and JobRetryMax bound the time between the failure of a Job and its
+	// next run, which is as long as the stage has not been ready: the time doubles.
 	JobRetryMin, JobRetryMax time.Duration
 	// Explanations of what is not complete.
 	Explanations *Explanations

@@ -125,8 +125,8 @@ func (c *Children) retry(ctx context.Context, stage Stage, key observe.Key, job 
 	return outcome
 }
 
-// RetryWait is how long a Job that failed is left alone whose stage has been
-// failing since.
+// RetryWait is the time between the failure of a Job and its next run, if the stage
+// has not been ready since.
 func (c *Controller) RetryWait(since, failed time.Time) time.Duration {
 	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
 }

@@ -45,8 +45,8 @@ func labelValue(name string) string {
 func StageOf(child client.Object) string { return child.GetLabels()[labelStage] }
 
 // IsOurs says whether an object is a child of the owner. An object in another
-// namespace is none, whatever it says of itself: whoever may write there may
-// forge all of it.
+// namespace is no child, whatever its labels say: people with rights in that
+// namespace can forge them.
 func (c *Children) IsOurs(obj client.Object) bool {
 	elsewhere := c.Owner.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != c.Owner.GetNamespace()
 	return !elsewhere && observe.OwnerUID(obj) == c.Owner.GetUID() && (c.Proof == nil || c.Proof(obj))

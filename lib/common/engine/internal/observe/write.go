@@ -8,10 +8,12 @@ import (
 )
 
 // answerFor is how long the API server's answer to a write stands for the object
-// while the watch is behind. A watch that is cut off may miss its end.
+// while the watch is behind. After that the object is read, because a watch that is
+// cut off may miss the object's end.
 const answerFor = 2 * time.Second
 
-// write is the controller's own last write of an object.
+// write is the controller's own last write of an object, until the watch has shown
+// that version, or a later one.
 type write struct {
 	version string        // that the write has made; for a deletion the version that was deleted
 	answer  client.Object // as the API server answered; nil: not known

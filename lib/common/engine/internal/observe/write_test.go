@@ -86,10 +86,10 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 			test.write(c)
 			found, err := c.Freshest(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
-			switch {
-			case test.want == "":
+			switch test.want {
+			case "":
 				g.Expect(found).To(BeNil())
-			case test.want == "deleted":
+			case "deleted":
 				g.Expect(found.GetDeletionTimestamp()).NotTo(BeNil())
 			default:
 				g.Expect(found.GetResourceVersion()).To(Equal(test.want))
