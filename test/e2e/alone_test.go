@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -133,6 +134,25 @@ var _ = Describe("A service alone", Ordered, func() {
 		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
 		Expect(podsOf(ctx, aloneNamespace, map[string]string{"app.kubernetes.io/instance": "scheduler"})).To(HaveLen(2))
 		Expect(uidsOf(ctx, aloneNamespace)).To(HaveKey("PodDisruptionBudget/scheduler"))
+	})
+
+	It("says within 15 s why its pods cannot start", func(ctx SpecContext) {
+		image := func(name string) {
+			GinkgoHelper()
+			kubectl(ctx, "patch", "novascheduler/scheduler", "--namespace="+aloneNamespace, "--type=merge",
+				"--patch="+fmt.Sprintf(`{"spec": {"containerImage": %q}}`, name))
+		}
+		for unusable, reason := range map[string]string{
+			"registry.invalid/nova:none": "ImagePull", // ErrImagePull, and then ImagePullBackOff
+			"registry.invalid/NOVA":      "InvalidImageName",
+		} {
+			image(unusable)
+			awaitWithin(ctx, 20*time.Second, "NovaScheduler", aloneNamespace, "scheduler", func(g Gomega, o *unstructured.Unstructured) {
+				g.Expect(conditionOf(o, "Ready").message).To(And(ContainSubstring("pod scheduler-"), ContainSubstring(reason)))
+			})
+		}
+		image("asterism.dev/demo/openstack:bookworm")
+		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
 	})
 
 	It("goes with all that it made", func(ctx SpecContext) {
