@@ -109,11 +109,11 @@ type SharedVolumeDriverSpec struct {
 type SharedVolumeDriverStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// installed says whether SharedVolumes can rely on the driver: everything but
-	// its pods was installed, or somebody else has installed it. A rollout of the
-	// pods does not change it.
+	// installation is Installed once SharedVolumes can rely on the driver:
+	// everything but its pods was applied, or another owner has installed the
+	// driver. A rollout of the pods does not change it. Otherwise it is Missing.
 	// +optional
-	Installed bool `json:"installed,omitempty"`
+	Installation Installation `json:"installation,omitempty"`
 
 	// driver says whose it is.
 	// +optional
@@ -127,6 +127,17 @@ type SharedVolumeDriverStatus struct {
 	// +optional
 	UsedBy *DriverUsers `json:"usedBy,omitempty"`
 }
+
+// Installation is the presence of a driver on the cluster.
+// +kubebuilder:validation:Enum=Installed;Missing
+type Installation string
+
+const (
+	// DriverInstalled lets SharedVolumes be created.
+	DriverInstalled Installation = "Installed"
+	// DriverMissing holds new SharedVolumes.
+	DriverMissing Installation = "Missing"
+)
 
 // DriverUsers are SharedVolumes, which need the driver.
 type DriverUsers struct {

@@ -23,7 +23,7 @@ const (
 
 // report says whose driver the cluster has, and how far ours is.
 func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
-	cr.Status.Installed = isInstalled(cr)
+	cr.Status.Installation = installation(cr)
 	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
 		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us}
@@ -44,17 +44,19 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	}
 }
 
-// isInstalled is judged by the driver's own conditions. What no stage has looked at
-// stays as it was.
-func isInstalled(cr *storagev1.SharedVolumeDriver) bool {
-	installed := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionInstalled)
+// installation is judged by the driver's own conditions. A condition that no stage has
+// looked at leaves the installation as it was.
+func installation(cr *storagev1.SharedVolumeDriver) storagev1.Installation {
+	found := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionInstalled)
 	switch {
-	case meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionDetected) || installed == nil:
-		return false
-	case installed.Status == metav1.ConditionUnknown:
-		return cr.Status.Installed
+	case meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionDetected) || found == nil:
+		return storagev1.DriverMissing
+	case found.Status == metav1.ConditionUnknown:
+		return cr.Status.Installation
+	case found.Status == metav1.ConditionTrue || found.Reason == storagev1.ReasonInUse:
+		return storagev1.DriverInstalled
 	}
-	return installed.Status == metav1.ConditionTrue || installed.Reason == storagev1.ReasonInUse
+	return storagev1.DriverMissing
 }
 
 // usedBy is known while something is to be removed.

@@ -99,7 +99,7 @@ func (s *scene) installDriver() {
 	s.must(client.IgnoreAlreadyExists(s.client.Create(s.ctx, class)))
 	before := cluster.DeepCopy()
 	cluster.Status.ObservedGeneration, cluster.Status.Conditions = cluster.Generation, nil
-	cluster.Status.Installed = true
+	cluster.Status.Installation = storagev1.DriverInstalled
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: storagev1.ConditionInstalled, Status: metav1.ConditionTrue, Reason: "Complete"})
 	s.must(s.client.Status().Patch(s.ctx, cluster, client.MergeFrom(before)))
 }

@@ -60,7 +60,7 @@ func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, e
 	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
 	trouble := ""
 	switch {
-	case cluster == nil || !cluster.Status.Installed:
+	case cluster == nil || cluster.Status.Installation != storagev1.DriverInstalled:
 		trouble = "is not installed"
 	case isGoing(cluster) && len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) == 0:
 		trouble = "is to be removed"
