@@ -49,8 +49,8 @@ func (p *pass) completion(s step, inputs string, children apply.Stamped) commonv
 	switch {
 	case s.do != nil:
 		completed.Inputs = inputs + "-" + completed.Inputs
-	case len(children) == 0:
-		completed.Inputs = "" // nothing that could become incomplete: there is no record
+	case len(children) == 0, p.cr.GetDeletionTimestamp() != nil:
+		completed.Inputs = "" // no child that could become incomplete: there is no record
 	}
 	return completed
 }

@@ -66,7 +66,9 @@ func (p *pass) deleting(stage string, result *outcome) {
 	status := p.cr.Common()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == commonv1.ConditionStalled })
 	for _, condition := range slices.Clone(status.Conditions) {
-		p.set(condition.Type, metav1.ConditionUnknown, ReasonDeleting, "the object is being deleted")
+		if condition.Type != commonv1.ConditionReady {
+			p.set(condition.Type, metav1.ConditionUnknown, ReasonDeleting, "the object is being deleted")
+		}
 	}
 	p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.Reason, p.first.Message)
 	status.ObservedGeneration = p.cr.GetGeneration()
@@ -93,6 +95,10 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
 	}
 	p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	p.view.Wrote(p.self(), p.found)
+	if p.found.GetDeletionTimestamp() != nil && len(p.found.GetFinalizers()) == 0 {
+		p.view.Deleted(p.self(), p.found)
+	} else {
+		p.view.Wrote(p.self(), p.found)
+	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -407,13 +408,42 @@ var sharing = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, 
 // told are they and the events about them.
 var told = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "events": true}
 
-// writes of the operator to the resources.
-func (a *audit) writes(resources map[string]bool) int { return a.writesBut(resources, "") }
+// written counts the writes of the operator by namespace and name: a SharedVolume and
+// its claim have the same.
+type written map[types.NamespacedName]int
 
-// writesBut are those to anything but objects of that name.
-func (a *audit) writesBut(resources map[string]bool, name string) int {
+func (w written) total() (sum int) {
+	for _, count := range w {
+		sum += count
+	}
+	return sum
+}
+
+// median is that of a SharedVolume with its claim, and that of a volume, which has no
+// namespace.
+func (w written) median() int {
+	var claimed, volumes []int
+	for name, count := range w {
+		if name.Namespace == "" {
+			volumes = append(volumes, count)
+		} else {
+			claimed = append(claimed, count)
+		}
+	}
+	middle := 0
+	for _, counts := range [][]int{claimed, volumes} {
+		slices.Sort(counts)
+		if len(counts) > 0 {
+			middle += counts[len(counts)/2]
+		}
+	}
+	return middle
+}
+
+// writes of the operator to the resources since the last call.
+func (a *audit) writes(resources map[string]bool) written {
 	a.t.Helper()
-	count := 0
+	counted := written{}
 	lines := bufio.NewReaderSize(a.file, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -421,11 +451,11 @@ func (a *audit) writesBut(resources map[string]bool, name string) int {
 			if _, err = a.file.Seek(-int64(len(line)), io.SeekCurrent); err != nil {
 				a.t.Fatalf("reading the audit log: %v", err)
 			}
-			return count
+			return counted
 		}
 		var entry struct {
 			Stage, Verb, UserAgent string
-			ObjectRef              struct{ Resource, Name string }
+			ObjectRef              struct{ Resource, Namespace, Name string }
 		}
 		if err == nil {
 			err = json.Unmarshal(line, &entry)
@@ -434,8 +464,8 @@ func (a *audit) writesBut(resources map[string]bool, name string) int {
 			a.t.Fatalf("reading the audit log: %v", err)
 		}
 		write := entry.Verb != "get" && entry.Verb != "list" && entry.Verb != "watch"
-		if write && entry.Stage == "ResponseComplete" && resources[entry.ObjectRef.Resource] && (name == "" || entry.ObjectRef.Name != name) && strings.HasPrefix(entry.UserAgent, "shared-volume-operator") {
-			count++
+		if write && entry.Stage == "ResponseComplete" && resources[entry.ObjectRef.Resource] && strings.HasPrefix(entry.UserAgent, "shared-volume-operator") {
+			counted[types.NamespacedName{Namespace: entry.ObjectRef.Namespace, Name: entry.ObjectRef.Name}]++
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestVolumeThatWasReservedForOurClaim(t *testing.T) {
 	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.VolumeBound))
 	s.operator.Stop()
 	s.run()
-	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name + ", which is not ours"))
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name + ", which no SharedVolume has created"))
 	claim := s.claim(cr)
 	s.Expect(claim.DeletionTimestamp).To(BeNil(), "nothing is taken from them")
 	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False Conflict"))

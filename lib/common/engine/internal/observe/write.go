@@ -28,8 +28,8 @@ func (w write) isAhead(shown client.Object) bool {
 	switch {
 	case shown == nil: // a deletion, unless the watch has not even shown the creation
 		return !w.deleted || w.created
-	case w.deleted && shown.GetResourceVersion() == w.version:
-		return shown.GetDeletionTimestamp() == nil
+	case w.deleted && shown.GetResourceVersion() == w.version: // removing the last finalizer makes no version
+		return shown.GetDeletionTimestamp() == nil || len(shown.GetFinalizers()) > len(w.answer.GetFinalizers())
 	}
 	return isOlder(shown.GetResourceVersion(), w.version)
 }

@@ -45,6 +45,7 @@ func queued(t *testing.T) queue {
 type shows struct {
 	client.Reader
 	version   string
+	held      bool // is being deleted, and has a finalizer
 	meanwhile func()
 }
 
@@ -56,7 +57,11 @@ func (s *shows) Get(_ context.Context, _ client.ObjectKey, into client.Object, _
 	if version == "" {
 		return notFound()
 	}
-	podOf(version).DeepCopyInto(into.(*corev1.Pod)) //nolint:forcetypeassert // nothing else is read
+	pod := podOf(version)
+	if s.held {
+		pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: time.Now()}, []string{"asterism.dev/test"}
+	}
+	pod.DeepCopyInto(into.(*corev1.Pod)) //nolint:forcetypeassert // nothing else is read
 	return nil
 }
 
@@ -66,6 +71,7 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		cached string // version that the cache has
+		held   bool   // the cached version has a finalizer
 		write  func(*Cluster)
 		want   string // version; "deleted" for a pod that is being deleted, "" for none
 		stays  bool   // the write is still remembered
@@ -76,13 +82,14 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 		{name: "created, and not shown yet", write: func(c *Cluster) { c.Created(key, podOf("7")) }, want: "7", stays: true},
 		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "created and deleted, and neither shown", write: func(c *Cluster) { c.Created(key, podOf("7")); c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "without the last finalizer, which makes no version", cached: "7", held: true, write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "deleted, and shown", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }},
 		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")); c.Wrote(key, podOf("6")) }, want: "7", stays: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := cluster(t, &shows{version: test.cached}, &shows{})
+			c := cluster(t, &shows{version: test.cached, held: test.held}, &shows{})
 			test.write(c)
 			found, err := c.Freshest(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -91,6 +98,7 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 				g.Expect(found).To(BeNil())
 			case "deleted":
 				g.Expect(found.GetDeletionTimestamp()).NotTo(BeNil())
+				g.Expect(found.GetFinalizers()).To(BeEmpty())
 			default:
 				g.Expect(found.GetResourceVersion()).To(Equal(test.want))
 			}
