@@ -63,7 +63,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 func (e *engine) remembered() int {
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.children.Explanations.Remembered() + len(e.memory.effects) + len(e.memory.written)
+	return e.cluster.Remembered() + e.children.Explanations.Remembered() + len(e.memory.effects) + len(e.memory.waiting)
 }
 
 // JobRetryWait is how long a Job that has been failing waits after a failure.

@@ -13,16 +13,16 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// memory keeps the effects of each object's stages, and when its status was
-// written last. Losing it costs one idempotent repetition.
+// memory keeps the effects of each object's stages, and since when its status waits to
+// be written. Losing it costs one idempotent repetition.
 type memory struct {
 	mu      sync.Mutex
 	effects map[reconcile.Request]map[string]effect
-	written map[reconcile.Request]time.Time
+	waiting map[reconcile.Request]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{effects: map[reconcile.Request]map[string]effect{}, written: map[reconcile.Request]time.Time{}}
+	return &memory{effects: map[reconcile.Request]map[string]effect{}, waiting: map[reconcile.Request]time.Time{}}
 }
 
 func (m *memory) setEffect(request reconcile.Request, stage string, e effect) {
@@ -34,24 +34,28 @@ func (m *memory) setEffect(request reconcile.Request, stage string, e effect) {
 	m.effects[request][stage] = e
 }
 
-// wrote remembers that the status was written now.
+// wrote remembers that the status does not wait.
 func (m *memory) wrote(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.written[request] = time.Now()
+	delete(m.waiting, request)
 }
 
-func (m *memory) lastWrite(request reconcile.Request) time.Time {
+// waitingSince is when the status began to wait: at the first call since wrote.
+func (m *memory) waitingSince(request reconcile.Request) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.written[request]
+	if m.waiting[request].IsZero() {
+		m.waiting[request] = time.Now()
+	}
+	return m.waiting[request]
 }
 
 func (m *memory) forget(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.effects, request)
-	delete(m.written, request)
+	delete(m.waiting, request)
 }
 
 func (m *memory) effect(request reconcile.Request, stage string) (effect, bool) {

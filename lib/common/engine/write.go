@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// wordingEvery is how often a status is written in which nothing but messages
-	// has changed: "1 of 3 updated" changes faster than people read.
-	wordingEvery = 3 * time.Second
+	// wordingWaits is how long a change of nothing but messages waits to be written:
+	// "1 of 3 updated" changes faster than people read.
+	wordingWaits = 3 * time.Second
 	// maxEventNote bounds an event's note, in bytes; the API allows 1024.
 	maxEventNote = 1000
 )
@@ -28,11 +28,14 @@ const (
 // all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
+		p.memory.wrote(p.request)
 		return nil
 	}
-	if left := wordingEvery - time.Since(p.memory.lastWrite(p.request)); left > 0 && onlyWords(p.found, p.cr) {
-		p.wakeAfter(left)
-		return nil
+	if onlyWords(p.found, p.cr) {
+		if left := wordingWaits - time.Since(p.memory.waitingSince(p.request)); left > 0 {
+			p.wakeAfter(left)
+			return nil
+		}
 	}
 	err := p.client().Status().Patch(ctx, p.cr, client.MergeFrom(p.found), client.FieldOwner(p.children.Name+"-status"))
 	if err != nil {
