@@ -34,14 +34,14 @@ func (m *memory) setEffect(request reconcile.Request, stage string, e effect) {
 	m.effects[request][stage] = e
 }
 
-// wrote remembers that the status does not wait.
-func (m *memory) wrote(request reconcile.Request) {
+// waitsNot remembers that the status is written as it is.
+func (m *memory) waitsNot(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.waiting, request)
 }
 
-// waitingSince is when the status began to wait: at the first call since wrote.
+// waitingSince is when the status began to wait: at the first call since waitsNot.
 func (m *memory) waitingSince(request reconcile.Request) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 // all that changed.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.found, p.cr) {
-		p.memory.wrote(p.request)
+		p.memory.waitsNot(p.request)
 		return nil
 	}
 	if onlyWords(p.found, p.cr) {
@@ -42,7 +42,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
 	}
 	p.view.Wrote(p.self(), p.cr)
-	p.memory.wrote(p.request)
+	p.memory.waitsNot(p.request)
 	p.announce()
 	return nil
 }

@@ -45,7 +45,7 @@ const (
 	patience   = 30 * time.Minute
 	// maxResident of the operator in MiB, also while much is going on.
 	maxResident = 256
-	// quietFor is without writes for longer than the operator holds back progress.
+	// quietFor is without writes for longer than the operator holds back messages.
 	quietFor = 5 * time.Second
 )
 
@@ -361,7 +361,7 @@ func (b *bench) rests(process *process, run int) {
 }
 
 // quiet waits until the operator has written nothing for a while: what is ready may
-// have progress that it holds back, and events come at a pace.
+// have messages that it holds back, and events come at a pace.
 func (b *bench) quiet() {
 	b.t.Helper()
 	audit := openAudit(b.t)
