@@ -275,17 +275,15 @@ func (w *world) waitsForDiscovery() {
 func (w *world) holdVolume(cr *widget.Widget) *corev1.PersistentVolume {
 	w.t.Helper()
 	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
-	w.must(w.get(pv))
-	controllerutil.AddFinalizer(pv, "test.asterism.dev/held")
-	w.must(w.client.Update(w.ctx, pv))
+	held := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/finalizers/-","value":"test.asterism.dev/held"}]`))
+	w.must(w.client.Patch(w.ctx, pv, held))
 	return pv
 }
 
 func (w *world) letVolumeGo(pv *corev1.PersistentVolume) {
 	w.t.Helper()
-	w.must(w.get(pv))
-	pv.Finalizers = nil
-	w.must(w.client.Update(w.ctx, pv))
+	none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	w.must(w.client.Patch(w.ctx, pv, none))
 }
 
 // undeleted is a watch that is behind: it shows volumes as they were before they
