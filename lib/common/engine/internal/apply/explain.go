@@ -21,7 +21,7 @@ import (
 // explainAfter, and then again and again: every explainSoon at the latest, and
 // after explainLong every explainRarely.
 const (
-	explainAfter  = 3 * time.Second
+	explainAfter  = 5 * time.Second
 	explainSoon   = 10 * time.Second
 	explainLong   = 10 * time.Minute
 	explainRarely = time.Minute

@@ -51,7 +51,9 @@ func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request
 	delete(c.looked, request)
 	delete(c.owners, uid)
 	delete(c.uids, request)
-	delete(c.writes, Key{Kind: kind, NamespacedName: request.NamespacedName})
+	itself := Key{Kind: kind, NamespacedName: request.NamespacedName}
+	delete(c.writes, itself)
+	c.proven.Delete(itself)
 	return uid
 }
 
