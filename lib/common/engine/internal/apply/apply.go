@@ -102,7 +102,6 @@ func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) 
 
 // apply returns the object as the API server answered.
 func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructured.Unstructured) (client.Object, error) {
-	c.View.Sends(key)
 	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return nil, err
 	}

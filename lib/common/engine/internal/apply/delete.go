@@ -16,14 +16,14 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// ensureAbsent deletes a child, and returns nil when it is gone. Its absence is
-// proved, unless the stage was complete for the same children before.
+// ensureAbsent deletes a child, and returns nil when it is gone. The watch may
+// not have shown yet what an earlier process has created: absence is proved by a
+// live read, unless the stage was complete for the same children before.
 func (c *Children) ensureAbsent(ctx context.Context, d desired, settled bool) error {
-	get := c.View.GetProven
-	if settled {
-		get = c.View.Get
+	current, err := c.View.Get(ctx, d.key)
+	if err == nil && current == nil && !settled {
+		current, err = c.View.Live(ctx, d.key)
 	}
-	current, err := get(ctx, d.key)
 	if observe.IsNotServed(err) {
 		return nil // a kind that is not served has no objects
 	}

@@ -30,27 +30,6 @@ func (c *Cluster) Deleted(key Key, obj client.Object) {
 	answer.SetDeletionTimestamp(&now)
 	last, _ := c.lastWrite(key)
 	c.remember(key, write{version: obj.GetResourceVersion(), answer: answer, deleted: true, created: last.created})
-	c.prove(key)
-}
-
-// Sends says that an object is about to be written: it may exist, even if no answer
-// comes.
-func (c *Cluster) Sends(key Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.proven.Delete(key)
-}
-
-func (c *Cluster) prove(key Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.proven.Insert(key)
-}
-
-func (c *Cluster) isProven(key Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.proven.Has(key)
 }
 
 func (c *Cluster) remember(key Key, w write) {

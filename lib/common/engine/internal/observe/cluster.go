@@ -61,7 +61,6 @@ type Cluster struct {
 	looked   map[reconcile.Request]sets.Set[Key] // the other way around
 	writes   map[Key]write                       // that a watch has not shown yet
 	contents map[Key]content                     // of Secrets and ConfigMaps
-	proven   sets.Set[Key]                       // see GetProven
 }
 
 // New Cluster, in which nothing is watched yet.
@@ -76,7 +75,6 @@ func New(options Options) *Cluster {
 		looked:   map[reconcile.Request]sets.Set[Key]{},
 		writes:   map[Key]write{},
 		contents: map[Key]content{},
-		proven:   sets.New[Key](),
 	}
 }
 

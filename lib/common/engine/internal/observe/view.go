@@ -51,9 +51,7 @@ func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request
 	delete(c.looked, request)
 	delete(c.owners, uid)
 	delete(c.uids, request)
-	itself := Key{Kind: kind, NamespacedName: request.NamespacedName}
-	delete(c.writes, itself)
-	c.proven.Delete(itself)
+	delete(c.writes, Key{Kind: kind, NamespacedName: request.NamespacedName})
 	return uid
 }
 
@@ -68,7 +66,6 @@ func (c *Cluster) keep(request reconcile.Request, looked sets.Set[Key]) {
 			delete(c.readers, key)
 			delete(c.contents, key)
 			delete(c.writes, key) // nobody compares with it any more
-			c.proven.Delete(key)
 		}
 	}
 }
@@ -100,21 +97,6 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 		err = v.doubt(ctx, key.Kind)
 	}
 	return found, err
-}
-
-// GetProven is Get, and asks the API server once about an object that the watch does
-// not show: an earlier process, or a write without an answer, may have created the
-// object a moment ago. An object that this process has deleted needs no such proof.
-func (v *View) GetProven(ctx context.Context, key Key) (client.Object, error) {
-	current, err := v.Get(ctx, key)
-	if err != nil || current != nil || v.isProven(key) {
-		return current, err
-	}
-	current, err = v.Live(ctx, key)
-	if err == nil && current == nil {
-		v.prove(key)
-	}
-	return current, err
 }
 
 // doubt that a kind without any object is still served. Its watch goes on, and
@@ -205,7 +187,7 @@ func (v *View) readData(ctx context.Context, key Key) (content, error) {
 func (c *Cluster) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count := len(c.owners) + len(c.uids) + len(c.readers) + len(c.writes) + len(c.contents) + c.proven.Len()
+	count := len(c.owners) + len(c.uids) + len(c.readers) + len(c.writes) + len(c.contents)
 	for _, looked := range c.looked {
 		count += 1 + looked.Len()
 	}
