@@ -51,6 +51,43 @@ func contract02(w *world) {
 	w.leavesWhatAnotherControllerOwns()
 	w.losesTheRaceToCreate(&before)
 	w.losesTheRaceToUpdate(&before)
+	w.operator.Stop()
+	w.stopsAtAConflict()
+}
+
+// stopsAtAConflict: neither the children behind a foreign object nor the stages behind
+// that child are made or healed, also if the stage was complete before.
+func (w *world) stopsAtAConflict() {
+	inOrder := service{Name: owner, Stages: []stage{
+		build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name, ""), configMap(cr.Name+"-behind", "")}
+		}),
+		build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name+"-later", "")}
+		}),
+	}}
+	start(w, inOrder)
+	foreign := w.configMap("first")
+	w.create(foreign)
+	cr := w.widget("first", widget.Spec{})
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
+	w.pass(cr)
+	w.Expect(w.gone(w.configMap("first-behind"))).To(BeTrue(), "nothing is made behind a conflict")
+	w.must(w.client.Delete(w.ctx, foreign))
+	w.awaitReady(cr)
+
+	w.operator.Stop()
+	for _, name := range []string{"first", "first-behind", "first-later"} {
+		w.must(w.client.Delete(w.ctx, w.configMap(name)))
+	}
+	w.create(w.configMap("first"))
+	start(w, inOrder)
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
+	w.pass(cr)
+	for _, name := range []string{"first-behind", "first-later"} {
+		w.Expect(w.gone(w.configMap(name))).To(BeTrue(), "nothing is healed behind a conflict")
+	}
+	w.operator.Stop()
 }
 
 // leavesForeign objects alone, says whose they are, and goes on when they are gone.

@@ -36,8 +36,14 @@ func (p *pass) stage(ctx context.Context, s step) error {
 	if incomplete == nil {
 		p.record(completed)
 	}
-	p.done[s.condition] = incomplete == nil || settled && !outcomeOf(incomplete).Stalled
+	p.done[s.condition] = incomplete == nil || settled && mayGoOn(outcomeOf(incomplete))
 	return incomplete
+}
+
+// mayGoOn says whether the walk goes on from a stage that was complete before and is
+// not now: a rollout holds nothing up, and a conflict does.
+func mayGoOn(incomplete *outcome) bool {
+	return !incomplete.Stalled && incomplete.Reason != ReasonConflict
 }
 
 // completion is what is recorded if the stage is complete now.

@@ -46,9 +46,10 @@ func (all Stamped) Keys() []observe.Key {
 	return keys
 }
 
-// Ensure brings every child to what its builder wants, also after one that is
-// not complete, and returns the first reason why the stage is not. settled says
-// that the stage was complete for these children before.
+// Ensure brings every child to what its builder wants, in order, also after one that
+// is not complete, and returns the first reason why the stage is not. It stops at a
+// conflict, because the children behind it may give rights to the foreign object.
+// settled says that the stage was complete for these children before.
 func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled bool) (results []Result, incomplete error) {
 	for _, d := range all {
 		result, err := c.ensure(ctx, stage, d, settled)
@@ -58,6 +59,9 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled
 		if result.Object != nil || d.Mode == Kept {
 			result.Key, result.Name = d.key, TitleOf(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
 			results = append(results, result)
+		}
+		if err != nil && OutcomeOf(err).Reason == ReasonConflict {
+			break
 		}
 	}
 	return results, incomplete
