@@ -3,6 +3,8 @@
 package driver
 
 import (
+	"slices"
+
 	securityv1 "github.com/openshift/api/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,15 +19,25 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,verbs=get;list;watch;create;patch
+// Names are stated wherever they are fixed. ServiceAccounts and DaemonSets are bound
+// to the driver's namespace as well, by config/rbac/admission.yaml.
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,resourceNames=cluster,verbs=patch
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/finalizers,verbs=update
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces;serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers;storageclasses,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=namespaces;serviceaccounts,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=asterism-efs-csi,verbs=create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=efs-csi-node-sa,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,resourceNames=efs-csi-node,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=asterism-efs-csi-node,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers;storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=efs.csi.aws.com,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,resourceNames=shared-volume,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch
+// +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=asterism-efs-csi-node,verbs=create;patch;delete
 // What the driver's account may, we have to be allowed to give:
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
@@ -35,6 +47,13 @@ import (
 var fixtures = []string{"namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "csidriver", "storageclass"}
 
 const constraints = "securitycontextconstraints"
+
+// namespaceName is where the driver's pods and their account are.
+const namespaceName = "asterism-efs-csi"
+
+// grants are the kinds that give rights to an account of the namespace, whoever has
+// made the account.
+var grants = []string{"ClusterRoleBinding", "SecurityContextConstraints"}
 
 // constraintsGVK is served by OpenShift alone.
 var constraintsGVK = securityv1.GroupVersion.WithKind("SecurityContextConstraints")
@@ -72,8 +91,9 @@ func csiDriver(*storagev1.SharedVolumeDriver) []engine.Need {
 
 func present(cr *storagev1.SharedVolumeDriver) []engine.Need {
 	class := &kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: volume.StorageClassName}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName}}
 	needs := append(csiDriver(cr), engine.Served(constraintsGVK).Optional(), engine.Children(),
-		engine.Existing(class).Counting(nothing).Optional())
+		engine.Existing(class).Counting(nothing).Optional(), engine.Existing(namespace).Counting(nothing).Optional())
 	if cr.Spec.ManagementState == storagev1.StateRemoved {
 		needs = append(needs, users(cr)...)
 	}
@@ -126,14 +146,15 @@ func rolledOut(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images
 	return []engine.Child{engine.Unowned(object)}, nil
 }
 
-// apply what does not move. What differs is replaced, since hardly a field of
-// these kinds can be changed.
+// apply what does not move, the namespace first. What differs is replaced, since
+// hardly a field of these kinds can be changed. If somebody else has made the
+// namespace, that is a conflict, and the rights of its accounts are taken back.
 func apply(in engine.Inputs) ([]engine.Child, error) {
 	names := fixtures
 	if in.Served(constraintsGVK) {
 		names = append(names[:len(names):len(names)], constraints)
 	}
-	var all []engine.Child
+	all := absent(misplaced(in))
 	for _, name := range names {
 		object, err := manifest(name)
 		if err != nil {
@@ -149,6 +170,18 @@ func apply(in engine.Inputs) ([]engine.Child, error) {
 	return all, nil
 }
 
+// misplaced are the children that give rights to the accounts of a namespace that
+// somebody else has made.
+func misplaced(in engine.Inputs) []client.Object {
+	namespace, exists := engine.Get[*corev1.Namespace](in, namespaceName)
+	if !exists || in.Ours(namespace) {
+		return nil
+	}
+	return slices.DeleteFunc(engine.ChildrenOf[client.Object](in), func(child client.Object) bool { return !slices.Contains(grants, kindOf(child)) })
+}
+
+func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
+
 // leave the driver to somebody else. What was installed stays: the pods that have
 // mounted something need it. The StorageClass is of SharedVolumes, whosever the driver
 // is; a class of that name that somebody else has made will do.
@@ -161,11 +194,14 @@ func leave(in engine.Inputs) ([]engine.Child, error) {
 	return append(keep(in), engine.Unowned(object)), err
 }
 
-// keep what there is as it is.
+// keep what there is as it is, but for misplaced rights.
 func keep(in engine.Inputs) []engine.Child {
-	var all []engine.Child
+	taken := misplaced(in)
+	all := absent(taken)
 	for _, child := range engine.ChildrenOf[client.Object](in) {
-		all = append(all, engine.Kept(named(child)))
+		if !slices.Contains(taken, child) {
+			all = append(all, engine.Kept(named(child)))
+		}
 	}
 	return all
 }

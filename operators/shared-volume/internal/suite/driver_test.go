@@ -164,6 +164,35 @@ func TestDriverIsInstalledAndKept(t *testing.T) {
 	s.Expect(set.UID).To(Equal(uid))
 }
 
+// TestForeignNamespaceGetsNoRights: whoever owns the namespace of the driver's name
+// could make the driver's account, and take a token of it.
+func TestForeignNamespaceGetsNoRights(t *testing.T) {
+	s := newDriverScene(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodes().Namespace}}
+	s.must(s.client.Create(s.ctx, namespace.DeepCopy()))
+	s.runDriver()
+	cr := s.driver(storagev1.StateManaged)
+	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists and was not made by this operator"))
+	for _, object := range s.artefacts()[1:] {
+		s.Expect(s.gone(object)()).To(BeTrue(), "%T %s", object, object.GetName())
+	}
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+
+	// The namespace is made again by somebody else while the operator is away.
+	s.operator.Stop()
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(func() error { return s.client.Create(s.ctx, namespace.DeepCopy()) }).Should(Succeed())
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "asterism-efs-csi-node"}}
+	s.Expect(s.get(binding)).To(Succeed(), "the account of that namespace has rights until the operator comes back")
+	s.runDriver()
+	s.Eventually(s.gone(binding)).Should(BeTrue())
+	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists"))
+	s.Consistently(s.gone(nodes()), "2s").Should(BeTrue(), "no privileged pod runs in that namespace")
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+}
+
 func TestReplacedWholesale(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver()
