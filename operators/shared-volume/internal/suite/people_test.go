@@ -11,9 +11,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	securityv1 "github.com/openshift/api/security/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	kstoragev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -52,11 +56,9 @@ func TestUninstallWithoutOperator(t *testing.T) {
 // TestOperatorNeedsNoMoreThanItsRole runs everything as its ServiceAccount would.
 func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s := newDriverScene(t)
-	role := enginetest.ReadSample(t, "../../config/rbac/role.yaml", "ClusterRole")
-	const user = "shared-volume-operator"
-	s.bindCluster(role, user)
+	s.permit()
 	options := []enginetest.Option{func(config *rest.Config, options *ctrl.Options) {
-		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		config.Impersonate = rest.ImpersonationConfig{UserName: operatorsAccount}
 		options.Cache.DefaultNamespaces = nil
 	}}
 	s.operator = enginetest.RunWith(t, s.namespace, enginetest.Scheme(t, storagev1.AddToScheme, securityv1.Install), options,
@@ -74,6 +76,102 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s.Eventually(s.gone(cluster())).Should(BeTrue())
 	for _, request := range s.operator.Requests.All() {
 		s.Expect(request.Status).NotTo(Equal(403), request.String())
+	}
+}
+
+// operatorsAccount is a ServiceAccount of the name that the operator's manifests have.
+const operatorsAccount = "system:serviceaccount:asterism-storage:asterism-shared-volume-operator"
+
+// permit gives the operator's account the rights in config/rbac, and bounds them as
+// config/rbac does.
+func (s *scene) permit() {
+	s.t.Helper()
+	s.bindCluster(enginetest.ReadSample(s.t, "../../config/rbac/role.yaml", "ClusterRole"), operatorsAccount)
+	for _, object := range enginetest.ReadSamples(s.t, "../../config/rbac/admission.yaml") {
+		object.SetName(s.namespace)
+		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			s.must(unstructured.SetNestedField(object.Object, s.namespace, "spec", "policyName"))
+		}
+		s.must(s.client.Create(s.ctx, object))
+		s.t.Cleanup(func() { s.must(s.client.Delete(context.Background(), object)) })
+	}
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func daemons(namespace, name string) *appsv1.DaemonSet {
+	set := &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: named(namespace, name)}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
+	return set
+}
+
+func account(namespace, name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: named(namespace, name)}
+}
+
+func bindingTo(name, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: named("", name),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "thief"}},
+	}
+}
+
+func roleFor(kind string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: named("", "asterism-efs-csi-node"),
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{kind}, Verbs: []string{"list"}}},
+	}
+}
+
+func hostVolume() *corev1.PersistentVolume {
+	volume := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: named("", "root-of-a-node")}
+	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	volume.Spec.HostPath = &corev1.HostPathVolumeSource{Path: "/"}
+	return volume
+}
+
+// TestStolenTokenReachesNoFurther: a thief of the token of the operator's account can
+// do what the operator does, and nothing of this.
+func TestStolenTokenReachesNoFurther(t *testing.T) {
+	s := newDriverScene(t)
+	s.permit()
+	thief := s.as(operatorsAccount)
+	apply := func(object client.Object) error {
+		return thief.Patch(s.ctx, object, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck // typed objects will do
+	}
+	class := &kstoragev1.StorageClass{TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: named("", "thiefs"), Provisioner: "thief"}
+	pod := &corev1.Pod{ObjectMeta: named(s.namespace, "mine"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}
+
+	s.must(s.client.Create(s.ctx, roleFor("nodes"))) // the driver's, as it is on a cluster
+
+	// The policy takes a moment until it is in effect.
+	s.Eventually(func() error { return apply(daemons("kube-system", "efs-csi-node")) }).Should(MatchError(ContainSubstring("namespace asterism-efs-csi alone")))
+	for attack, err := range map[string]error{
+		"read Secrets":                                 thief.List(s.ctx, &corev1.SecretList{}),
+		"a DaemonSet of another name":                  apply(daemons("asterism-efs-csi", "mine")),
+		"the driver's account in another namespace":    apply(account(s.namespace, "efs-csi-node-sa")),
+		"an account of another name":                   apply(account("asterism-efs-csi", "mine")),
+		"a token of an account":                        thief.SubResource("token").Create(s.ctx, account("kube-system", "default"), &authenticationv1.TokenRequest{}),
+		"become cluster-admin":                         apply(bindingTo("mine", "cluster-admin")),
+		"become cluster-admin by the driver's name":    apply(bindingTo("asterism-efs-csi-node", "cluster-admin")),
+		"the operator's rights for an account of mine": apply(bindingTo("asterism-efs-csi-node", s.namespace)),
+		"the driver's rights for an account of mine":   apply(bindingTo("asterism-efs-csi-node", "asterism-efs-csi-node")),
+		"rights that it lacks in the driver's role":    apply(roleFor("secrets")),
+		"rights that it has in the driver's role":      apply(roleFor("pods")),
+		"the file system of a node":                    apply(hostVolume()),
+		"delete another namespace":                     thief.Delete(s.ctx, &corev1.Namespace{ObjectMeta: named("", s.namespace)}),
+		"a pod":                                        thief.Create(s.ctx, pod),
+		"another StorageClass":                         apply(class),
+		"a policy":                                     thief.Create(s.ctx, &storagev1.SharedVolumePolicy{ObjectMeta: named("", "mine")}),
+		"no policies":                                  thief.DeleteAllOf(s.ctx, &storagev1.SharedVolumePolicy{}),
+	} {
+		s.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", attack, err)
 	}
 }
 
