@@ -108,6 +108,7 @@ var _ = Describe("SharedVolumePolicy", Ordered, func() {
 	},
 		Entry("the sample", `{}`),
 		Entry("names only", `spec: {namespaces: {selector: null}}`),
+		Entry("names with their UIDs", `spec: {namespaces: {uids: [0f7e1f4b-4c7e-4f0c-9d0b-8d0c6a520000]}}`),
 		Entry("every namespace", `spec: {namespaces: {names: null, selector: {matchLabels: null}}}`),
 		Entry("expressions", `
 spec:
@@ -132,6 +133,7 @@ spec:
 		Entry("any by a pattern", `spec: {fileSystems: [{fileSystemID: "fs-*", accessPoints: Any}]}`, "must be the ID of a file system"),
 		Entry("values for Exists", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}`, "must have values for In and NotIn"),
 		Entry("In without values", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: In}]}}}`, "must have values for In and NotIn"),
+		Entry("a UID that is none", `spec: {namespaces: {uids: [team-a]}}`, "should match"),
 		Entry("a namespace that is no name", `spec: {namespaces: {names: ["team-*"]}}`, "should match"),
 	)
 })

@@ -54,6 +54,17 @@ type NamespaceSet struct {
 	// may label a namespace.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
+
+	// uids that the namespaces have. A namespace that was deleted and created again
+	// has the same name and another UID: with uids, it inherits nothing. Default: any
+	// UID.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=36
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
+	UIDs []string `json:"uids,omitempty"`
 }
 
 // LabelSelector selects what has all the labels and meets all the expressions.

@@ -51,6 +51,24 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 	s.Expect(bound.DeletionTimestamp).To(BeNil())
 }
 
+// TestNamespaceThatIsMadeAnew inherits no grant that names its predecessor's UID.
+func TestNamespaceThatIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.revoke()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.must(s.get(namespace))
+	pinned := storagev1.NamespaceSet{Names: []string{s.namespace}, UIDs: []string{"00000000-0000-4000-8000-000000000000"}}
+	s.policy = s.allow(pinned, storagev1.AccessReadWrite)
+	s.run()
+	cr := s.shared("images")
+	s.Eventually(s.condition(cr, "Allowed")).Should(HavePrefix("False Denied"))
+	s.revoke()
+	pinned.UIDs = append(pinned.UIDs, string(namespace.UID))
+	s.allow(pinned, storagev1.AccessReadWrite)
+	s.ready(cr)
+}
+
 // TestClaimIsNotHealedWhileDenied: what is revoked does not come back.
 func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 	t.Parallel()

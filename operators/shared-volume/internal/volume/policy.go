@@ -79,6 +79,9 @@ func grant(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fi
 }
 
 func includes(set storagev1.NamespaceSet, namespace *corev1.Namespace) bool {
+	if len(set.UIDs) > 0 && !slices.Contains(set.UIDs, string(namespace.UID)) {
+		return false
+	}
 	if slices.Contains(set.Names, namespace.Name) {
 		return true
 	}
