@@ -334,7 +334,7 @@ func (b *bench) start() *process {
 	log, err := os.Create(filepath.Join(b.t.TempDir(), "operator.log"))
 	b.must(err)
 	cmd := exec.Command(binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
-	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=400MiB") // as config/operator has it
+	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=190MiB") // as config/operator has it
 	cmd.Stdout, cmd.Stderr = log, log
 	b.must(cmd.Start())
 	p := &process{t: b.t, cmd: cmd}
