@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -24,6 +25,11 @@ const (
 	// reviewedFor is how long who may get the metrics is not asked about again:
 	// they are scraped twice a minute.
 	reviewedFor = time.Minute
+	// reviewsPerSecond, after a burst of as many, bounds what a stranger's requests
+	// cost the API server.
+	reviewsPerSecond = 5
+	// regularFor is how long the bound does not hold for a token that was allowed.
+	regularFor = time.Hour
 )
 
 // authorized serves whom the API server lets get the path: a token is reviewed,
@@ -35,7 +41,7 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 	if err != nil {
 		return nil, fmt.Errorf("reviewing requests for the metrics: %w", err)
 	}
-	known := reviewed{reviews: reviews, allowed: cache.NewExpiring()}
+	known := newReviewed(reviews)
 	return func(log logr.Logger, metrics http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			status, err := known.review(request)
@@ -61,6 +67,12 @@ type creator interface {
 type reviewed struct {
 	reviews creator
 	allowed *cache.Expiring
+	regular *cache.Expiring // who was allowed a while ago
+	limit   *rate.Limiter
+}
+
+func newReviewed(reviews creator) reviewed {
+	return reviewed{reviews: reviews, allowed: cache.NewExpiring(), regular: cache.NewExpiring(), limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond)}
 }
 
 func (r reviewed) review(request *http.Request) (status int, err error) {
@@ -68,16 +80,29 @@ func (r reviewed) review(request *http.Request) (status int, err error) {
 	if _, ok := r.allowed.Get(asked); ok {
 		return http.StatusOK, nil
 	}
+	if _, regular := r.regular.Get(asked); !regular && bearer(request) != "" && !r.limit.Allow() {
+		return http.StatusTooManyRequests, nil
+	}
 	if status, err = review(request, r.reviews); status == http.StatusOK {
 		r.allowed.Set(asked, true, reviewedFor)
+		r.regular.Set(asked, true, regularFor)
 	}
 	return status, err
 }
 
+// bearer is the token of a request, "" for none.
+func bearer(request *http.Request) string {
+	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
 // review says how a request is to be answered.
 func review(request *http.Request, reviews creator) (status int, err error) {
-	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token := bearer(request)
+	if token == "" {
 		return http.StatusUnauthorized, nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)

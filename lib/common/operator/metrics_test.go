@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -85,7 +86,7 @@ func TestRightsAreReviewedOfWholeUsers(t *testing.T) {
 func TestOnlyWhoMayIsRemembered(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	server := &apiServer{}
-	known := reviewed{reviews: server, allowed: cache.NewExpiringWithClock(clock)}
+	known := reviewed{reviews: server, allowed: cache.NewExpiringWithClock(clock), regular: cache.NewExpiring(), limit: rate.NewLimiter(rate.Inf, 0)}
 	scrape := func(path, token string, want, reviews int) {
 		t.Helper()
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443"+path, http.NoBody)
@@ -104,4 +105,39 @@ func TestOnlyWhoMayIsRemembered(t *testing.T) {
 	}
 	clock.Step(reviewedFor + time.Second)
 	scrape("/metrics", "token-of-reader", http.StatusOK, 2)
+}
+
+// TestStrangersCostLittle: a garbage token is one review of the API server's, and
+// whoever reaches the port can send any number. Whoever may get the metrics still
+// gets them.
+func TestStrangersCostLittle(t *testing.T) {
+	server := &apiServer{}
+	clock := testingclock.NewFakeClock(time.Now())
+	known := newReviewed(server)
+	known.allowed = cache.NewExpiringWithClock(clock)
+	scrape := func(authorization string) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443/metrics", http.NoBody)
+		request.Header.Set("Authorization", authorization)
+		status, _ := known.review(request)
+		return status
+	}
+	if status := scrape("Bearer token-of-reader"); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	before, refused := server.reviews, 0
+	for range 100 {
+		if status := scrape("Basic guessed"); status != http.StatusUnauthorized {
+			t.Fatal(status)
+		}
+		if scrape("Bearer guessed") == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if reviews := server.reviews - before; reviews > 20 || refused != 100-reviews {
+		t.Errorf("%d reviews for 100 garbage tokens, %d refused", reviews, refused)
+	}
+	clock.Step(reviewedFor + time.Second)
+	if status := scrape("Bearer token-of-reader"); status != http.StatusOK {
+		t.Errorf("%d for whoever may get the metrics", status)
+	}
 }

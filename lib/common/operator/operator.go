@@ -145,5 +145,8 @@ func CacheOptions() (cache.Options, error) {
 		}
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
+	if list != "" && options.DefaultNamespaces == nil {
+		return options, fmt.Errorf("%s is %q, which names no namespace: set it to the empty string to watch all", watchNamespace, list)
+	}
 	return options, nil
 }

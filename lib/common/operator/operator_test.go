@@ -26,3 +26,20 @@ func TestTrustsPublicCertificatesInAnEmptyImage(t *testing.T) {
 		t.Error("nobody is trusted")
 	}
 }
+
+// TestWatchedNamespaces: every namespace is watched only where that is said plainly.
+func TestWatchedNamespaces(t *testing.T) {
+	for list, want := range map[string]int{"": 0, "a": 1, " a , b": 2, "a,,b,": 2} {
+		t.Setenv(watchNamespace, list)
+		options, err := CacheOptions()
+		if err != nil || len(options.DefaultNamespaces) != want {
+			t.Errorf("%q: %d namespaces, %v", list, len(options.DefaultNamespaces), err)
+		}
+	}
+	for _, list := range []string{",", " ", " , "} {
+		t.Setenv(watchNamespace, list)
+		if _, err := CacheOptions(); err == nil {
+			t.Errorf("%q is taken for every namespace", list)
+		}
+	}
+}
