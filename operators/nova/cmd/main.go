@@ -2,6 +2,8 @@
 package main
 
 import (
+	"flag"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"asterism.dev/lib/common/operator"
@@ -13,9 +15,11 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
 	"asterism.dev/operators/nova/internal/nova"
+	"asterism.dev/operators/nova/internal/registration"
 )
 
 func main() {
+	flag.BoolVar(&registration.AllowAnyServer, "allow-any-server", false, "connect to loopback and link-local addresses, and use Services of type ExternalName; otherwise they are refused, because whoever edits a namespace chooses the servers")
 	kinds := runtime.NewSchemeBuilder(novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme)
 	operator.Main("nova", kinds.AddToScheme, nova.Service, cell.Service)
 }

@@ -161,7 +161,7 @@ func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 		return engine.Abandon("%s: Secret %s does not exist any more", left, admin.Name)
 	}
 	if service != nil {
-		if _, err := b.service(in); err != nil {
+		if _, exists := engine.Get[*corev1.Service](in, service.Name); !exists {
 			return engine.Abandon("%s: Service %s does not exist any more", left, service.Name)
 		}
 	}

@@ -1,13 +1,15 @@
 package backend
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+
+	"asterism.dev/operators/nova/internal/registration"
 )
 
 // service is the Service of the server.
@@ -16,6 +18,9 @@ func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 	service, ok := engine.Get[*corev1.Service](in, name)
 	if !ok {
 		return nil, engine.Wait("Service %s does not exist", name)
+	}
+	if service.Spec.Type == corev1.ServiceTypeExternalName && !registration.AllowAnyServer {
+		return nil, engine.Wait("Service %s is of type ExternalName, which is refused unless the operator runs with --allow-any-server: name a Service that has endpoints", name)
 	}
 	return service, nil
 }
@@ -38,7 +43,7 @@ func (b Backend) address(in engine.Inputs, ports ...string) (host string, port i
 }
 
 func hostname(service *corev1.Service) string {
-	return fmt.Sprintf("%s.%s.svc", service.Name, service.Namespace)
+	return config.ServiceHost(service.Namespace, service.Name)
 }
 
 // namedPort is the first port that has one of the names.

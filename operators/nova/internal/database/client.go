@@ -29,7 +29,7 @@ type Server struct {
 	User     string
 	Password config.Password
 	TLS      bool   // encrypt, and verify the server's certificate
-	CA       []byte // PEM, optional: default is the system's certificates
+	CA       []byte // PEM, of the authority that the server's certificate is verified with
 
 	sqlMode string // replaces sessionMode in a test
 }
@@ -75,14 +75,14 @@ func (c *Client) checkVersion() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is version %q: MariaDB 10.5 or newer is needed, for comments on databases", c.server.Address, c.version)
+	return fmt.Errorf("%s is version %q: MariaDB 10.5 or newer is needed, for comments on databases", c.server.Address, registration.Quote(c.version))
 }
 
 func (s Server) open() (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Addr = "tcp", s.Address
 	config.User, config.Passwd = s.User, string(s.Password)
-	config.DialFunc = registration.NewDialer().DialContext
+	config.DialFunc = registration.Dial
 	config.Logger = &mysql.NopLogger{}
 	// CREATE USER takes no parameters: the driver puts quoted literals in
 	// their place, as the session's mode demands.
@@ -194,11 +194,11 @@ func (s Server) failure(err error) error {
 	case errLoginDenied, errLoginWithoutPassword:
 		return &registration.Denied{Address: s.Address, Account: s.User, Reason: "wrong user or password"}
 	case errDatabaseDenied, errHostDenied, errTableDenied, errPrivilegeMissing:
-		return &registration.Denied{Address: s.Address, Account: s.User, Reason: refused.Message}
+		return &registration.Denied{Address: s.Address, Account: s.User, Reason: registration.Quote(refused.Message)}
 	case errTooManyConnections, errNotReady, errShutdown, errHostBlocked, errTooManyUserConnects, errReadOnly:
-		return &registration.Unreachable{Address: s.Address, Err: errors.New(refused.Message)}
+		return &registration.Unreachable{Address: s.Address, Err: errors.New(registration.Quote(refused.Message))}
 	}
-	return fmt.Errorf("%s: %w", s.Address, refused)
+	return fmt.Errorf("%s: error %d: %s", s.Address, refused.Number, registration.Quote(refused.Message))
 }
 
 // quoteName makes an identifier of a name.

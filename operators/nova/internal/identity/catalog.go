@@ -48,7 +48,7 @@ func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark regist
 		if endpoint.Description != string(mark) {
 			return &registration.Conflict{
 				Address: c.address, Kind: "endpoint", Found: endpoint.Description, Want: mark,
-				Name: fmt.Sprintf("%s %s of %s in region %s", endpoint.Availability, endpoint.URL, catalog.ServiceType, catalog.Region),
+				Name: fmt.Sprintf("%s %s of %s in region %s", registration.Quote(string(endpoint.Availability)), registration.Quote(endpoint.URL), catalog.ServiceType, catalog.Region),
 			}
 		}
 	}

@@ -63,16 +63,16 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	server.UserDomain = cmp.Or(server.UserDomain, defaultDomain)
 	server.Project = cmp.Or(server.Project, "admin")
 	server.ProjectDomain = cmp.Or(server.ProjectDomain, defaultDomain)
-	endpoint, address, err := parseAuthURL(server.AuthURL)
+	endpoint, err := parseAuthURL(server.AuthURL)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := registration.NewTransport(server.CA)
+	client := &Client{server: server, address: hostPort(endpoint)}
+	client.transport, err = registration.NewTransport(endpoint, server.CA)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", address, err)
+		return nil, fmt.Errorf("%s: %w", client.address, err)
 	}
-	client := &Client{server: server, address: address, transport: transport}
-	client.api = client.newAPI(endpoint)
+	client.api = client.newAPI(endpoint.String())
 	token := client.login(ctx, tokens.AuthOptions{
 		Username: server.User, DomainName: server.UserDomain, Password: string(server.Password),
 		Scope: tokens.Scope{ProjectName: server.Project, DomainName: server.ProjectDomain},
@@ -93,18 +93,20 @@ func (c *Client) Token() string { return c.api.Token() }
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.Close() }
 
-// parseAuthURL returns the base URL of the v3 API and its host:port.
-func parseAuthURL(text string) (endpoint, address string, err error) {
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.User != nil || parsed.RawQuery != "" {
-		return "", "", errors.New("the authURL is not of the form http(s)://host[:port][/path]")
+// parseAuthURL returns the base URL of the v3 API.
+func parseAuthURL(text string) (*url.URL, error) {
+	endpoint, err := config.ParseWebAddress(text)
+	if err != nil {
+		return nil, fmt.Errorf("the authURL %w", err)
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
-	}
-	base := strings.TrimSuffix(strings.TrimRight(text, "/"), "/v3")
-	return base + "/v3/", net.JoinHostPort(parsed.Hostname(), port), nil
+	endpoint.RawPath = ""
+	endpoint.Path = strings.TrimSuffix(strings.TrimRight(endpoint.Path, "/"), "/v3") + "/v3/"
+	return endpoint, nil
+}
+
+func hostPort(address *url.URL) string {
+	port := cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
+	return net.JoinHostPort(address.Hostname(), port)
 }
 
 // newAPI returns a client without a token. It talks to the authURL and not to
@@ -123,8 +125,9 @@ func (c *Client) login(ctx context.Context, as tokens.AuthOptions) tokens.Create
 	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), &as)
 }
 
-// maxPages bounds how many pages of one list are read.
-const maxPages = 100
+// maxPages bounds how many pages of one list are read: the lists are of one type
+// of service, and of its endpoints.
+const maxPages = 20
 
 // list returns the objects on all pages of a list. what completes "could not
 // look for …".
@@ -180,7 +183,7 @@ func (c *Client) failure(doing string, err error) error {
 	if notJSON || otherJSON {
 		return fmt.Errorf("%s: could not %s: the answer is not that of Keystone", c.address, doing)
 	}
-	return fmt.Errorf("%s: could not %s: %w", c.address, doing, err)
+	return fmt.Errorf("%s: could not %s: %s", c.address, doing, registration.Quote(err.Error()))
 }
 
 // unlessAbsent leaves out the error of a deletion for a thing that does not exist.
@@ -199,7 +202,7 @@ func (c *Client) answerFailure(doing string, answer gophercloud.ErrUnexpectedRes
 		} `json:"error"`
 	}
 	if json.Unmarshal(answer.Body, &body) == nil && body.Error.Message != "" {
-		reason += ": " + body.Error.Message
+		reason += ": " + registration.Quote(body.Error.Message)
 	}
 	switch {
 	case answer.Actual == http.StatusUnauthorized, answer.Actual == http.StatusForbidden:

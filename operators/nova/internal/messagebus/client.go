@@ -32,24 +32,29 @@ type Server struct {
 	User     string
 	Password config.Password
 	TLS      bool   // HTTPS, and verify the server's certificate
-	CA       []byte // PEM, optional: default is the system's certificates
+	CA       []byte // PEM, of the authority that the server's certificate is verified with
 }
 
 // Client talks to a Server. Its methods return the error types of package
 // registration; no error holds a password.
 type Client struct {
 	server    Server
+	api       *url.URL
 	transport *registration.Transport
 }
 
 // Connect checks that the server is a RabbitMQ management API and that the
 // account may administer it. The Client has to be closed.
 func Connect(ctx context.Context, server Server) (*Client, error) {
-	transport, err := registration.NewTransport(server.CA)
+	api := &url.URL{Scheme: "http", Host: server.Address, Path: "/api"}
+	if server.TLS {
+		api.Scheme = "https"
+	}
+	transport, err := registration.NewTransport(api, server.CA)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", server.Address, err)
 	}
-	client := &Client{server: server, transport: transport}
+	client := &Client{server: server, api: api, transport: transport}
 	if err := client.checkAdministrator(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -121,10 +126,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 
 // send returns the status and the content of the server's answer.
 func (c *Client) send(ctx context.Context, r request) (status int, content []byte, err error) {
-	address := "http://" + c.server.Address + "/api"
-	if c.server.TLS {
-		address = "https://" + c.server.Address + "/api"
-	}
+	address := c.api.String()
 	for _, segment := range r.path {
 		address += "/" + url.PathEscape(segment)
 	}
@@ -155,6 +157,7 @@ func (c *Client) refusal(r request, status int, content []byte) error {
 		Reason string `json:"reason"` // such as "Login failed"
 	}
 	_ = json.Unmarshal(content, &answer) // the answer of a proxy has no reason
+	answer.Reason = registration.Quote(answer.Reason)
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		return c.denied(cmp.Or(answer.Reason, "wrong user or password"))
 	}

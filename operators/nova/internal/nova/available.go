@@ -145,15 +145,15 @@ func internalAddress(cr *novav1.Nova, in engine.Inputs) string {
 
 // get decodes the answer of the compute API, unless answer is nil.
 func get(ctx context.Context, address, token string, answer any) error {
-	transport, err := registration.NewTransport(nil)
-	if err != nil {
-		return err
-	}
-	defer transport.Close()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return err
 	}
+	transport, err := registration.NewTransport(request.URL, nil)
+	if err != nil {
+		return err
+	}
+	defer transport.Close()
 	request.Header.Set("X-Auth-Token", token)
 	response, err := (&http.Client{Transport: transport, Timeout: registration.AnswerTimeout}).Do(request)
 	if err != nil {

@@ -20,7 +20,7 @@ type Unreachable struct { //nolint:errname // reads registration.Unreachable
 	Err     error  // the cause
 }
 
-func (e *Unreachable) Error() string { return e.Address + ": " + cause(e.Err) }
+func (e *Unreachable) Error() string { return e.Address + ": " + Quote(cause(e.Err)) }
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
@@ -33,7 +33,7 @@ type Denied struct { //nolint:errname // reads registration.Denied
 }
 
 func (e *Denied) Error() string {
-	return fmt.Sprintf("%s refuses the account %q: %s", e.Address, e.Account, e.Reason)
+	return fmt.Sprintf("%s refuses the account %q: %s", e.Address, e.Account, Quote(e.Reason))
 }
 
 // Conflict says that a thing of the wanted name exists without the owner's mark.
@@ -49,7 +49,7 @@ type Conflict struct { //nolint:errname // reads registration.Conflict
 func (e *Conflict) Error() string {
 	found := "has no ownership mark"
 	if e.Found != "" {
-		found = fmt.Sprintf("has the mark %q", e.Found)
+		found = fmt.Sprintf("has the mark %q", Quote(e.Found))
 	}
 	return fmt.Sprintf("%s: %s %q exists and %s: ours would have %q", e.Address, e.Kind, e.Name, found, e.Want)
 }
@@ -68,6 +68,10 @@ func cause(err error) string {
 	switch {
 	case err == nil:
 		return "no answer"
+	case errors.As(err, &ue):
+		return cause(ue.Err)
+	case errors.Is(err, errLocal) && errors.As(err, &op):
+		return op.Err.Error()
 	case errors.As(err, &dns):
 		return "host name " + dns.Name + ": " + dns.Err
 	case errors.As(err, &cert):
@@ -80,8 +84,6 @@ func cause(err error) string {
 		return "no answer: timed out"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn):
 		return "the server closed the connection"
-	case errors.As(err, &ue):
-		return cause(ue.Err)
 	}
 	return err.Error()
 }

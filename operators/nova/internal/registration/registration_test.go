@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -55,27 +56,136 @@ func TestCauseIsShortAndStable(t *testing.T) {
 	}
 }
 
-func TestPasswordIsNotCarriedToAnotherHost(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
-	defer elsewhere.Close()
-	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
-	defer server.Close()
-	transport, err := registration.NewTransport(nil)
+// TestMain lets the tests use servers on the loopback interface.
+func TestMain(m *testing.M) {
+	registration.AllowAnyServer = true
+	m.Run()
+}
+
+// ask makes one request to a server whose transport is for home, and reads the
+// whole answer.
+func ask(t *testing.T, home, address string) error {
+	t.Helper()
+	server, err := url.Parse(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := registration.NewTransport(server, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer transport.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err == nil {
-		_ = response.Body.Close()
-		t.Fatal("no error")
+	if err != nil {
+		return err
 	}
-	if !strings.Contains(err.Error(), elsewhere.URL) {
-		t.Errorf("the error does not name the new address: %v", err)
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+func mustFail(t *testing.T, err error, with string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), with) {
+		t.Errorf("got %v, want an error with %q", err, with)
+	}
+}
+
+func serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestPasswordIsNotCarriedToAnotherHost(t *testing.T) {
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") })
+	server := serve(t, http.RedirectHandler(elsewhere, http.StatusFound).ServeHTTP)
+	mustFail(t, ask(t, server, server), elsewhere)
+}
+
+// TestNoOtherServerIsAsked: the next page of a list is where the server says.
+func TestNoOtherServerIsAsked(t *testing.T) {
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") })
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	if err := ask(t, server, server+"/v3/users?marker=2"); err != nil {
+		t.Error(err)
+	}
+	mustFail(t, ask(t, server, elsewhere), "leads to another server")
+	mustFail(t, ask(t, server, strings.Replace(server, "http:", "https:", 1)), "leads to another server")
+}
+
+func TestAnswersWithoutEndAreGivenUp(t *testing.T) {
+	var sent atomic.Int64
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			n, err := w.Write(make([]byte, 64<<10))
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	})
+	mustFail(t, ask(t, server, server), "does not end its answer")
+	if got := sent.Load(); got > 16<<20 {
+		t.Errorf("%d bytes were taken of an answer", got)
+	}
+}
+
+// TestConversationsWithoutEndAreGivenUp: whatever the protocol.
+func TestConversationsWithoutEndAreGivenUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		for err == nil {
+			_, err = conn.Write(make([]byte, 64<<10))
+		}
+	}()
+	conn, err := registration.Dial(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	read, err := io.Copy(io.Discard, conn)
+	mustFail(t, err, "does not end its answer")
+	if read != 1<<20 {
+		t.Errorf("%d bytes were read", read)
+	}
+}
+
+// TestLocalAddressesAreRefused: they are the operator's, not the tenant's. A
+// metadata service of a cloud has a link-local address.
+func TestLocalAddressesAreRefused(t *testing.T) {
+	registration.AllowAnyServer = false
+	defer func() { registration.AllowAnyServer = true }()
+	for _, address := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "169.254.169.254:80", "[fe80::1%lo]:80", "0.0.0.0:80", "168.63.129.16:80", "[fd00:ec2::254]:80", "[64:ff9b::7f00:1]:80"} {
+		conn, err := registration.Dial(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		mustFail(t, &registration.Unreachable{Address: address, Err: err}, "has the local address")
+	}
+}
+
+func TestQuotesAreOneShortLine(t *testing.T) {
+	for said, want := range map[string]string{
+		"no":                                  "no",
+		" two\tlines\nof text":                "two lines",
+		strings.Repeat("é ", 150):             strings.Repeat("é ", 100) + "…",
+		strings.Repeat("x", 195) + " c4n4ry!": strings.Repeat("x", 195) + " …",
+		strings.Repeat("x", 201):              "…",
+		"cut\xffshort\x1b[31m\u009b\u202e":    "cutshort [31m  ",
+	} {
+		if got := registration.Quote(said); got != want {
+			t.Errorf("%q became %q", said, got)
+		}
 	}
 }
 

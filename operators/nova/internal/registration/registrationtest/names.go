@@ -8,11 +8,16 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"asterism.dev/operators/nova/internal/registration"
 )
 
+// The servers of the tests are on the loopback interface.
+func init() { registration.AllowAnyServer = true } //nolint:gochecknoinits // see above
+
 // ResolveServices makes this process find every Kubernetes Service, such as
-// mariadb.openstack.svc, on the loopback interface, and no other name, until
-// the test ends. A Service's port is then that of a server of the test.
+// mariadb.openstack.svc.cluster.local, on the loopback interface, and no other
+// name, until the test ends. A Service's port is then that of a server of the test.
 func ResolveServices(t testing.TB) {
 	t.Helper()
 	var config net.ListenConfig
@@ -57,7 +62,7 @@ func answerNames(server net.PacketConn) {
 func answerTo(query dnsmessage.Message) dnsmessage.Message {
 	question := query.Questions[0]
 	answer := dnsmessage.Message{Header: dnsmessage.Header{ID: query.ID, Response: true, RCode: dnsmessage.RCodeNameError}, Questions: query.Questions}
-	if !strings.HasSuffix(question.Name.String(), ".svc.") {
+	if !strings.HasSuffix(question.Name.String(), ".svc.cluster.local.") {
 		return answer
 	}
 	answer.RCode = dnsmessage.RCodeSuccess
