@@ -16,7 +16,7 @@ type Database struct {
 	Port     int    // default 3306
 	Database string // default: by role, the parser's argument
 	TLS      bool   // default: whether ca.crt is given
-	CA       []byte // PEM; nil with TLS: encrypted, certificate not checked
+	CA       []byte // PEM, of the authority that the server's certificate is verified with
 }
 
 // SQLAlchemy takes the database name of a URL as it stands, without decoding.
@@ -56,20 +56,16 @@ func (r *secretReader) hostname() string {
 }
 
 // URL is the SQLAlchemy URL of the connection. caFile is where ca.crt stands
-// for the process that uses the URL; it is ignored without TLS and CA.
+// for the process that uses the URL; it is ignored without TLS.
 //
 // No charset is stated: PyMySQL then speaks utf8mb4, which includes what the
-// utf8mb3 columns of OpenStack's schemas hold. Without a CA, only an option of
-// the ssl_ family makes PyMySQL use TLS at all.
+// utf8mb3 columns of OpenStack's schemas hold.
 func (d Database) URL(caFile string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "mysql+pymysql://%s:%s@%s/%s", percentEncode(d.User), percentEncode(latin1(string(d.Password))),
 		net.JoinHostPort(d.Hostname, strconv.Itoa(d.Port)), d.Database)
-	switch {
-	case d.TLS && len(d.CA) > 0:
+	if d.TLS {
 		out.WriteString("?ssl_ca=" + percentEncode(caFile))
-	case d.TLS:
-		out.WriteString("?ssl_check_hostname=false")
 	}
 	return out.String()
 }

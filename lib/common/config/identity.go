@@ -1,6 +1,10 @@
 package config
 
-import "net/url"
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
 
 // Identity is what an identity connection Secret says: a service's own user in
 // Keystone and where Keystone is.
@@ -21,7 +25,7 @@ type Identity struct {
 func ParseIdentity(data map[string][]byte) (Identity, error) {
 	r := secretReader{data: data}
 	i := Identity{
-		AuthURL:       r.required(KeyAuthURL),
+		AuthURL:       r.webAddress(KeyAuthURL, r.required(KeyAuthURL)),
 		User:          r.required(KeyUser),
 		Password:      Password(r.required(KeyPassword)),
 		Project:       r.optional(KeyProject, "service"),
@@ -30,20 +34,38 @@ func ParseIdentity(data map[string][]byte) (Identity, error) {
 		Region:        r.optional(KeyRegion, "RegionOne"),
 		CA:            r.authority(),
 	}
-	i.PublicAuthURL = r.optional(KeyPublicAuthURL, i.AuthURL)
-	r.webAddress(KeyAuthURL, i.AuthURL)
-	if i.PublicAuthURL != i.AuthURL {
-		r.webAddress(KeyPublicAuthURL, i.PublicAuthURL)
+	i.PublicAuthURL = i.AuthURL
+	if public := r.optional(KeyPublicAuthURL, ""); public != "" {
+		i.PublicAuthURL = r.webAddress(KeyPublicAuthURL, public)
 	}
 	return i, r.err()
 }
 
-func (r *secretReader) webAddress(key, value string) {
+// webAddress returns the URL with the full name of its host.
+func (r *secretReader) webAddress(key, value string) string {
 	if value == "" {
-		return // reported as missing
+		return "" // reported as missing
 	}
-	u, err := url.Parse(value)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		r.refuse(key, "is not a URL like https://host:5000/v3")
+	address, err := ParseWebAddress(value)
+	if err != nil {
+		r.refuse(key, "%s", err)
+		return value
 	}
+	return address.String()
+}
+
+// ParseWebAddress of a service: scheme, host, port and path, and nothing else. Its
+// host gets its full name.
+func ParseWebAddress(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" || strings.ContainsAny(text, "?#") {
+		return nil, errors.New("is not a URL like https://host:5000/v3")
+	}
+	if host := completeHost(u.Hostname()); host != u.Hostname() {
+		if port := u.Port(); port != "" {
+			host += ":" + port
+		}
+		u.Host = host
+	}
+	return u, nil
 }

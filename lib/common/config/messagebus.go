@@ -15,7 +15,7 @@ type MessageBus struct {
 	Hosts        []HostPort // in the order given; oslo.messaging shuffles them
 	VHost        string     // default /
 	TLS          bool       // default: whether ca.crt is given
-	CA           []byte     // PEM; nil with TLS: encrypted, certificate not checked
+	CA           []byte     // PEM, of the authority that the server's certificate is verified with
 	QuorumQueues bool       // default false, as in oslo.messaging
 }
 

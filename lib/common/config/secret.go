@@ -137,11 +137,15 @@ func (r *secretReader) port(fallback int) int {
 }
 
 // tls returns whether TLS is wanted and the authority to check it with. A
-// Secret with ca.crt means TLS unless it says otherwise.
+// Secret with ca.crt means TLS unless it says otherwise. Without an authority, the
+// drivers of Nova would encrypt and not verify.
 func (r *secretReader) tls() (bool, []byte) {
 	ca := r.authority()
 	if !r.boolean(KeyTLS, len(ca) > 0) {
 		return false, nil
+	}
+	if len(r.data[KeyCA]) == 0 {
+		r.refuse(KeyTLS, `is "true" and key %s is missing: add the certificates (PEM) of the authority that has signed the server's certificate, since Nova would not verify it otherwise`, KeyCA)
 	}
 	return true, ca
 }
@@ -166,7 +170,7 @@ func parseHost(value string) (string, error) {
 	if net.ParseIP(bare) != nil && (bare == value || strings.Contains(bare, ":")) {
 		return bare, nil
 	}
-	if len(value) > 253 || !dnsName.MatchString(value) {
+	if value = completeHost(value); len(value) > 253 || !dnsName.MatchString(value) {
 		return "", fmt.Errorf("is not a host name or an IP address")
 	}
 	return value, nil
@@ -197,13 +201,13 @@ func percentEncode(value string) string {
 }
 
 // An Administrator is the account with which an operator registers others:
-// user (or username) and password, optionally tls and ca.crt. The host is the
+// user (or username) and password, optionally ca.crt (which TLS needs) and tls. The host is the
 // Kubernetes Service that the custom resource names.
 type Administrator struct {
 	User     string
 	Password Password
 	TLS      bool
-	CA       []byte // PEM; nil with TLS: checked with the public authorities
+	CA       []byte // PEM, of the authority that the server's certificate is verified with
 }
 
 // ParseAdministrator reads an administrator's Secret. The error is KeyErrors.

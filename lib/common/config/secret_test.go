@@ -41,9 +41,9 @@ func TestDatabaseURL(t *testing.T) {
 		"port and database":  {with("port", "3307", "database", "d"), "mysql+pymysql://u:p@h:3307/d"},
 		"canary":             {with("password", canary), "mysql+pymysql://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%83%C2%A9@h:3306/fallback"},
 		"slash and braces":   {with("password", "a/{b}"), "mysql+pymysql://u:a%2F%7Bb%7D@h:3306/fallback"},
+		"Service":            {with("hostname", "mariadb.openstack.svc"), "mysql+pymysql://u:p@mariadb.openstack.svc.cluster.local:3306/fallback"},
 		"IPv6":               {with("hostname", "fd00::1"), "mysql+pymysql://u:p@[fd00::1]:3306/fallback"},
 		"IPv6 in brackets":   {with("hostname", "[fd00::1]"), "mysql+pymysql://u:p@[fd00::1]:3306/fallback"},
-		"TLS without CA":     {with("tls", "true"), "mysql+pymysql://u:p@h:3306/fallback?ssl_check_hostname=false"},
 		"TLS with CA":        {with("tls", "true", "ca.crt", certificate), "mysql+pymysql://u:p@h:3306/fallback?ssl_ca=%2Fetc%2Fx%2Fca.crt"},
 		"CA means TLS":       {with("ca.crt", certificate), "mysql+pymysql://u:p@h:3306/fallback?ssl_ca=%2Fetc%2Fx%2Fca.crt"},
 		"unless it is off":   {with("ca.crt", certificate, "tls", "false"), "mysql+pymysql://u:p@h:3306/fallback"},
@@ -67,8 +67,9 @@ func TestMessageBusURL(t *testing.T) {
 	}{
 		"three keys suffice": {with(), "rabbit://u:p@h:5672//"},
 		"vhost":              {with("vhost", "v 1"), "rabbit://u:p@h:5672/v%201"},
-		"TLS":                {with("tls", "true"), "rabbit://u:p@h:5671//?ssl=1"},
-		"TLS with own port":  {with("tls", "true", "port", "5673"), "rabbit://u:p@h:5673//?ssl=1"},
+		"TLS":                {with("tls", "true", "ca.crt", certificate), "rabbit://u:p@h:5671//?ssl=1"},
+		"TLS with own port":  {with("ca.crt", certificate, "port", "5673"), "rabbit://u:p@h:5673//?ssl=1"},
+		"Services":           {with("hostname", "a.b.svc:1,c.d.svc"), "rabbit://u:p@a.b.svc.cluster.local:1,u:p@c.d.svc.cluster.local:5672//"},
 		"list, IPv6 last":    {with("hostname", "[fd00::1]:5674,fd00::2,a, b:5673"), "rabbit://u:p@a:5672,u:p@b:5673,u:p@[fd00::1]:5674,u:p@[fd00::2]:5672//"},
 		"canary":             {with("password", canary), "rabbit://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%A9@h:5672//"},
 	} {
@@ -119,6 +120,7 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		_, err := ParseIdentity(d)
 		return err
 	}
+	const unverified = `key tls is "true" and key ca.crt is missing: add the certificates (PEM) of the authority that has signed the server's certificate, since Nova would not verify it otherwise`
 	for name, c := range map[string]struct {
 		parse func(map[string][]byte) error
 		data  map[string][]byte
@@ -137,6 +139,8 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"host of a URL":       {database, with("hostname", "a/b?c"), "key hostname is not a host name or an IP address"},
 		"database":            {database, with("database", "a?b"), "key database must be 1 to 64 letters, digits, _ or -"},
 		"tls":                 {database, with("tls", "True"), `key tls must be "true" or "false"`},
+		"tls without CA":      {database, with("tls", "true"), unverified},
+		"tls with empty CA":   {bus, with("tls", "true", "ca.crt", ""), unverified},
 		"CA":                  {database, with("ca.crt", "x"), "key ca.crt is not a PEM certificate"},
 		"slash in a password": {bus, with("password", "a/b"), "key password contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value"},
 		"slash in a user":     {bus, with("user", "a/b"), "key user contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value"},
@@ -145,6 +149,8 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"bus list":            {bus, with("hostname", "a,,b:0"), "key hostname entry 2 is not host or host:port; key hostname entry 3 has a wrong port: it must be a port number from 1 to 65535"},
 		"quorumQueues":        {bus, with("quorumQueues", "yes"), `key quorumQueues must be "true" or "false"`},
 		"authURL":             {identity, with("authURL", "keystone:5000"), "key authURL is not a URL like https://host:5000/v3"},
+		"fragment":            {identity, with("authURL", "http://k:5000/v3#"), "key authURL is not a URL like https://host:5000/v3"},
+		"bare question mark":  {identity, with("authURL", "http://k:5000/v3?"), "key authURL is not a URL like https://host:5000/v3"},
 		"publicAuthURL":       {identity, with("publicAuthURL", "http://u:secret@k"), "key publicAuthURL is not a URL like https://host:5000/v3"},
 	} {
 		t.Run(name, func(t *testing.T) {

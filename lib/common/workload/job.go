@@ -22,13 +22,15 @@ type Task struct {
 	// /dev/termination-log is the Job's result; if it fails, that is the end of
 	// its output.
 	Script string
+	// Arguments of the script: $1 and so on.
+	Arguments []string
 	// Depends are the things whose change makes it necessary again.
 	Depends []string
 }
 
 // Job does a Task once for what it depends on; nothing else makes it run again.
 func (s Service) Job(task Task) engine.Child {
-	main := s.main(task.Purpose, Start("sh", "-ec", task.Script)).
+	main := s.main(task.Purpose, Start(append([]string{"sh", "-ec", task.Script, "sh"}, task.Arguments...)...)).
 		WithEnv(s.impatient()...).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	pod := s.pod("", main)

@@ -16,6 +16,11 @@ const (
 	annotationConfigHash = "asterism.dev/config-hash"
 	readable             = int32(0o444) // any uid must read what is mounted into the init container alone
 	executable           = int32(0o555)
+	// ndots is the number of dots from which on a host name is looked up as it is,
+	// before the search list completes it. With Kubernetes' own, 5, db.example.org
+	// is first looked up as db.example.org.svc.cluster.local, a name that the owner of
+	// a namespace called org can give to a pod.
+	ndots = "2"
 )
 
 // pod is the template that all workloads of the service share: the init
@@ -24,6 +29,7 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
+		WithDNSConfig(applycorev1.PodDNSConfig().WithOptions(applycorev1.PodDNSConfigOption().WithName("ndots").WithValue(ndots))).
 		WithSecurityContext(applycorev1.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).

@@ -106,5 +106,5 @@ func (p Port) target() intstr.IntOrString { return intstr.FromString(p.Name) }
 
 // Address of the service's port within the cluster.
 func (s Service) Address(namespace string) string {
-	return fmt.Sprintf("%s.%s.svc:%d", s.Instance, namespace, s.Port.Number)
+	return fmt.Sprintf("%s:%d", config.ServiceHost(namespace, s.Instance), s.Port.Number)
 }

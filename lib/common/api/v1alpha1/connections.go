@@ -7,19 +7,19 @@ package v1alpha1
 type Connections struct {
 	// apiDatabaseSecretRef names the Secret with the connection to the API
 	// database: hostname, user, password and optionally port (3306), database
-	// (default: see the kind), tls, ca.crt.
+	// (default: see the kind), ca.crt (which TLS needs), tls.
 	// +required
 	APIDatabaseSecretRef SecretReference `json:"apiDatabaseSecretRef"`
 
 	// databaseSecretRef names the Secret with the connection to the service's
 	// database: hostname, user, password and optionally port (3306), database
-	// (default: see the kind), tls, ca.crt.
+	// (default: see the kind), ca.crt (which TLS needs), tls.
 	// +required
 	DatabaseSecretRef SecretReference `json:"databaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message
 	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
+	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
 	// +required
 	MessageBusSecretRef SecretReference `json:"messageBusSecretRef"`
 

@@ -33,7 +33,7 @@ func publishesRoute() {
 	cr := sample.Object()
 	w.Create(cr)
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, "not admitted by any router")
-	internal := commonv1.Endpoint{Interface: commonv1.InterfaceInternal, URL: "http://api." + w.Namespace + ".svc:8774/v2.1"}
+	internal := commonv1.Endpoint{Interface: commonv1.InterfaceInternal, URL: "http://api." + w.Namespace + ".svc.cluster.local:8774/v2.1"}
 	Expect(cr.Status.Endpoints).To(ConsistOf(internal), "the public address is not known yet")
 
 	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
@@ -64,7 +64,7 @@ func changesExposure() {
 	enginetest.InstallRoute(GinkgoTB())
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
-	internal := "http://api." + w.Namespace + ".svc:8774/v2.1"
+	internal := "http://api." + w.Namespace + ".svc.cluster.local:8774/v2.1"
 	Expect(cr.Status.Endpoints).To(HaveEach(HaveField("URL", internal)))
 	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 	Expect(w.Read(route)).To(BeFalse())

@@ -106,7 +106,7 @@ type NovaConductorSpec struct {
 
 	// apiDatabaseSecretRef names the Secret with the connection to the API
 	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), tls, ca.crt. Required for role Super; for role Cell it gives the
+	// (nova_api), ca.crt (which TLS needs), tls. Required for role Super; for role Cell it gives the
 	// conductor API access.
 	// +optional
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
@@ -114,13 +114,13 @@ type NovaConductorSpec struct {
 	// databaseSecretRef names the Secret with the connection to the cell's
 	// database, which is cell0 for role Super: hostname, user, password and
 	// optionally port (3306), database (nova_cell0 for role Super, else nova),
-	// tls, ca.crt.
+	// ca.crt (which TLS needs), tls.
 	// +required
 	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message
 	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
+	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 

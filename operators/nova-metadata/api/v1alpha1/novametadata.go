@@ -78,19 +78,19 @@ type NovaMetadataSpec struct {
 
 	// apiDatabaseSecretRef names the Secret with the connection to the API
 	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), tls, ca.crt.
+	// (nova_api), ca.crt (which TLS needs), tls.
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
 	// databaseSecretRef names the Secret with the connection to cell0's database:
 	// hostname, user, password and optionally port (3306), database (nova_cell0),
-	// tls, ca.crt.
+	// ca.crt (which TLS needs), tls.
 	// +required
 	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message
 	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), tls, ca.crt, quorumQueues.
+	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 

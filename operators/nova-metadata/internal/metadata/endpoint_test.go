@@ -11,6 +11,6 @@ func tellsAddress() {
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
 	Expect(cr.Status.Endpoints).To(Equal([]commonv1.Endpoint{
-		{Interface: commonv1.InterfaceInternal, URL: "http://" + cr.Name + "." + w.Namespace + ".svc:8775"},
+		{Interface: commonv1.InterfaceInternal, URL: "http://" + cr.Name + "." + w.Namespace + ".svc.cluster.local:8775"},
 	}))
 }

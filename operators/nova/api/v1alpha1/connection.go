@@ -13,7 +13,7 @@ type Connection struct {
 	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
 
 	// adminSecretRef names the Secret with the account that may register others
-	// there: user (or username), password and optionally tls, ca.crt.
+	// there: user (or username), password and optionally ca.crt (which TLS needs), tls.
 	// +optional
 	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
 
@@ -63,7 +63,7 @@ type Database struct {
 	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
 
 	// adminSecretRef names the Secret with the account that may create databases
-	// and accounts there: user (or username), password and optionally tls, ca.crt.
+	// and accounts there: user (or username), password and optionally ca.crt (which TLS needs), tls.
 	// +optional
 	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
 
@@ -78,7 +78,7 @@ type Database struct {
 
 	// apiSecretRef names the Secret with the connection to an API database that
 	// an administrator has made: hostname, user, password and optionally port
-	// (3306), database (nova_api), tls, ca.crt.
+	// (3306), database (nova_api), ca.crt (which TLS needs), tls.
 	// +optional
 	APISecretRef *commonv1.SecretReference `json:"apiSecretRef,omitempty"`
 

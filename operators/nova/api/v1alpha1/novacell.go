@@ -172,6 +172,7 @@ type NovaCellStatus struct {
 	// uuid under which the cell is mapped.
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
 	UUID string `json:"uuid,omitempty"`
 
 	// mapping is what the API database says about the cell.

@@ -2,7 +2,6 @@ package cell
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -54,14 +53,18 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if seen[observedUnmapped] == "0" {
 		return nil, nil
 	}
+	if cr.Status.UUID == "" {
+		return nil, engine.Wait("the Job that maps the cell has printed no UUID: is nova-manage of the image Nova's own?")
+	}
 	service, err := manage(cr, in)
 	if err != nil {
 		return nil, err
 	}
 	return []engine.Child{service.Job(workload.Task{
-		Purpose: "discover",
-		Script:  fmt.Sprintf("nova-manage cell_v2 discover_hosts --cell_uuid '%s' --verbose", cr.Status.UUID),
-		Depends: []string{seen[observedHosts], cr.Status.UUID},
+		Purpose:   "discover",
+		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --verbose`,
+		Arguments: []string{cr.Status.UUID},
+		Depends:   []string{seen[observedHosts], cr.Status.UUID},
 	})}, nil
 }
 

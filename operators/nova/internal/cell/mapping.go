@@ -1,7 +1,7 @@
 package cell
 
 import (
-	"fmt"
+	"regexp"
 	"strings"
 
 	"asterism.dev/lib/common/engine"
@@ -55,22 +55,23 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 // updates it, else creates it: create_cell itself ignores names and would make
 // a second cell after a change of passwords (nova: cmd/manage.py). URLs come
 // from the configuration, never from arguments. The result is the UUID.
+// Its arguments are the name and the recorded UUID.
 const mapScript = `
 list=$(nova-manage cell_v2 list_cells)
 column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $by == wanted { print $3; exit }'; }
-uuid=$(column 3 '%[2]s')
-[ -n "$uuid" ] || uuid=$(column 2 '%[1]s')
+uuid=$(column 3 "$2")
+[ -n "$uuid" ] || uuid=$(column 2 "$1")
 if [ -n "$uuid" ]; then
-  nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name '%[1]s'
+  nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name "$1"
 else
-  created=$(nova-manage cell_v2 create_cell --name '%[1]s' --verbose)
+  created=$(nova-manage cell_v2 create_cell --name "$1" --verbose)
   uuid=$(echo "$created" | tail -n 1)
 fi
 case $uuid in
 *-*-*-*-*) ;;
 *) echo "nova-manage printed no UUID of the cell but: $uuid" >&2; exit 1 ;;
 esac
-printf %%s "$uuid" > /dev/termination-log`
+printf %s "$uuid" > /dev/termination-log`
 
 func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {
 	service, err := manage(cr, in)
@@ -78,9 +79,10 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 		return service, workload.Task{}, err
 	}
 	return service, workload.Task{
-		Purpose: "map",
-		Script:  fmt.Sprintf(mapScript, cr.Spec.CellName, cr.Status.UUID),
-		Depends: []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript},
+		Purpose:   "map",
+		Script:    mapScript,
+		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID},
+		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript},
 	}, nil
 }
 
@@ -97,13 +99,17 @@ func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	return append(children, service.Job(task)), err
 }
 
+// uuidPattern is that of status.uuid. The Job's image is the user's choice, and so is
+// the Job's result.
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 // revision of a mapping is the hash of the connections in it.
 func revision(task workload.Task) string { return task.Depends[0] }
 
 func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	service, task, err := mapTask(cr, in)
 	uuid := strings.TrimSpace(in.Result(service.JobName(task)))
-	if err != nil || uuid == "" {
+	if err != nil || !uuidPattern.MatchString(uuid) {
 		return // not mapped yet: what was known before stays
 	}
 	cr.Status.UUID = uuid

@@ -63,7 +63,7 @@ func registersBus(c *cloud, cr *novav1.Nova) string {
 	cr.Spec.MessageBus.Connection = novav1.Connection{
 		ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
 	}
-	return "rabbitmq." + c.Namespace + ".svc:" + port
+	return "rabbitmq." + c.Namespace + ".svc.cluster.local:" + port
 }
 
 // registersUser makes cr register at a Keystone with that address.
@@ -94,7 +94,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.mariaDBService(address)
 		c.Create(cr)
 		_, port, _ := net.SplitHostPort(address)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:"+port+": connection refused")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc.cluster.local:"+port+": connection refused")
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, "DatabaseUnreachable")
 
 		registrationtest.Forward(GinkgoTB(), address, mariaDBAddress())
@@ -114,7 +114,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": "admin", "password": wrong}})
 		c.Create(silent, healthy)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, healthy)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, silent, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc:", "timed out")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, silent, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc.cluster.local:", "timed out")
 	})
 
 	DescribeTable("names a message bus or Keystone that it cannot reach", func(prepare func(*cloud, *novav1.Nova) string, condition, reason, cause string) {
@@ -153,7 +153,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": wrong} })
 		c.Create(cr)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseDenied", "mariadb."+c.Namespace+".svc", mariaDB.User)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, "DatabaseDenied", "mariadb."+c.Namespace+".svc.cluster.local", mariaDB.User)
 		Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("wr0ng"))
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
