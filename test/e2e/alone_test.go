@@ -47,7 +47,7 @@ spec: {policyName: %[1]s}
 var _ = Describe("A service alone", Ordered, func() {
 	const user = "alone"
 	var (
-		server   = func(name string) string { return name + "." + demoNamespace + ".svc" }
+		server   = func(name string) string { return name + "." + demoNamespace + ".svc.cluster.local" }
 		identity cloud
 	)
 	name := func(resource string) types.NamespacedName {
@@ -119,7 +119,7 @@ var _ = Describe("A service alone", Ordered, func() {
 	})
 
 	It("answers", func(ctx SpecContext) {
-		api, metadata := "http://api."+aloneNamespace+".svc:8774", "http://metadata."+aloneNamespace+".svc:8775"
+		api, metadata := "http://api."+aloneNamespace+".svc.cluster.local:8774", "http://metadata."+aloneNamespace+".svc.cluster.local:8775"
 		Expect(statusOf(ctx, metadata+"/", nil)).To(Equal(http.StatusOK))
 		Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "without a signature")
 		Expect(statusOf(ctx, api+"/v2.1/flavors", nil)).To(Equal(http.StatusUnauthorized))

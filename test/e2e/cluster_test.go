@@ -224,7 +224,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if part := strings.Split(host, "."); len(part) == 3 && part[2] == "svc" {
+	if part := strings.Split(host, "."); len(part) > 2 && part[2] == "svc" {
 		var service corev1.Service
 		if err := k8s.Get(ctx, client.ObjectKey{Namespace: part[1], Name: part[0]}, &service); err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ func connectDatabase(ctx context.Context, namespace string) *sql.DB {
 	GinkgoHelper()
 	admin := secret(ctx, namespace, "mariadb-admin")
 	settings := mysql.NewConfig()
-	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc:3306"
+	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc.cluster.local:3306"
 	settings.User, settings.Passwd = admin["user"], admin["password"]
 	connector, err := mysql.NewConnector(settings)
 	Expect(err).NotTo(HaveOccurred())

@@ -49,7 +49,7 @@ var _ = Describe("The demo", Ordered, func() {
 	})
 
 	It("is in the catalog", func(ctx SpecContext) {
-		const url = "http://demo-api.openstack.svc:8774/v2.1"
+		const url = "http://demo-api.openstack.svc.cluster.local:8774/v2.1"
 		Expect(nova.computeEndpoints(ctx)).To(ConsistOf(endpoint{"public", "RegionOne", url}, endpoint{"internal", "RegionOne", url}))
 	})
 
@@ -78,11 +78,11 @@ var _ = Describe("The demo", Ordered, func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("/v2.1/servers"))
 		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not check a token")
 
-		Expect(statusOf(ctx, "http://demo-api.openstack.svc:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
+		Expect(statusOf(ctx, "http://demo-api.openstack.svc.cluster.local:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
 	})
 
 	It("serves metadata to those who know the shared secret", func(ctx SpecContext) {
-		const address = "http://demo-metadata.openstack.svc:8775"
+		const address = "http://demo-metadata.openstack.svc.cluster.local:8775"
 		Expect(statusOf(ctx, address+"/", nil)).To(Equal(http.StatusOK))
 		id := nova.activeServers(ctx)[0].ID
 		shared := secret(ctx, demoNamespace, "demo-metadata")["sharedSecret"]

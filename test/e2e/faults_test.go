@@ -133,12 +133,12 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	It("says which server refuses", func(ctx SpecContext) {
 		setAdmin(ctx, "mariadb-admin", "wrong")
-		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "refused")
+		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "refused")
 	})
 
 	It("says which server swallows what is sent, while twenty others are served at once", func(ctx SpecContext) {
 		point(ctx, "faulty-mariadb", "swallower")
-		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc:3306", "timed out")
+		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "timed out")
 		for i := range 20 {
 			other := object("Nova", cloudNamespace, fmt.Sprintf("other-%02d", i))
 			other.Object["spec"] = read(ctx, "Nova", cloudNamespace, "main").Object["spec"]
@@ -171,7 +171,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "somebody else"}, nil)).To(Equal(http.StatusCreated))
 		execute(ctx, cloudNamespace, "DROP DATABASE main_cell0")
 
-		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc:15672")
+		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc.cluster.local:15672")
 		setAdmin(ctx, "rabbitmq-default-user", "")
 		awaitFalse(ctx, nova(), "MessageBusReady", "Conflict", "main_api")
 		var vhost struct{ Description string }
@@ -179,7 +179,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		Expect(vhost.Description).To(Equal("somebody else"))
 		Expect(rabbit(ctx, cloudNamespace, http.MethodDelete, "vhosts/main_api", nil, nil)).To(Equal(http.StatusNoContent))
 
-		awaitFalse(ctx, nova(), "IdentityReady", "IdentityDenied", "keystone.e2e-cloud.svc:5000")
+		awaitFalse(ctx, nova(), "IdentityReady", "IdentityDenied", "keystone.e2e-cloud.svc.cluster.local:5000")
 		admin, user := signIn(ctx, cloudNamespace), accountOf(ctx, "main_nova", "main")
 		admin.makeUser(ctx, user, canaryIdentity, "somebody else")
 		setAdmin(ctx, "keystone-admin", "")
@@ -200,7 +200,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	It("holds up no cell for a broken one, and repairs that one", func(ctx SpecContext) {
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
-		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc:3306")
+		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc.cluster.local:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
 		point(ctx, "faulty-cell2", "mariadb")
 		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
@@ -214,7 +214,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
 		for _, endpoint := range signIn(ctx, cloudNamespace).computeEndpoints(ctx) {
-			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc:8774/v2.1"))
+			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc.cluster.local:8774/v2.1"))
 		}
 	})
 

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Attacks with the rights of somebody who may create namespaces, or edit a namespace.
+var _ = Describe("Doors", Serial, Ordered, func() {
+	// squatted is a namespace that Kubernetes reserves for nobody. In the search list
+	// of a pod, svc.cluster.local comes before cluster.local: of the name
+	// mariadb.openstack.svc the resolver makes mariadb.openstack.svc.svc.cluster.local
+	// first, which is the pod mariadb of Service openstack in namespace svc.
+	const squatted = "svc"
+
+	AfterAll(func(ctx SpecContext) {
+		kubectl(ctx, "delete", "namespace", squatted, "--ignore-not-found")
+	})
+
+	It("do not open for the owner of a namespace called svc", func(ctx SpecContext) {
+		makeNamespace(ctx, squatted)
+		apply(ctx, squatted, fmt.Sprintf(rogue, openStack))
+		var rogueIP string
+		Eventually(func(g Gomega) {
+			var pod corev1.Pod
+			g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: squatted, Name: "mariadb"}, &pod)).To(Succeed())
+			g.Expect(pod.Status.PodIP).NotTo(BeEmpty())
+			rogueIP = pod.Status.PodIP
+		}).WithContext(ctx).Should(Succeed(), func() string { return explain(squatted) })
+		neighbour := "deployment/openstackclient" // a pod with Kubernetes' own settings
+		Eventually(func() string { return resolved(ctx, neighbour, "mariadb.openstack.svc") }).WithContext(ctx).Should(Equal(rogueIP), "the attack works on a name that is not complete")
+
+		var real corev1.Service
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: demoNamespace, Name: "mariadb"}, &real)).To(Succeed())
+		hosts := databaseHosts(ctx)
+		Expect(hosts).NotTo(BeEmpty(), "no connection Secret names a MariaDB")
+		for _, host := range hosts {
+			for _, pod := range []string{"demo-superconductor-0", neighbour} {
+				Expect(resolved(ctx, pod, host)).To(Equal(real.Spec.ClusterIP), "%s in %s", host, pod)
+			}
+		}
+	})
+
+	It("do not open for the owner of a namespace called org", func(ctx SpecContext) {
+		options := kubectl(ctx, "exec", "--namespace="+demoNamespace, "demo-superconductor-0", "--", "cat", "/etc/resolv.conf")
+		Expect(options).To(ContainSubstring("ndots:2"), "db.example.org is looked up as it is")
+		for _, operator := range operators(ctx, demoNamespace) {
+			Expect(operator.Spec.Template.Spec.DNSConfig).NotTo(BeNil(), operator.Name)
+			Expect(operator.Spec.Template.Spec.DNSConfig.Options).To(ContainElement(corev1.PodDNSConfigOption{Name: "ndots", Value: new("2")}), operator.Name)
+		}
+	})
+})
+
+const rogue = `
+apiVersion: v1
+kind: Service
+metadata: {name: openstack}
+spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: rogue}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: mariadb, labels: {app: rogue}}
+spec:
+  hostname: mariadb
+  subdomain: openstack
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: main
+    image: %s
+    command: [sleep, infinity]
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+`
+
+// resolved is the address that a name has for the programs of a pod.
+func resolved(ctx context.Context, pod, name string) string {
+	GinkgoHelper()
+	out, err := execIn(ctx, demoNamespace, pod, "python3", "-c", "import socket, sys; print(socket.gethostbyname(sys.argv[1]))", name)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(out)
+}
+
+// databaseHosts are the host names in the connection Secrets of the demo's Nova.
+func databaseHosts(ctx context.Context) []string {
+	GinkgoHelper()
+	var secrets corev1.SecretList
+	Expect(k8s.List(ctx, &secrets, client.InNamespace(demoNamespace), client.HasLabels{"asterism.dev/owner-uid"})).To(Succeed())
+	var hosts []string
+	for _, secret := range secrets.Items {
+		controller := metav1.GetControllerOf(&secret)
+		if host := string(secret.Data["hostname"]); controller != nil && controller.Kind == "Nova" && strings.HasPrefix(host, "mariadb.") {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
