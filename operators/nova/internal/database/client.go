@@ -198,7 +198,9 @@ func (s Server) failure(err error) error {
 	case errTooManyConnections, errNotReady, errShutdown, errHostBlocked, errTooManyUserConnects, errReadOnly:
 		return &registration.Unreachable{Address: s.Address, Err: errors.New(registration.Quote(refused.Message))}
 	}
-	return fmt.Errorf("%s: error %d: %s", s.Address, refused.Number, registration.Quote(refused.Message))
+	short := *refused
+	short.Message = registration.Quote(refused.Message)
+	return fmt.Errorf("%s: %w", s.Address, &short)
 }
 
 // quoteName makes an identifier of a name.

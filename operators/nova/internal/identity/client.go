@@ -175,7 +175,7 @@ func (c *Client) failure(doing string, err error) error {
 	if answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {
 		return c.answerFailure(doing, answer)
 	}
-	if _, ok := errors.AsType[*url.Error](err); ok {
+	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.DeadlineExceeded) {
 		return &registration.Unreachable{Address: c.address, Err: err}
 	}
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
