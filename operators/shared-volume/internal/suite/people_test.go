@@ -148,7 +148,9 @@ func TestStolenTokenReachesNoFurther(t *testing.T) {
 	class := &kstoragev1.StorageClass{TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: named("", "thiefs"), Provisioner: "thief"}
 	pod := &corev1.Pod{ObjectMeta: named(s.namespace, "mine"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}
 
-	s.must(s.client.Create(s.ctx, roleFor("nodes"))) // the driver's, as it is on a cluster
+	role := roleFor("nodes") // the driver's, as it is on a cluster
+	s.must(s.client.Create(s.ctx, role))
+	t.Cleanup(func() { s.must(s.client.Delete(context.Background(), role)) })
 
 	// The policy takes a moment until it is in effect.
 	s.Eventually(func() error { return apply(daemons("kube-system", "efs-csi-node")) }).Should(MatchError(ContainSubstring("namespace asterism-efs-csi alone")))
