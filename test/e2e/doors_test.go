@@ -37,13 +37,13 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 		neighbour := "deployment/openstackclient" // a pod with Kubernetes' own settings
 		Eventually(func() string { return resolved(ctx, neighbour, "mariadb.openstack.svc") }).WithContext(ctx).Should(Equal(rogueIP), "the attack works on a name that is not complete")
 
-		var real corev1.Service
-		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: demoNamespace, Name: "mariadb"}, &real)).To(Succeed())
+		var service corev1.Service
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: demoNamespace, Name: "mariadb"}, &service)).To(Succeed())
 		hosts := databaseHosts(ctx)
 		Expect(hosts).NotTo(BeEmpty(), "no connection Secret names a MariaDB")
 		for _, host := range hosts {
 			for _, pod := range []string{"demo-superconductor-0", neighbour} {
-				Expect(resolved(ctx, pod, host)).To(Equal(real.Spec.ClusterIP), "%s in %s", host, pod)
+				Expect(resolved(ctx, pod, host)).To(Equal(service.Spec.ClusterIP), "%s in %s", host, pod)
 			}
 		}
 	})
