@@ -26,9 +26,7 @@ func TestClaimIsBoundAndRests(t *testing.T) {
 	s.Expect(cr.Status.VolumeName).To(Equal(volume.Name(cr)))
 	s.Expect(cr.Status.FileSystemID).To(Equal(string(s.fileSystem)))
 	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"))
-	// The bench asserts the median, 5. A pass that falls between two steps of
-	// Kubernetes' binder writes what it sees there, once more.
-	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 6), "writes until it is ready: %v", s.operator.Requests.Writes())
+	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 5), "writes until it is ready: %v", s.operator.Requests.Writes())
 	s.pass(cr)
 	s.operator.Requests.Reset()
 	s.must(s.patch(cr, `{"metadata":{"annotations":{"note":"mine"}}}`))
