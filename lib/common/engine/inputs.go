@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +107,16 @@ func Listed[O client.Object](in Inputs) []O { return ofType[O](in.listed) }
 
 // ChildrenOf returns the children of a kind that a Need Children found, sorted
 // by name; those that are being deleted are among them. They must not be changed.
-func ChildrenOf[O client.Object](in Inputs) []O { return ofType[O](in.children) }
+// A child that a stage has looked at by name is the version that the stage judged.
+func ChildrenOf[O client.Object](in Inputs) []O {
+	judged := maps.Clone(in.children)
+	for key := range judged {
+		if obj, ok := in.objects[key]; ok && in.isOurs(obj) {
+			judged[key] = obj
+		}
+	}
+	return ofType[O](judged)
+}
 
 func ofType[O client.Object](all map[observe.Key]client.Object) []O {
 	var found []O
