@@ -145,7 +145,7 @@ func (r *secretReader) tls() (bool, []byte) {
 		return false, nil
 	}
 	if len(r.data[KeyCA]) == 0 {
-		r.refuse(KeyTLS, `is "true" and key %s is missing: add the certificates (PEM) of the authority that has signed the server's certificate, since Nova would not verify it otherwise`, KeyCA)
+		r.refuse(KeyTLS, `is "true" and key %s is missing: add the certificates (PEM) of the authority that has signed the server's certificate, because Nova would not verify the certificate otherwise`, KeyCA)
 	}
 	return true, ca
 }
@@ -201,8 +201,8 @@ func percentEncode(value string) string {
 }
 
 // An Administrator is the account with which an operator registers others:
-// user (or username) and password, optionally ca.crt (which TLS needs) and tls. The host is the
-// Kubernetes Service that the custom resource names.
+// user (or username) and password, optionally ca.crt (which TLS needs) and tls. The
+// host is the Kubernetes Service that the custom resource names.
 type Administrator struct {
 	User     string
 	Password Password

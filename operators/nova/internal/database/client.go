@@ -194,9 +194,9 @@ func (s Server) failure(err error) error {
 	case errLoginDenied, errLoginWithoutPassword:
 		return &registration.Denied{Address: s.Address, Account: s.User, Reason: "wrong user or password"}
 	case errDatabaseDenied, errHostDenied, errTableDenied, errPrivilegeMissing:
-		return &registration.Denied{Address: s.Address, Account: s.User, Reason: registration.Quote(refused.Message)}
+		return &registration.Denied{Address: s.Address, Account: s.User, Reason: refused.Message}
 	case errTooManyConnections, errNotReady, errShutdown, errHostBlocked, errTooManyUserConnects, errReadOnly:
-		return &registration.Unreachable{Address: s.Address, Err: errors.New(registration.Quote(refused.Message))}
+		return &registration.Unreachable{Address: s.Address, Err: errors.New(refused.Message)}
 	}
 	short := *refused
 	short.Message = registration.Quote(refused.Message)
