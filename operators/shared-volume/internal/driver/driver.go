@@ -19,8 +19,8 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// Names are stated wherever they are fixed. ServiceAccounts and DaemonSets are bound
-// to the driver's namespace as well, by config/rbac/admission.yaml.
+// Names are stated wherever they are fixed. The contents of the objects are bounded by
+// config/rbac/admission.yaml.
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,resourceNames=cluster,verbs=patch
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/status,verbs=patch
@@ -177,10 +177,8 @@ func misplaced(in engine.Inputs) []client.Object {
 	if !exists || in.Ours(namespace) {
 		return nil
 	}
-	return slices.DeleteFunc(engine.ChildrenOf[client.Object](in), func(child client.Object) bool { return !slices.Contains(grants, kindOf(child)) })
+	return slices.DeleteFunc(engine.ChildrenOf[client.Object](in), func(child client.Object) bool { return !slices.Contains(grants, identify(child).kind) })
 }
-
-func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
 
 // leave the driver to somebody else. What was installed stays: the pods that have
 // mounted something need it. The StorageClass is of SharedVolumes, whosever the driver

@@ -164,8 +164,8 @@ func TestDriverIsInstalledAndKept(t *testing.T) {
 	s.Expect(set.UID).To(Equal(uid))
 }
 
-// TestForeignNamespaceGetsNoRights: whoever owns the namespace of the driver's name
-// could make the driver's account, and take a token of it.
+// TestForeignNamespaceGetsNoRights: the owner of a namespace with the driver's name
+// could create the driver's account, and a token of that account.
 func TestForeignNamespaceGetsNoRights(t *testing.T) {
 	s := newDriverScene(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodes().Namespace}}
@@ -189,6 +189,18 @@ func TestForeignNamespaceGetsNoRights(t *testing.T) {
 	s.Eventually(s.gone(binding)).Should(BeTrue())
 	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists"))
 	s.Consistently(s.gone(nodes()), "2s").Should(BeTrue(), "no privileged pod runs in that namespace")
+
+	// Rights that an administrator's hand-over would leave are taken back as well.
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	s.operator.Stop()
+	s.manage(cr, storagev1.StateExternal)
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(func() error { return s.client.Create(s.ctx, namespace.DeepCopy()) }).Should(Succeed())
+	s.runDriver()
+	s.Eventually(s.gone(binding)).Should(BeTrue())
+	s.manage(cr, storagev1.StateManaged)
+	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict"))
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 }

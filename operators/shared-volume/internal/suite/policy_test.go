@@ -51,8 +51,9 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 	s.Expect(bound.DeletionTimestamp).To(BeNil())
 }
 
-// TestNamespaceThatIsMadeAnew inherits no grant that names its predecessor's UID.
-func TestNamespaceThatIsMadeAnew(t *testing.T) {
+// TestPinnedNamespace: a grant with the UID of another namespace of that name, as one
+// that was deleted has, grants nothing.
+func TestPinnedNamespace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.revoke()

@@ -103,10 +103,6 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	}
 	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy, ClaimName: cr.Status.ClaimName}
 	for _, claim := range claims {
-		// The last stage may have seen a newer version, and Ready depends on that stage.
-		if newer, ok := engine.Get[*corev1.PersistentVolumeClaim](in, claim.Name); ok && in.Ours(newer) {
-			claim = newer
-		}
 		if claim.Status.Phase != corev1.ClaimBound {
 			continue
 		}
