@@ -79,8 +79,9 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 # What the benches count holds for few objects as well; their times do not count.
 few := -count-of 100 -runs 1
 
-# The tests compare with the real oslo.config and register at a real MariaDB.
-test-packages := python3-oslo.config mariadb-client-core mariadb-server-core
+# The tests compare with the real oslo.config and register at a real MariaDB; Go's
+# detector of races needs a C compiler.
+test-packages := gcc libc6-dev mariadb-client-core mariadb-server-core python3-oslo.config
 
 .PHONY: test-requirements
 test-requirements: ## Install the Debian packages that the tests need (as root).
@@ -92,15 +93,18 @@ test-requirements: ## Install the Debian packages that the tests need (as root).
 	[[ $$EUID == 0 ]] || { echo "Packages are missing that the tests need. As root, type: apt-get update && $$install" >&2; exit 1; }; \
 	echo "Installing $${missing[*]} …"; apt-get -qq update; DEBIAN_FRONTEND=noninteractive $${install/install/-qq install}
 
+# A result of before says nothing of the API server of now, nor of another module's CRDs.
+test-flags := -race -count 1
+
 .PHONY: $(test-modules)
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
-	cd $* && go test ./...
+	cd $* && go test $(test-flags) ./...
 
 # Tools are not in the workspace.
 .PHONY: $(tool-tests)
 $(tool-tests): test-%:
-	cd $* && GOWORK=off go test ./...
+	cd $* && GOWORK=off go test -count 1 ./...
 
 # A module must also build outside of the workspace, as its users build it.
 .PHONY: $(build-modules)
