@@ -102,11 +102,10 @@ func TestListingWakesOnlyAsLongAsItIsDone(t *testing.T) {
 	w.change(cr, func(s *widget.Spec) { s.Text = "does not" })
 	w.awaitReady(cr)
 	w.pass(cr)
-	w.Eventually(func() bool { // the last pass may wake one more
+	w.Eventually(func(g Gomega) { // the last pass may wake one more
 		before = w.watched.of(cr.Name)
-		time.Sleep(300 * time.Millisecond)
-		return w.watched.of(cr.Name) == before
-	}).Should(BeTrue())
+		g.Consistently(func() int { return w.watched.of(cr.Name) }, "300ms").Should(Equal(before))
+	}).Should(Succeed())
 	for _, name := range []string{"second", "third"} {
 		w.create(&widget.Rack{ObjectMeta: metaOf(w.namespace, name)})
 	}
