@@ -321,10 +321,10 @@ func (w *world) remembersWhatWasNotAnswered() {
 	w.Eventually(func() bool { return w.gone(pv) }).Should(BeTrue())
 	w.awaitReady(cr)
 
-	again := cr.DeepCopy()
-	lost.next(func() { w.must(w.client.Delete(w.ctx, again)) })
+	deleted := cr.DeepCopy()
+	lost.next(func() { w.must(w.client.Delete(w.ctx, deleted)) })
 	w.change(cr, func(s *widget.Spec) { s.Text = "wanted" })
-	w.Eventually(func() bool { return w.gone(again) }).Should(BeTrue())
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.Expect(w.gone(pv)).To(BeTrue(), "what was made without an answer is not left behind")
 	w.operator.Stop()
 }

@@ -19,17 +19,17 @@ const logLines = 200
 // hide why a test failed.
 var comesOrGoes = regexp.MustCompile(`"msg"="(Starting|Stopping and waiting|Shutdown signal|All workers finished|Wait completed)`)
 
-// quiet keeps what has no logger of its own from writing between the tests.
-var quiet = sync.OnceFunc(func() {
+// What has no logger of its own does not write between the tests. Later than here,
+// goroutines of an earlier test would read the logger at the same time.
+func init() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-})
+}
 
 // operatorLog shows the end of an operator's log when the test has failed, and
 // only then.
 func operatorLog(t testing.TB) logr.Logger {
 	t.Helper()
-	quiet()
 	var mu sync.Mutex
 	var lines []string
 	t.Cleanup(func() {
