@@ -170,12 +170,13 @@ func (c *cloud) lossesOf(cr *novav1.Nova) func() []string {
 	w, err := watching.Watch(context.Background(), &novav1.NovaList{}, client.InNamespace(c.Namespace))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(w.Stop)
+	name := cr.Name
 	var mu sync.Mutex
 	var losses []string
 	go func() {
 		for event := range w.ResultChan() {
 			nova, ok := event.Object.(*novav1.Nova)
-			if !ok || nova.Name != cr.Name || nova.DeletionTimestamp != nil {
+			if !ok || nova.Name != name || nova.DeletionTimestamp != nil {
 				continue
 			}
 			available := meta.FindStatusCondition(nova.Status.Conditions, commonv1.ConditionAvailable)
