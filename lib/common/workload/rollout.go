@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -38,7 +40,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithSelector(s.selector()).
 		WithTemplate(s.withGrace(s.pod(hash, main))))
-	return append([]engine.Child{set}, s.disruptionBudget()...), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{set}, s.disruptionBudget()), nil
 }
 
 // Stateless builds a service that is asked over HTTP, with its Service. The
@@ -65,7 +67,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
-	return append([]engine.Child{service, deployment}, s.disruptionBudget()...), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{service, deployment}, s.disruptionBudget()), nil
 }
 
 func (s Service) withGrace(pod *applycorev1.PodTemplateSpecApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {

@@ -130,7 +130,24 @@ type PodSettings struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
+
+	// networkPolicy is Enabled or Disabled. Enabled, which is the default: a
+	// NetworkPolicy lets connections in to the ports of nova-api and nova-metadata,
+	// and to no other port of the pods. Disabled: there is no NetworkPolicy.
+	// +optional
+	NetworkPolicy NetworkPolicyMode `json:"networkPolicy,omitempty"`
 }
+
+// NetworkPolicyMode says whether pods have a NetworkPolicy.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type NetworkPolicyMode string
+
+// Modes of NetworkPolicies.
+const (
+	NetworkPolicyEnabled  NetworkPolicyMode = "Enabled"
+	NetworkPolicyDisabled NetworkPolicyMode = "Disabled"
+)
 
 // ServiceStatus is what the status of every service's own kind starts with.
 type ServiceStatus struct {
@@ -196,6 +213,9 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 	}
 	if p.ImagePullSecrets == nil {
 		p.ImagePullSecrets = parent.ImagePullSecrets
+	}
+	if p.NetworkPolicy == "" {
+		p.NetworkPolicy = parent.NetworkPolicy
 	}
 	return p
 }

@@ -4,6 +4,7 @@ package scheduler
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,7 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaschedulers/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
@@ -34,7 +36,7 @@ var Service = engine.Service[*novav1.NovaScheduler]{
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
 	},
 	Report: service.Report,
-	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}},
+	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
 // graceSeconds is more than the 60 that the service itself takes to finish
