@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ type engine struct {
 	cluster  *observe.Cluster
 	children *apply.Controller
 	recorder record.EventRecorder
+	home     *corev1.ObjectReference // the operator's pod; nil outside of a cluster
 	memory   *memory
 }
 

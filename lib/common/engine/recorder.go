@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -36,6 +37,17 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 		return nil
 	}))
 	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: name}), err
+}
+
+// ownPod is the pod that the operator runs in, in a namespace that outlives those that
+// the operator watches; nil outside of a cluster.
+func ownPod() *corev1.ObjectReference {
+	namespace := os.Getenv("POD_NAMESPACE")
+	name, err := os.Hostname()
+	if namespace == "" || err != nil {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
 }
 
 // objectAndReason bounds equal reasons of one object, so that a condition that

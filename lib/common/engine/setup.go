@@ -41,6 +41,14 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	return s.addTo(mgr, newEngine(s, standard, a))
 }
 
+// Finalized is an empty object of the kind if its deletion needs the operator, else nil.
+func (s Service[T]) Finalized() client.Object {
+	if len(s.Teardown) == 0 {
+		return nil
+	}
+	return newOf[T]()
+}
+
 func accessOf(mgr ctrl.Manager, name string) (access, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -71,6 +79,7 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 			Explanations: apply.NewExplanations(),
 		},
 		recorder: a.recorder,
+		home:     ownPod(),
 		memory:   newMemory(),
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,9 @@ import (
 
 // abandonedStage is recorded in the place of a stage's inputs.
 const abandonedStage = "abandoned"
+
+// reasonLeftBehind of an event that lists what somebody has to delete by hand.
+const reasonLeftBehind = "LeftBehind"
 
 // tearDown walks the stages of the teardown, and removes the finalizer at its
 // end: then nothing is left of the object.
@@ -47,9 +51,11 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (gone bool, err error
 // abandon a stage that cannot be undone.
 func (p *pass) abandon(ctx context.Context, stage, left string) {
 	p.record(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
-	// A namespace that is being deleted takes no events, and then deletes them.
 	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
-	p.recorder.Event(p.cr, corev1.EventTypeWarning, "LeftBehind", bounded(stage+": "+left))
+	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+left))
+	if p.home != nil { // a namespace that is being deleted takes no events
+		p.recorder.Event(p.home, corev1.EventTypeWarning, reasonLeftBehind, bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, left)))
+	}
 	p.done[stage] = true
 }
 

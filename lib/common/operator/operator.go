@@ -3,17 +3,21 @@
 package operator
 
 import (
+	"context"
 	"crypto/tls"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	// An operator's image holds no certificates: these are the public authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,13 +31,20 @@ type Controller interface {
 	SetupWithManager(mgr ctrl.Manager) error
 }
 
+// finalizing is a Controller with a kind whose deletion needs the operator.
+type finalizing interface {
+	// Finalized is an empty object of the kind, nil for none.
+	Finalized() client.Object
+}
+
 // Environment variables that an operator reads.
 const (
 	// watchNamespace lists the namespaces to watch, separated by commas. Empty:
-	// all, which needs cluster-wide rights. Unset: the operator's own.
+	// all, which needs cluster-wide rights. Unset: those that are handed over.
 	watchNamespace = "WATCH_NAMESPACE"
-	// podNamespace is where the operator runs.
-	podNamespace = "POD_NAMESPACE"
+	// podNamespace and podServiceAccount are where the operator runs, and as whom.
+	podNamespace      = "POD_NAMESPACE"
+	podServiceAccount = "POD_SERVICE_ACCOUNT"
 )
 
 // defaultSyncPeriod is a safety net: every change is an event anyway.
@@ -45,7 +56,13 @@ func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...C
 	options, logging := flags(flag.CommandLine, name)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
-	if err := run(addToScheme, options, controllers); err != nil {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		err = fmt.Errorf("finding the cluster: %w", err)
+	} else {
+		err = run(ctrl.SetupSignalHandler(), config, addToScheme, options, controllers)
+	}
+	if err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
 		os.Exit(1)
 	}
@@ -73,25 +90,63 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 	return options, logging
 }
 
-func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, controllers []Controller) error {
+// run until the context ends, with a new manager for each change of the namespaces.
+func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, options *ctrl.Options, controllers []Controller) error {
 	scheme, err := newScheme(addToScheme)
 	if err != nil {
 		return err
 	}
 	options.Scheme = scheme
-	options.Client = ClientOptions()
-	watched, err := CacheOptions()
+	options.Cache.DefaultTransform = Trim
+	options.Controller.SkipNameValidation = new(true) // the names of the manager before are in use
+	config.DisableCompression = true                  // each event of a watch is small, and near
+	if list, set := os.LookupEnv(watchNamespace); set {
+		if options.Cache.DefaultNamespaces, err = watchedNamespaces(list); err != nil {
+			return err
+		}
+		return runManager(ctx, config, *options, controllers)
+	}
+	given, err := grantOf()
 	if err != nil {
 		return err
 	}
-	options.Cache.DefaultNamespaces = watched.DefaultNamespaces
-	options.Cache.DefaultTransform = watched.DefaultTransform
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("finding the cluster: %w", err)
+	for again := true; again && err == nil; {
+		again, err = runGranted(ctx, config, *options, given, controllers)
 	}
-	config.DisableCompression = true // each event of a watch is small, and near
-	mgr, err := ctrl.NewManager(config, *options)
+	return err
+}
+
+// runGranted runs the controllers for the namespaces that are handed over now; again
+// says that these have changed.
+func runGranted(ctx context.Context, config *rest.Config, options ctrl.Options, given grant, controllers []Controller) (again bool, err error) {
+	api, err := client.New(config, client.Options{Scheme: options.Scheme})
+	if err != nil {
+		return false, err
+	}
+	watched, err := given.namespaces(ctx, api)
+	if err != nil {
+		return false, err
+	}
+	ctrl.Log.Info("watching the namespaces that are handed over", "namespaces", sets.List(watched))
+	given.restrict(&options.Cache, watched)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var changed atomic.Bool
+	follower := &granted{grant: given, watched: watched, changed: func() { changed.Store(true); stop() }}
+	for _, controller := range controllers {
+		if f, ok := controller.(finalizing); ok && f.Finalized() != nil {
+			follower.kinds = append(follower.kinds, f.Finalized())
+		}
+	}
+	if watched.Len() == 0 {
+		controllers = nil
+	}
+	err = runManager(ctx, config, options, append([]Controller{follower}, controllers...))
+	return changed.Load(), err
+}
+
+func runManager(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return fmt.Errorf("starting the manager: %w", err)
 	}
@@ -106,7 +161,7 @@ func run(addToScheme func(*runtime.Scheme) error, options *ctrl.Options, control
 	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
 }
 
 func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error) {
@@ -119,34 +174,27 @@ func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error)
 	return scheme, nil
 }
 
-// ClientOptions are those that the engine relies on: it reads through its own
-// observer, and the cache's waiting for own writes would start full watches of
-// Secrets.
-func ClientOptions() client.Options { return client.Options{} }
+// watchedNamespaces are those of a list that is separated by commas; nil is all.
+func watchedNamespaces(list string) (map[string]cache.Config, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s is %q, which names no namespace: set it to the empty string to watch all", watchNamespace, list)
+	}
+	return watch(names...), nil
+}
 
-// CacheOptions restrict the watches to the namespaces of WATCH_NAMESPACE.
-// What the engine has applied stays in the managedFields of the cache, because it
-// compares that.
-func CacheOptions() (cache.Options, error) {
-	list, set := os.LookupEnv(watchNamespace)
-	if !set {
-		list = os.Getenv(podNamespace)
-		if list == "" {
-			return cache.Options{}, fmt.Errorf("neither %s nor %s is set: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all", watchNamespace, podNamespace, watchNamespace)
-		}
+func watch(namespaces ...string) map[string]cache.Config {
+	watched := map[string]cache.Config{}
+	for _, name := range namespaces {
+		watched[name] = cache.Config{}
 	}
-	options := cache.Options{DefaultTransform: Trim}
-	for namespace := range strings.SplitSeq(list, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace == "" {
-			continue
-		}
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[namespace] = cache.Config{}
-	}
-	if list != "" && options.DefaultNamespaces == nil {
-		return options, fmt.Errorf("%s is %q, which names no namespace: set it to the empty string to watch all", watchNamespace, list)
-	}
-	return options, nil
+	return watched
 }

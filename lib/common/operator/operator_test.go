@@ -30,15 +30,13 @@ func TestTrustsPublicCertificatesInAnEmptyImage(t *testing.T) {
 // TestWatchedNamespaces: every namespace is watched only where that is said plainly.
 func TestWatchedNamespaces(t *testing.T) {
 	for list, want := range map[string]int{"": 0, "a": 1, " a , b": 2, "a,,b,": 2} {
-		t.Setenv(watchNamespace, list)
-		options, err := CacheOptions()
-		if err != nil || len(options.DefaultNamespaces) != want {
-			t.Errorf("%q: %d namespaces, %v", list, len(options.DefaultNamespaces), err)
+		watched, err := watchedNamespaces(list)
+		if err != nil || len(watched) != want {
+			t.Errorf("%q: %d namespaces, %v", list, len(watched), err)
 		}
 	}
 	for _, list := range []string{",", " ", " , "} {
-		t.Setenv(watchNamespace, list)
-		if _, err := CacheOptions(); err == nil {
+		if _, err := watchedNamespaces(list); err == nil {
 			t.Errorf("%q is taken for every namespace", list)
 		}
 	}

@@ -1,0 +1,15 @@
+package operator
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Run is Main without flags, probes, metrics and leader election.
+func Run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, controllers ...Controller) error {
+	return run(ctx, config, addToScheme, &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, controllers)
+}

@@ -1,0 +1,207 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+	"asterism.dev/lib/common/operator"
+)
+
+// handOver is a cluster with an operator that has no rights but those of its account.
+type handOver struct {
+	Gomega
+	ctx      context.Context
+	client   client.Client
+	account  client.ObjectKey
+	released atomic.Bool // what the operator made can be deleted
+}
+
+func newHandOver(t *testing.T) *handOver {
+	t.Helper()
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
+	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme)}
+	h.SetDefaultEventuallyTimeout(time.Minute)
+	h.SetDefaultConsistentlyDuration(2 * time.Second)
+	home := enginetest.Namespace(t)
+	h.account = client.ObjectKey{Namespace: home, Name: home + "-operator"}
+	h.makeRoles(t)
+
+	t.Setenv("POD_NAMESPACE", h.account.Namespace)
+	t.Setenv("POD_SERVICE_ACCOUNT", h.account.Name)
+	config := enginetest.Config(t)
+	config.Impersonate.UserName = "system:serviceaccount:" + h.account.Namespace + ":" + h.account.Name
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, h.service()) }()
+	t.Cleanup(func() {
+		stop()
+		h.Expect(<-ended).To(Succeed())
+	})
+	return h
+}
+
+func (h *handOver) service() engine.Service[*widget.Widget] {
+	return engine.Service[*widget.Widget]{
+		Name:   "hand-over",
+		Stages: []engine.Stage[*widget.Widget]{{Condition: "Made"}},
+		Teardown: []engine.Stage[*widget.Widget]{{Condition: "Undone", Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+			if !h.released.Load() {
+				return nil, errors.New("in use")
+			}
+			return nil, engine.Abandon("account w3 at db.example")
+		}}},
+	}
+}
+
+// makeRoles as the installation does: what is bound in a namespace, and what is bound
+// in the whole cluster.
+func (h *handOver) makeRoles(t *testing.T) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.account.Name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.account.Name + "-namespaces"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, ResourceNames: []string{h.account.Name}, Verbs: []string{"list", "watch", "patch"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: everywhere.Name}, Subjects: h.binding("", h.account.Name, h.account.Namespace).Subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everywhere.Name},
+	}
+	events := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.account.Namespace, Name: "events"}, Rules: role.Rules[1:]}
+	leader := h.binding(h.account.Namespace, events.Name, h.account.Namespace)
+	leader.Name, leader.RoleRef.Kind = events.Name, "Role"
+	for _, obj := range []client.Object{role, everywhere, binding, events, leader} {
+		h.Expect(h.client.Create(h.ctx, obj)).To(Succeed())
+		t.Cleanup(func() { _ = h.client.Delete(context.WithoutCancel(h.ctx), obj) })
+	}
+}
+
+func (h *handOver) binding(namespace, role, subject string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: h.account.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: subject, Name: h.account.Name}},
+	}
+}
+
+func (h *handOver) hand(namespace string) *rbacv1.RoleBinding {
+	binding := h.binding(namespace, h.account.Name, h.account.Namespace)
+	h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
+	return binding
+}
+
+func (h *handOver) widget(namespace string) *widget.Widget {
+	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widget"}}
+	h.Expect(h.client.Create(h.ctx, cr)).To(Succeed())
+	return cr
+}
+
+// looked says whether the operator has looked at a widget.
+func (h *handOver) looked(cr *widget.Widget) func() (bool, error) {
+	return func() (bool, error) {
+		err := h.client.Get(h.ctx, client.ObjectKeyFromObject(cr), cr)
+		return len(cr.Status.Conditions) > 0, err
+	}
+}
+
+func (h *handOver) finalizers(obj client.Object) func() ([]string, error) {
+	return func() ([]string, error) {
+		err := h.client.Get(h.ctx, client.ObjectKeyFromObject(obj), obj)
+		return obj.GetFinalizers(), err
+	}
+}
+
+func (h *handOver) gone(obj client.Object) func() bool {
+	return func() bool { return apierrors.IsNotFound(h.client.Get(h.ctx, client.ObjectKeyFromObject(obj), obj)) }
+}
+
+// TestNamespacesAreHandedOver by a RoleBinding while the operator runs, and taken back
+// by its deletion.
+func TestNamespacesAreHandedOver(t *testing.T) {
+	h := newHandOver(t)
+	first, second := enginetest.Namespace(t), enginetest.Namespace(t)
+	one, other := h.widget(first), h.widget(second)
+	h.Consistently(h.looked(one)).Should(BeFalse(), "no namespace is handed over")
+
+	binding := h.hand(first)
+	h.Eventually(h.looked(one)).Should(BeTrue())
+	h.Consistently(h.looked(other)).Should(BeFalse(), "only the other namespace is handed over")
+	h.hand(second)
+	h.Eventually(h.looked(other)).Should(BeTrue())
+
+	h.Eventually(h.finalizers(binding)).Should(ConsistOf("asterism.dev/in-use"))
+	h.released.Store(true)
+	h.Expect(h.client.Delete(h.ctx, one)).To(Succeed())
+	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "nothing is left whose deletion needs the operator")
+	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
+	h.Expect(h.gone(binding)()).To(BeTrue())
+	h.Consistently(h.looked(h.widget(first))).Should(BeFalse(), "the namespace is taken back")
+}
+
+// TestRightsOutliveWhatWasMade: whatever order a namespace is deleted in, the operator
+// keeps its rights there until what it made is deleted, and says elsewhere what it could
+// not delete.
+func TestRightsOutliveWhatWasMade(t *testing.T) {
+	h := newHandOver(t)
+	name := enginetest.Namespace(t)
+	cr, binding := h.widget(name), h.hand(name)
+	h.Eventually(h.looked(cr)).Should(BeTrue())
+	h.Eventually(h.finalizers(binding)).ShouldNot(BeEmpty())
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
+	h.Expect(h.client.Delete(h.ctx, namespace)).To(Succeed())
+	h.Consistently(h.gone(binding)).Should(BeFalse())
+	h.released.Store(true)
+	h.Eventually(h.gone(cr)).Should(BeTrue())
+	h.Eventually(h.gone(namespace)).Should(BeTrue())
+	h.Eventually(h.leftBehind).Should(ConsistOf("Widget " + name + "/widget: Undone: account w3 at db.example"))
+}
+
+// leftBehind is what events in the operator's own namespace say was not deleted.
+func (h *handOver) leftBehind() (left []string, err error) {
+	var events corev1.EventList
+	err = h.client.List(h.ctx, &events, client.InNamespace(h.account.Namespace))
+	for _, event := range events.Items {
+		if event.Reason == "LeftBehind" {
+			left = append(left, event.Message)
+		}
+	}
+	return left, err
+}
+
+// TestOthersHandNothingOver: a RoleBinding of the operator's name is made by whoever
+// may make RoleBindings in a namespace. It counts if it gives the operator's rights to
+// the operator: Kubernetes lets nobody give rights that they do not have.
+func TestOthersHandNothingOver(t *testing.T) {
+	h := newHandOver(t)
+	for name, binding := range map[string]*rbacv1.RoleBinding{
+		"another role":    h.binding(enginetest.Namespace(t), "view", h.account.Namespace),
+		"another subject": h.binding(enginetest.Namespace(t), h.account.Name, "elsewhere"),
+	} {
+		cr := h.widget(binding.Namespace)
+		h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
+		h.Consistently(h.looked(cr)).Should(BeFalse(), name)
+		h.Expect(h.finalizers(binding)()).To(BeEmpty(), name)
+	}
+	// The operator has not stumbled.
+	name := enginetest.Namespace(t)
+	cr := h.widget(name)
+	h.hand(name)
+	h.Eventually(h.looked(cr)).Should(BeTrue())
+	h.released.Store(true)
+}
