@@ -1,5 +1,5 @@
 # `make help` lists the targets. Every list of modules is a glob: a new operator
-# is a directory, a line in go.work, and one in config/default.
+# is a directory, a line in go.work, and what `make verify-config` wants of config.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -44,14 +44,20 @@ generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(tidy-modules) verify-default ## Regenerate everything; fail if the tree is not clean then.
+verify: generate $(tidy-modules) verify-config ## Regenerate everything; fail if the tree is not clean then.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
 	  printf 'The tree is not clean after "make generate"; commit what it made:\n%s\n' "$$changed" >&2; exit 1; }
 
-.PHONY: verify-default
-verify-default:
-	@for operator in $(operators); do grep -qx -- "- ../../operators/$$operator/config" config/default/kustomization.yaml || { \
-	  echo "config/default/kustomization.yaml lacks operators/$$operator/config" >&2; exit 1; }; done
+# Every operator is installed, and may work in the namespaces that are handed over.
+.PHONY: verify-config
+verify-config:
+	@for operator in $(operators); do \
+	  folder=control-plane; [[ $$operator != shared-volume ]] || folder=shared-volume; \
+	  grep -qx -- "- ../../operators/$$operator/config" config/$$folder/kustomization.yaml || { \
+	    echo "config/$$folder/kustomization.yaml lacks operators/$$operator/config" >&2; exit 1; }; \
+	  [[ $$folder != control-plane ]] || grep -qx "  name: asterism-$$operator-operator" config/namespace/rolebindings.yaml || { \
+	    echo "config/namespace/rolebindings.yaml lacks asterism-$$operator-operator" >&2; exit 1; }; \
+	done
 
 .PHONY: $(tidy-modules)
 $(tidy-modules): tidy-%:

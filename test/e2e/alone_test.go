@@ -56,6 +56,7 @@ var _ = Describe("A service alone", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		makeNamespace(ctx, aloneNamespace)
+		handOver(ctx, aloneNamespace, sharedOperators)
 		apply(ctx, aloneNamespace, fmt.Sprintf(randomUser, aloneNamespace, randomUID, madeHere))
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", aloneNamespace)

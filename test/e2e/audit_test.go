@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,11 +96,12 @@ func auditFrom(position int64) ([]request, int64) {
 	}
 }
 
-// by keeps the requests of the service accounts of a namespace that are work.
-func by(namespace string, requests []request) []request {
+// by keeps the requests of the service accounts of some namespaces that are work.
+func by(requests []request, namespaces ...string) []request {
 	var kept []request
 	for _, r := range requests {
-		if strings.HasPrefix(r.User.Username, account(namespace)) && r.isWork() {
+		isTheirs := func(namespace string) bool { return strings.HasPrefix(r.User.Username, account(namespace)) }
+		if slices.ContainsFunc(namespaces, isTheirs) && r.isWork() {
 			kept = append(kept, r)
 		}
 	}

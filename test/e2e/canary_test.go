@@ -220,9 +220,9 @@ func allObjects(ctx context.Context) []unstructured.Unstructured {
 	return all
 }
 
-// watched are the demo's namespace and those of the tests.
+// watched are the demo's namespaces and those of the tests.
 func watched(namespace string) bool {
-	return namespace == demoNamespace || strings.HasPrefix(namespace, "e2e-")
+	return namespace == demoNamespace || slices.Contains(demoOperators, namespace) || strings.HasPrefix(namespace, "e2e-")
 }
 
 // secretWatch remembers every Secret that was there during the suite.

@@ -14,9 +14,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -28,12 +30,17 @@ import (
 const (
 	// demoNamespace holds the ControlPlane that `make demo` made.
 	demoNamespace = "openstack"
-	openStack     = "asterism.dev/demo/openstack:bookworm"
+	// systemNamespace and storageNamespace hold the operators of the demo.
+	systemNamespace  = "asterism-system"
+	storageNamespace = "asterism-storage"
+	openStack        = "asterism.dev/demo/openstack:bookworm"
 	// tester is the field manager of whatever the tests write.
 	tester = "e2e"
 	// madeHere labels every namespace that the tests make.
 	madeHere = "e2e.asterism.dev/namespace"
 )
+
+var demoOperators = []string{systemNamespace, storageNamespace}
 
 var (
 	k8s    client.WithWatch
@@ -145,10 +152,18 @@ func releaseFinalizers(ctx context.Context, namespace string) {
 			if len(list[i].GetFinalizers()) == 0 {
 				continue
 			}
-			_ = k8s.Patch(ctx, &list[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = k8s.Patch(ctx, &list[i], withoutFinalizers)
+		}
+	}
+	var bindings rbacv1.RoleBindingList
+	if err := k8s.List(ctx, &bindings, client.InNamespace(namespace)); err == nil {
+		for i := range bindings.Items {
+			_ = k8s.Patch(ctx, &bindings.Items[i], withoutFinalizers)
 		}
 	}
 }
+
+var withoutFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 
 // familyKinds in the order in which they make each other.
 var familyKinds = []string{

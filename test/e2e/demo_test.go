@@ -114,7 +114,7 @@ var _ = Describe("The demo", Ordered, func() {
 		_, err := run(ctx, "", "make", "--no-print-directory", "-C", repository(), "demo")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
-		Expect(texts(writes(by(demoNamespace, auditSince(from))))).To(BeEmpty())
+		Expect(texts(writes(by(auditSince(from), demoOperators...)))).To(BeEmpty())
 	}, SpecTimeout(12*time.Minute))
 
 	snippetSpecs()

@@ -51,7 +51,7 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 	It("do not open for the owner of a namespace called org", func(ctx SpecContext) {
 		options := kubectl(ctx, "exec", "--namespace="+demoNamespace, "demo-superconductor-0", "--", "cat", "/etc/resolv.conf")
 		Expect(options).To(ContainSubstring("ndots:2"), "db.example.org is looked up as it is")
-		for _, operator := range operators(ctx, demoNamespace) {
+		for _, operator := range operators(ctx, demoOperators...) {
 			Expect(operator.Spec.Template.Spec.DNSConfig).NotTo(BeNil(), operator.Name)
 			Expect(operator.Spec.Template.Spec.DNSConfig.Options).To(ContainElement(corev1.PodDNSConfigOption{Name: "ndots", Value: new("2")}), operator.Name)
 		}

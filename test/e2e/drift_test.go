@@ -43,10 +43,10 @@ func driftSpecs() {
 		holdRollouts(ctx, true)
 		down := []string{"nova", "nova-scheduler", "nova-api", "nova-metadata"}
 		DeferCleanup(func(ctx SpecContext) { // also if this fails half-way
-			scaleOperators(ctx, demoNamespace, 1, down...)
+			scaleOperators(ctx, systemNamespace, 1, down...)
 			holdRollouts(ctx, false)
 		})
-		scaleOperators(ctx, demoNamespace, 0, down...)
+		scaleOperators(ctx, systemNamespace, 0, down...)
 		changed := map[string]string{
 			"configmap/demo-scheduler-config-data": `{"data":{"10-defaults.conf":"[DEFAULT]\ndebug = true\n"}}`,
 			"statefulset/demo-scheduler":           `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`,
@@ -59,7 +59,7 @@ func driftSpecs() {
 			kubectl(ctx, "patch", name, "--namespace="+demoNamespace, "--type=merge", "--patch="+patch, "--field-manager=e2e-drift")
 			Expect(contentOf(ctx, name)).NotTo(Equal(was[name]))
 		}
-		scaleOperators(ctx, demoNamespace, 1, down...)
+		scaleOperators(ctx, systemNamespace, 1, down...)
 		for name := range changed {
 			Eventually(func() string { return contentOf(ctx, name) }).WithContext(ctx).Should(Equal(was[name]))
 		}

@@ -27,7 +27,7 @@ const patience = 10 * time.Minute
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
 	connect()
 	removeLeftovers(ctx)
-	deploySharedOperators(ctx)
+	deployOperators(ctx, sharedOperators)
 	Expect(os.MkdirAll(logFolder(), 0o700)).To(Succeed())
 	collectLogs()
 }, func() {

@@ -114,6 +114,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		deployInfrastructure(ctx, cloudNamespace)
+		handOver(ctx, cloudNamespace, sharedOperators)
 		admins = map[string]map[string]string{}
 		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
 			admins[name] = secret(ctx, cloudNamespace, name)

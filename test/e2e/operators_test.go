@@ -13,10 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sharedOperators is the namespace of the operators that watch the namespaces
-// of most tests. What they may do is bound in the whole cluster, because a
-// namespace that is deleted takes the RoleBindings in it along, and may do so
-// before the operators are done.
+// sharedOperators is the namespace of the operators that most tests hand their
+// namespaces over to.
 const sharedOperators = "e2e-operators"
 
 // Namespaces of the tests that the shared operators watch.
@@ -28,64 +26,80 @@ const (
 // operatorLabel has the operators' Deployments and pods.
 var operatorLabel = client.MatchingLabels{"app.kubernetes.io/part-of": "asterism"}
 
-func deploySharedOperators(ctx context.Context) {
+// deployOperators deploys, to a namespace of their own, the operators that the demo
+// runs. ClusterRoleBindings get the namespace as a suffix, because they are the
+// cluster's. Left out is the operator of shared volumes: the demo's looks after the
+// whole cluster.
+func deployOperators(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	makeNamespace(ctx, sharedOperators)
-	watchNamespaces(ctx, sharedOperators, cloudNamespace, aloneNamespace)
-}
-
-// watchNamespaces deploys, to a namespace, the operators that the demo runs, as
-// config/all-namespaces does, but for some namespaces. Names get the namespace as
-// a suffix, because some of them are the cluster's. Left out is the operator of
-// shared volumes: the demo's looks after the whole cluster.
-func watchNamespaces(ctx context.Context, namespace string, watched ...string) {
-	GinkgoHelper()
-	folder := GinkgoT().TempDir()
-	relative := func(parts ...string) string {
-		path, err := filepath.Rel(folder, repository(parts...))
-		Expect(err).NotTo(HaveOccurred())
-		return path
-	}
-	kustomization := fmt.Sprintf(`
+	makeNamespace(ctx, namespace)
+	kustomize(ctx, fmt.Sprintf(`
 resources: [%s]
-components: [%s]
 namespace: %s
-nameSuffix: -%[3]s
 patches:
 - target: {labelSelector: app.kubernetes.io/name=shared-volume-operator}
-  patch: |
+  patch: &delete |
     $patch: delete
     apiVersion: any
     kind: any
     metadata: {name: any}
-- target: {kind: Deployment}
-  patch: |
-    apiVersion: apps/v1
-    kind: Deployment
-    metadata: {name: operator}
-    spec: {template: {spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE, value: '%s'}]}]}}}
-`, relative(".demo", "operators"), relative("config", "components", "all-namespaces"), namespace, strings.Join(watched, ","))
-	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
-	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+- target: {kind: Namespace}
+  patch: *delete
+transformers:
+- |-
+  apiVersion: builtin
+  kind: PrefixSuffixTransformer
+  metadata: {name: suffix}
+  suffix: -%[2]s
+  fieldSpecs: [{kind: ClusterRoleBinding, path: metadata/name}]
+`, repository(".demo", "operators"), namespace))
 	awaitOperators(ctx, namespace)
 }
 
-// awaitOperators waits until every operator of a namespace runs its newest revision.
-func awaitOperators(ctx context.Context, namespace string) {
+// handOver hands a namespace to the operators of another one, as config/namespace does
+// to those of the demo.
+func handOver(ctx context.Context, namespace, operators string) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		for _, operator := range operators(ctx, namespace) {
-			g.Expect(isRolledOut(&operator)).To(BeTrue(), "Deployment %s", operator.Name)
-		}
-	}).WithContext(ctx).Should(Succeed(), func() string { return explain(namespace) })
+	kustomize(ctx, fmt.Sprintf(`
+resources: [%s]
+namespace: %s
+patches:
+- target: {kind: RoleBinding}
+  patch: '[{op: replace, path: /subjects/0/namespace, value: %s}]'
+`, repository("config", "namespace"), namespace, operators))
 }
 
-func operators(ctx context.Context, namespace string) []appsv1.Deployment {
+// kustomize applies a kustomization whose paths are absolute.
+func kustomize(ctx context.Context, kustomization string) {
 	GinkgoHelper()
-	var found appsv1.DeploymentList
-	Expect(k8s.List(ctx, &found, client.InNamespace(namespace), operatorLabel)).To(Succeed())
-	Expect(found.Items).NotTo(BeEmpty(), "no operator in namespace %s", namespace)
-	return found.Items
+	folder := GinkgoT().TempDir()
+	relative, err := filepath.Rel(folder, repository())
+	Expect(err).NotTo(HaveOccurred())
+	kustomization = strings.ReplaceAll(kustomization, repository(), relative)
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
+	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+}
+
+// awaitOperators waits until every operator of some namespaces runs its newest revision.
+func awaitOperators(ctx context.Context, namespaces ...string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		for _, operator := range operators(ctx, namespaces...) {
+			g.Expect(isRolledOut(&operator)).To(BeTrue(), "Deployment %s", operator.Name)
+		}
+	}).WithContext(ctx).Should(Succeed(), func() string { return explain(namespaces[0]) })
+}
+
+func operators(ctx context.Context, namespaces ...string) []appsv1.Deployment {
+	GinkgoHelper()
+	var all []appsv1.Deployment
+	for _, namespace := range namespaces {
+		var found appsv1.DeploymentList
+		Expect(k8s.List(ctx, &found, client.InNamespace(namespace), operatorLabel)).To(Succeed())
+		Expect(found.Items).NotTo(BeEmpty(), "no operator in namespace %s", namespace)
+		all = append(all, found.Items...)
+	}
+	return all
 }
 
 func isRolledOut(deployment *appsv1.Deployment) bool {

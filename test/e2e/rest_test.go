@@ -51,18 +51,18 @@ func restSpecs() {
 		setOperatorArguments(ctx, `["--sync-period=`+resync.String()+`"]`)
 		DeferCleanup(func(ctx SpecContext) { setOperatorArguments(ctx, "[]") })
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-		awaitQuiet(ctx, demoNamespace)
+		awaitQuiet(ctx, demoOperators...)
 
-		from, before := auditNow(), reconciles(ctx, demoNamespace)
-		Consistently(func() []string { return texts(writes(by(demoNamespace, auditSince(from)))) }).
+		from, before := auditNow(), reconciles(ctx, demoOperators...)
+		Consistently(func() []string { return texts(writes(by(auditSince(from), demoOperators...))) }).
 			WithContext(ctx).WithTimeout(atRest).WithPolling(5 * time.Second).Should(BeEmpty())
 
-		after := reconciles(ctx, demoNamespace) // also of SharedVolumeDriver
-		Expect(after).To(HaveLen(len(familyKinds)+1), "a controller is not in the metrics: %v", after)
+		after := reconciles(ctx, demoOperators...) // also of SharedVolumeDriver, and of namespaces
+		Expect(after).To(HaveLen(len(familyKinds)+2), "a controller is not in the metrics: %v", after)
 		for controller, count := range after {
 			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s was not made to look again", controller)
 		}
-		for _, r := range by(demoNamespace, auditSince(from)) {
+		for _, r := range by(auditSince(from), demoOperators...) {
 			if isDiscovery := r.ObjectRef.Resource == ""; !isDiscovery { // whether a kind is served by now cannot be watched
 				Expect(r.Verb).To(Equal("watch"), "%s at rest", r)
 			}
@@ -71,7 +71,7 @@ func restSpecs() {
 
 	It("shows its metrics to those who may see them", func(ctx SpecContext) {
 		apply(ctx, sharedOperators, metricsAccounts)
-		for _, url := range metricsURLs(ctx, demoNamespace) {
+		for _, url := range metricsURLs(ctx, demoOperators...) {
 			_, status := metrics(ctx, url, "")
 			Expect(status).To(Equal(http.StatusUnauthorized))
 			_, status = metrics(ctx, url, tokenOf(ctx, "metrics-stranger"))
@@ -83,16 +83,16 @@ func restSpecs() {
 // setOperatorArguments restarts the demo's operators with arguments, and waits.
 func setOperatorArguments(ctx context.Context, arguments string) {
 	GinkgoHelper()
-	for _, operator := range operators(ctx, demoNamespace) {
-		kubectl(ctx, "patch", "deployment", operator.Name, "--namespace="+demoNamespace, "--type=json", "--field-manager="+tester,
+	for _, operator := range operators(ctx, demoOperators...) {
+		kubectl(ctx, "patch", "deployment", operator.Name, "--namespace="+operator.Namespace, "--type=json", "--field-manager="+tester,
 			`--patch=[{"op":"add","path":"/spec/template/spec/containers/0/args","value":`+arguments+`}]`)
 	}
-	awaitOperators(ctx, demoNamespace)
+	awaitOperators(ctx, demoOperators...)
 }
 
-// awaitQuiet waits until the operators of a namespace have had nothing to do
+// awaitQuiet waits until the operators of some namespaces have had nothing to do
 // for as long as a new one takes to lead.
-func awaitQuiet(ctx context.Context, namespace string) {
+func awaitQuiet(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
 	const quiet = 20 * time.Second
 	var since time.Time
@@ -100,20 +100,20 @@ func awaitQuiet(ctx context.Context, namespace string) {
 	Eventually(func(g Gomega) {
 		var news []request
 		news, position = auditFrom(position)
-		if len(by(namespace, news)) > 0 || since.IsZero() {
+		if len(by(news, namespaces...)) > 0 || since.IsZero() {
 			since = time.Now()
 		}
-		g.Expect(time.Since(since)).To(BeNumerically(">", quiet), "last: %v", texts(by(namespace, news)))
+		g.Expect(time.Since(since)).To(BeNumerically(">", quiet), "last: %v", texts(by(news, namespaces...)))
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
 }
 
 var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="([^"]+)",result="[a-z_]+"\} (\S+)$`)
 
-// reconciles counts the passes of every controller in a namespace.
-func reconciles(ctx context.Context, namespace string) map[string]int {
+// reconciles counts the passes of every controller in some namespaces.
+func reconciles(ctx context.Context, namespaces ...string) map[string]int {
 	GinkgoHelper()
 	counts, token := map[string]int{}, tokenOf(ctx, "metrics-reader")
-	for _, url := range metricsURLs(ctx, namespace) {
+	for _, url := range metricsURLs(ctx, namespaces...) {
 		text, status := metrics(ctx, url, token)
 		Expect(status).To(Equal(http.StatusOK))
 		for _, found := range reconcileTotal.FindAllStringSubmatch(text, -1) {
@@ -125,13 +125,15 @@ func reconciles(ctx context.Context, namespace string) map[string]int {
 	return counts
 }
 
-// metricsURLs are those of the operators of a namespace, but for pods that end.
-func metricsURLs(ctx context.Context, namespace string) []string {
+// metricsURLs are those of the operators of some namespaces, but for pods that end.
+func metricsURLs(ctx context.Context, namespaces ...string) []string {
 	GinkgoHelper()
 	var urls []string
-	for _, pod := range podsOf(ctx, namespace, operatorLabel) {
-		if pod.DeletionTimestamp == nil {
-			urls = append(urls, fmt.Sprintf("https://%s:8443/metrics", pod.Status.PodIP))
+	for _, namespace := range namespaces {
+		for _, pod := range podsOf(ctx, namespace, operatorLabel) {
+			if pod.DeletionTimestamp == nil {
+				urls = append(urls, fmt.Sprintf("https://%s:8443/metrics", pod.Status.PodIP))
+			}
 		}
 	}
 	Expect(urls).NotTo(BeEmpty())

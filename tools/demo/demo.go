@@ -11,8 +11,12 @@ import (
 )
 
 const (
-	namespace    = "openstack"
-	controlPlane = "demo"
+	namespace = "openstack"
+	// systemNamespace and storageNamespace hold the operators: config/control-plane,
+	// config/shared-volume.
+	systemNamespace  = "asterism-system"
+	storageNamespace = "asterism-storage"
+	controlPlane     = "demo"
 	// fieldManager owns what the demo applies.
 	fieldManager = "asterism-demo"
 )

@@ -17,10 +17,15 @@ func (d *demo) kubectl(name string, args ...string) command {
 	return command{name: name, env: d.kube.env, args: append([]string{"kubectl"}, args...)}
 }
 
-// apply states what the demo wants. What others have set beside it stays, and
-// applying the same again writes nothing.
+// apply states what the demo wants in its namespace. What others have set beside it
+// stays, and applying the same again writes nothing.
 func (d *demo) apply(ctx context.Context, line *line, name string, source ...string) error {
-	args := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=" + fieldManager, "--namespace=" + namespace}
+	return d.applyAnywhere(ctx, line, name, append(source, "--namespace="+namespace)...)
+}
+
+// applyAnywhere is apply for manifests that name their namespaces.
+func (d *demo) applyAnywhere(ctx context.Context, line *line, name string, source ...string) error {
+	args := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=" + fieldManager}
 	return d.run(ctx, line, d.kubectl("apply-"+name, slices.Concat(args, source)...))
 }
 
@@ -80,7 +85,8 @@ func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 	return nil
 }
 
-// deployOperators applies the CRDs and the operators, and waits until both work.
+// deployOperators applies the CRDs and the operators, hands the demo's namespace over to them, and waits until
+// all of it works.
 func (d *demo) deployOperators(ctx context.Context, line *line) error {
 	names, err := d.operators()
 	if err != nil {
@@ -98,20 +104,30 @@ func (d *demo) deployOperators(ctx context.Context, line *line) error {
 			return err
 		}
 	}
+	if err := d.applyAnywhere(ctx, line, "operators", "-k", d.work("operators")); err != nil {
+		return err
+	}
 	if err := d.apply(ctx, line, "namespace-operators", "-f", d.example("demo", "namespace.yaml")); err != nil {
 		return err
 	}
-	if err := d.apply(ctx, line, "operators", "-k", d.work("operators")); err != nil {
+	if err := d.apply(ctx, line, "hand-over", "-k", filepath.Join(d.root, "config", "namespace")); err != nil {
 		return err
 	}
 	wanted := []object{{resource: definitions, kind: "CustomResourceDefinition", name: "controlplanes." + group}}
 	for _, name := range names {
-		wanted = append(wanted, deployment(operatorDeployment(name)))
+		wanted = append(wanted, operatorDeployment(name))
 	}
 	return d.awaitAll(ctx, line, wanted...)
 }
 
-func operatorDeployment(name string) string { return "asterism-" + name + "-operator" }
+func operatorDeployment(name string) object {
+	wanted := deployment("asterism-" + name + "-operator")
+	wanted.namespace = systemNamespace
+	if name == sharedVolume {
+		wanted.namespace = storageNamespace
+	}
+	return wanted
+}
 
 // controlPlane is the file of the one resource, on a cluster that somebody else
 // runs with the registry's image and without shared volumes, which need EFS.

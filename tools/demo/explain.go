@@ -46,7 +46,7 @@ func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Uns
 	switch {
 	case leaf.GetKind() == kindPod:
 		if trouble := podTrouble(leaf); trouble.logged {
-			found = append(found, d.kube.logOf(ctx, leaf.GetName(), trouble.container, trouble.previous, ""))
+			found = append(found, d.kube.logOf(ctx, leaf, trouble.container, trouble.previous, ""))
 		}
 	case isFamily(leaf) && !all.diagnose(leaf).stalled(): // a stalled one has said all
 		found = append(found, d.operatorEvidence(ctx, all, leaf)...)
@@ -61,7 +61,7 @@ func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructure
 	if err != nil {
 		return []string{err.Error()}
 	}
-	deployment := all.find(kindDeployment, operatorDeployment(responsible(o.GetKind(), names)))
+	deployment := all.find(kindDeployment, operatorDeployment(responsible(o.GetKind(), names)).name)
 	if deployment == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructure
 	var logs []string
 	for _, set := range all.children[deployment.GetUID()] {
 		for _, pod := range all.children[set.GetUID()] {
-			logs = append(logs, d.kube.logOf(ctx, pod.GetName(), "operator", false, o.GetName()))
+			logs = append(logs, d.kube.logOf(ctx, pod, "operator", false, o.GetName()))
 		}
 	}
 	return logs
@@ -94,11 +94,11 @@ func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) strin
 }
 
 // logOf gives the last lines of a container's log, those about a name if there are any.
-func (k *kube) logOf(ctx context.Context, pod, container string, previous bool, about string) string {
+func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, container string, previous bool, about string) string {
 	lines := int64(2000)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
-	content, err := k.typed.CoreV1().Pods(namespace).GetLogs(pod, options).DoRaw(ctx)
-	title := fmt.Sprintf("Last lines of container %s of Pod/%s", container, pod)
+	content, err := k.typed.CoreV1().Pods(pod.GetNamespace()).GetLogs(pod.GetName(), options).DoRaw(ctx)
+	title := fmt.Sprintf("Last lines of container %s of Pod/%s", container, pod.GetName())
 	if previous {
 		title += ", its previous run"
 	}
@@ -131,9 +131,9 @@ func (d *demo) further(leaf *unstructured.Unstructured) string {
 	what := fmt.Sprintf("%s/%s", strings.ToLower(leaf.GetKind()), leaf.GetName())
 	lines = append(lines,
 		"kubectl get openstack,pods --namespace "+namespace,
-		fmt.Sprintf("kubectl describe %s --namespace %s", what, namespace))
+		fmt.Sprintf("kubectl describe %s --namespace %s", what, leaf.GetNamespace()))
 	if leaf.GetKind() == kindPod {
-		lines = append(lines, fmt.Sprintf("kubectl logs %s --all-containers --namespace %s", what, namespace))
+		lines = append(lines, fmt.Sprintf("kubectl logs %s --all-containers --namespace %s", what, leaf.GetNamespace()))
 	}
 	return "To look further:\n" + indent(strings.Join(lines, "\n")) + "\n\n`make demo` tries again from here."
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +87,8 @@ type object struct {
 	resource schema.GroupVersionResource
 	kind     string
 	name     string
+	// namespace of an object that has one; "": the demo's
+	namespace string
 	// ready says more than Kubernetes' own conventions do; nil: they suffice.
 	ready func(*unstructured.Unstructured) (ready bool, message string)
 }
@@ -176,7 +179,7 @@ func (k *kube) giveUpHopeless(ctx context.Context, wanted object, giveUp func(er
 }
 
 func (k *kube) watcher(wanted object) cache.ListerWatcher {
-	client := k.in(wanted.resource)
+	client := k.in(wanted.resource, cmp.Or(wanted.namespace, namespace))
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", wanted.name).String()
 	}
@@ -192,17 +195,35 @@ func (k *kube) watcher(wanted object) cache.ListerWatcher {
 	}, k.objects)
 }
 
-// in is the client of a resource, in the demo's namespace if it has one.
-func (k *kube) in(resource schema.GroupVersionResource) dynamic.ResourceInterface {
+// in is the client of a resource, in a namespace if it has one.
+func (k *kube) in(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if resource == definitions || resource == drivers {
 		return k.objects.Resource(resource)
 	}
 	return k.objects.Resource(resource).Namespace(namespace)
 }
 
-// family lists the kinds of the family that are served, with what they make.
+// family lists the kinds of the family that are served, with what they make, and the
+// operators.
 func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	resources := []schema.GroupVersionResource{deployments, statefulSets, jobs, replicaSets, pods}
+	resources, err := k.familyResources()
+	if err != nil {
+		return nil, err
+	}
+	found, err := k.listAll(ctx, namespace, append(resources, deployments, statefulSets, jobs, replicaSets, pods)...)
+	for _, home := range []string{systemNamespace, storageNamespace} {
+		if err != nil {
+			break
+		}
+		var operators []*unstructured.Unstructured
+		operators, err = k.listAll(ctx, home, deployments, replicaSets, pods)
+		found = append(found, operators...)
+	}
+	return found, err
+}
+
+// familyResources are the kinds of the family that are served.
+func (k *kube) familyResources() (resources []schema.GroupVersionResource, err error) {
 	_, served, err := k.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && len(served) == 0 {
 		return nil, err
@@ -218,10 +239,16 @@ func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error)
 			}
 		}
 	}
+	return resources, nil
+}
+
+func (k *kube) listAll(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, resource := range resources {
-		list, err := k.in(resource).List(ctx, metav1.ListOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		list, err := k.in(resource, namespace).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {

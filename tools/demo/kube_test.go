@@ -53,7 +53,7 @@ func TestAwaitSaysTheMessageUntilTheObjectIsReady(t *testing.T) {
 	if message := <-said; message != "Nova demo: cells: line 1: no" {
 		t.Errorf("said %q", message)
 	}
-	plane, err := k.in(controlPlanes).Get(t.Context(), controlPlane, metav1.GetOptions{})
+	plane, err := k.in(controlPlanes, namespace).Get(t.Context(), controlPlane, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestAwaitSaysTheMessageUntilTheObjectIsReady(t *testing.T) {
 	if err := unstructured.SetNestedSlice(plane.Object, ready, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.in(controlPlanes).Update(t.Context(), plane, metav1.UpdateOptions{}); err != nil {
+	if _, err := k.in(controlPlanes, namespace).Update(t.Context(), plane, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

@@ -15,10 +15,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// operators are those that config/default deploys, without that of shared
-// volumes on a cluster that somebody else runs: its driver needs EFS.
+// installation is the folder of config that the demo deploys, without the operator
+// of shared volumes on a cluster that somebody else runs: its driver needs EFS.
+func (d *demo) installation() string {
+	if d.existing {
+		return "control-plane"
+	}
+	return "default"
+}
+
+// operators are those that the demo deploys.
 func (d *demo) operators() ([]string, error) {
-	path := filepath.Join(d.root, "config", "default", "kustomization.yaml")
+	names, err := d.operatorsOf("control-plane")
+	if err != nil || d.existing {
+		return names, err
+	}
+	storage, err := d.operatorsOf("shared-volume")
+	return append(names, storage...), err
+}
+
+// operatorsOf a folder of config.
+func (d *demo) operatorsOf(folder string) ([]string, error) {
+	path := filepath.Join(d.root, "config", folder, "kustomization.yaml")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -29,7 +47,7 @@ func (d *demo) operators() ([]string, error) {
 	}
 	var names []string
 	for _, resource := range kustomization.Resources {
-		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil && (!d.existing || found[1] != sharedVolume) {
+		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil {
 			names = append(names, found[1])
 		}
 	}
@@ -134,10 +152,10 @@ type imageOverride struct {
 // installations are the ways to deploy the operators without the demo, each an
 // overlay in the work folder with the images that were built.
 var installations = []struct{ overlay, folder, what string }{
-	{"operators", "examples/demo/operators", "in the demo's namespace, which is all that they watch"},
-	{"default", "config/default", "in asterism-system, which is all that they watch"},
-	{"all-namespaces", "config/all-namespaces", "in asterism-system, for every namespace"},
-	{"shared-volume", "config/shared-volume", "that of shared volumes alone, in asterism-system"},
+	{"default", "config/default", "all operators"},
+	{"control-plane", "config/control-plane", "those of the control plane, for the namespaces that are handed over to them"},
+	{"all-namespaces", "config/all-namespaces", "those of the control plane, for every namespace"},
+	{"shared-volume", "config/shared-volume", "that of shared volumes"},
 }
 
 func (d *demo) writeInstallations() error {
@@ -149,13 +167,13 @@ func (d *demo) writeInstallations() error {
 	return nil
 }
 
-// writeOverlay says with which images the demo deploys examples/demo/operators.
+// writeOverlay says with which images the demo deploys the operators.
 func (d *demo) writeOverlay() error {
-	changed := d.driverImages()
-	if d.existing {
-		changed = withoutSharedVolume
+	var changes []patch
+	if !d.existing {
+		changes = append(changes, d.driverImages())
 	}
-	return d.writeKustomization("operators", filepath.Join("examples", "demo", "operators"), d.operatorOverrides(), changed)
+	return d.writeKustomization("operators", filepath.Join("config", d.installation()), d.operatorOverrides(), changes...)
 }
 
 func (d *demo) operatorOverrides() []imageOverride {

@@ -34,10 +34,12 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\nNext, after kubectl create namespace asterism-system, one of:")
+	fmt.Println("\nNext, one of:")
 	for _, install := range installations {
 		fmt.Printf("  kubectl apply --server-side -k %-32s # %s\n", d.short(d.work(install.overlay)), install.what)
 	}
+	fmt.Println("\nand for each namespace that is to hold a ControlPlane, NAMESPACE here:\n" +
+		"  kubectl apply --namespace NAMESPACE -k config/namespace   # hands it over to the operators")
 	return nil
 }
 

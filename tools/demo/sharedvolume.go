@@ -65,15 +65,9 @@ func (d *demo) driverImages() patch {
 			image.variable, image.name+":"+d.driver))
 	}
 	return patch{
-		Target: map[string]string{"kind": kindDeployment, "name": operatorDeployment(sharedVolume)},
+		Target: map[string]string{"kind": kindDeployment, "name": operatorDeployment(sharedVolume).name},
 		Patch:  strings.Join(operations, "\n"),
 	}
-}
-
-// withoutSharedVolume leaves out all that the operator of shared volumes is made of.
-var withoutSharedVolume = patch{
-	Target: map[string]string{"labelSelector": "app.kubernetes.io/name=" + sharedVolume + "-operator"},
-	Patch:  "$patch: delete\napiVersion: any\nkind: any\nmetadata: {name: any}\n",
 }
 
 // shareFiles does the administrator's part, and starts two pods with the volume
