@@ -37,6 +37,7 @@ func (c *cluster) writeNodeFiles() error {
 		"Dir": c.dir, "Pki": c.pki(""), "Node": c.node(""), "RunDir": runDir,
 		"Socket": containerdSocket, "Plugins": cniPlugins, "Pause": pauseImage,
 		"NodeIP": nodeIP, "PodCIDR": podCIDR, "Domain": domain, "Ports": c.state.Ports,
+		"NodeName": nodeName, "Volumes": volumes(),
 		"CgroupV1": !exists("/sys/fs/cgroup/cgroup.controllers"),
 	}
 	templates, err := template.ParseFS(nodeFiles, "manifests/node/*")
@@ -57,6 +58,35 @@ func (c *cluster) writeNodeFiles() error {
 		}
 	}
 	return nil
+}
+
+// volumes are the names of those that the node offers.
+func volumes() []string {
+	names := make([]string, 16)
+	for i := range names {
+		names[i] = fmt.Sprintf("volume-%d", i)
+	}
+	return names
+}
+
+// offerVolumes makes their folders, which any user of a pod may write to.
+func (c *cluster) offerVolumes(ctx context.Context) error {
+	for _, name := range volumes() {
+		folder := filepath.Join(c.dir, "volumes", name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(folder, 0o777); err != nil {
+			return err
+		}
+	}
+	return c.apply(ctx, "volumes.yaml")
+}
+
+// apply one of the node's files to the API.
+func (c *cluster) apply(ctx context.Context, file string) error {
+	return runCommand(ctx, "env", "NO_PROXY="+nodeIP, "no_proxy="+nodeIP, c.binary("kubectl"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
+		"apply", "-f", c.node(file))
 }
 
 func exists(path string) bool {
@@ -92,7 +122,7 @@ func (c *cluster) kubeScheduler() component {
 
 func (c *cluster) kubelet() component {
 	files := []string{c.node("kubelet.yaml"), c.pki("kubelet.kubeconfig")}
-	return component{name: kubeletName, files: files, before: c.loadPause, healthy: c.plain(kubeletName, "/healthz"), args: []string{
+	return component{name: kubeletName, files: files, before: c.prepareKubelet, healthy: c.plain(kubeletName, "/healthz"), args: []string{
 		c.binary(kubeletName),
 		"--config=" + c.node("kubelet.yaml"),
 		"--kubeconfig=" + c.pki("kubelet.kubeconfig"),
@@ -125,9 +155,13 @@ func (c *cluster) coreDNS() component {
 	}}
 }
 
-func (c *cluster) allowCoreDNS(ctx context.Context) error {
-	return runCommand(ctx, "env", "NO_PROXY="+nodeIP, "no_proxy="+nodeIP, c.binary("kubectl"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
-		"apply", "-f", c.node("coredns-rbac.yaml"))
+func (c *cluster) allowCoreDNS(ctx context.Context) error { return c.apply(ctx, "coredns-rbac.yaml") }
+
+func (c *cluster) prepareKubelet(ctx context.Context) error {
+	if err := c.offerVolumes(ctx); err != nil {
+		return err
+	}
+	return c.loadPause(ctx)
 }
 
 // loadPause makes the image of every pod's sandbox and imports it.

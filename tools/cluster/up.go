@@ -121,7 +121,11 @@ func (c *cluster) writeFiles() error {
 	if err := c.writeCredentials(); err != nil {
 		return err
 	}
-	if err := writeFile(c.pki("audit-policy.yaml"), auditPolicy, 0o644); err != nil {
+	policy := auditPolicy
+	if c.state.Mode == full {
+		policy = slices.Concat(auditPolicy, auditBodies)
+	}
+	if err := writeFile(c.pki("audit-policy.yaml"), append(policy, "- level: Metadata\n"...), 0o644); err != nil {
 		return err
 	}
 	// The folder ignores itself, wherever in a work tree it is.
