@@ -48,7 +48,11 @@ func (d *demo) startServices(ctx context.Context, line *line) error {
 	if err := d.run(ctx, line, secrets); err != nil {
 		return err
 	}
-	folder, err := d.folder("demo")
+	servers := "demo-persistent"
+	if d.existing { // whose volumes may not let every user write
+		servers = "demo"
+	}
+	folder, err := d.folder(servers)
 	if err != nil {
 		return err
 	}
