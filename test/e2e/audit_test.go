@@ -21,6 +21,7 @@ import (
 type request struct {
 	Verb       string
 	RequestURI string
+	UserAgent  string
 	User       struct{ Username string }
 	ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	Response   struct{ Code int } `json:"responseStatus"`

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -80,6 +81,9 @@ var _ = Describe("A password", Serial, Ordered, func() {
 	It("is in no line of the audit log", func() {
 		content, err := os.ReadFile(auditPath())
 		Expect(err).NotTo(HaveOccurred())
+		// Bodies, also of what was deleted since.
+		hasBodies, err := regexp.Match(`"resource":"novacells","namespace":"`+crashNamespace+`".*"requestObject":{`, content)
+		Expect(hasBodies, err).To(BeTrue(), "bodies are searched as well")
 		Expect(leaks.find(content)).To(BeEmpty())
 	})
 

@@ -56,6 +56,8 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 			Expect(operator.Spec.Template.Spec.DNSConfig.Options).To(ContainElement(corev1.PodDNSConfigOption{Name: "ndots", Value: new("2")}), operator.Name)
 		}
 	})
+
+	thiefSpecs()
 })
 
 const rogue = `

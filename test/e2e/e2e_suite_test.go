@@ -30,6 +30,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
 	deployOperators(ctx, sharedOperators)
 	Expect(os.MkdirAll(logFolder(), 0o700)).To(Succeed())
 	collectLogs()
+	DeferCleanup(expectRightsUsed)
 }, func() {
 	connect()
 	SetDefaultEventuallyTimeout(patience)

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -237,6 +235,20 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		}
 	})
 
+	It("loses nothing with the pods of MariaDB and RabbitMQ", func(ctx SpecContext) {
+		databases, vhosts := databasesOf(ctx, "main"), rabbitNames(ctx, cloudNamespace, "vhosts")
+		kubectl(ctx, "delete", "pods", "mariadb-0", "rabbitmq-0", "--namespace="+cloudNamespace)
+		awaitInfrastructure(ctx, cloudNamespace)
+		Expect(databasesOf(ctx, "main")).To(Equal(databases))
+		Expect(rabbitNames(ctx, cloudNamespace, "vhosts")).To(Equal(vhosts))
+		Eventually(func() error { // Keystone has to connect again
+			return InterceptGomegaFailure(func() {
+				Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
+			})
+		}).WithContext(ctx).Should(Succeed())
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+	})
+
 	deletionSpecs()
 })
 
@@ -257,17 +269,12 @@ func accountOf(ctx context.Context, account, nova string) string {
 // deployCompute deploys examples/demo-compute for a cell.
 func deployCompute(ctx context.Context, namespace, cell string) {
 	GinkgoHelper()
-	folder := GinkgoT().TempDir()
-	example, err := filepath.Rel(folder, repository("examples", "demo-compute"))
-	Expect(err).NotTo(HaveOccurred())
-	kustomization := fmt.Sprintf(`
+	kustomize(ctx, fmt.Sprintf(`
 namespace: %s
 resources: [%s]
 patches:
 - target: {kind: Deployment}
   patch: |
     - {op: replace, path: /spec/template/spec/volumes/1/secret/secretName, value: %s-compute-config}
-`, namespace, example, cell)
-	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
-	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+`, namespace, repository("examples", "demo-compute"), cell))
 }

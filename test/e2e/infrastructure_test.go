@@ -31,7 +31,7 @@ const (
 	canaryShared   = `'c4n4ry-shared"\$$ $my_ip %@:/#?& `
 )
 
-// deployInfrastructure deploys examples/demo to another namespace, with
+// deployInfrastructure deploys examples/demo-persistent to another namespace, with
 // canaries as passwords, and waits for what is in it.
 func deployInfrastructure(ctx context.Context, namespace string) {
 	GinkgoHelper()
@@ -42,7 +42,7 @@ func deployInfrastructure(ctx context.Context, namespace string) {
 	Expect(err).NotTo(HaveOccurred(), "%s", out)
 
 	folder := GinkgoT().TempDir()
-	demo, err := filepath.Rel(folder, repository("examples", "demo"))
+	demo, err := filepath.Rel(folder, repository("examples", "demo-persistent"))
 	Expect(err).NotTo(HaveOccurred())
 	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())

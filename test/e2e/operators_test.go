@@ -65,7 +65,8 @@ resources: [%s]
 namespace: %s
 patches:
 - target: {kind: RoleBinding}
-  patch: '[{op: replace, path: /subjects/0/namespace, value: %s}]'
+  patch: |-
+    - {op: replace, path: /subjects/0/namespace, value: %s}
 `, repository("config", "namespace"), namespace, operators))
 }
 

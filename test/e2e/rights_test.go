@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// right is what a rule of RBAC grants to an operator.
+type right struct {
+	operator              string // the name of its account
+	verb, group, resource string // a resource may have a subresource
+	name                  string // "" for every name
+}
+
+func (r right) String() string {
+	resource := strings.TrimSuffix(r.resource+"."+r.group, ".")
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", r.operator, r.verb, resource, r.name))
+}
+
+// expectRightsUsed compares what the operators were granted with what the audit log has
+// of them, from the start of the cluster.
+func expectRightsUsed(ctx context.Context) {
+	GinkgoHelper()
+	granted := grantedRights(ctx)
+	Expect(len(granted)).To(BeNumerically(">", 100))
+	used, refused := usedRights(auditSince(0))
+	Expect(refused).To(BeEmpty(), "what an operator did without the right")
+	var unused []string
+	for r := range granted {
+		if !used[r] {
+			unused = append(unused, r.String())
+		}
+	}
+	slices.Sort(unused)
+	Expect(unused).To(BeEmpty(), "rights that no operator has used")
+}
+
+// grantedRights are those of the roles that are bound to the demo's operators, of APIs
+// that are served here.
+func grantedRights(ctx context.Context) map[right]bool {
+	GinkgoHelper()
+	var everywhere rbacv1.ClusterRoleBindingList
+	Expect(k8s.List(ctx, &everywhere)).To(Succeed())
+	var inNamespaces rbacv1.RoleBindingList
+	Expect(k8s.List(ctx, &inNamespaces)).To(Succeed())
+	granted := map[right]bool{}
+	for _, binding := range everywhere.Items {
+		grant(ctx, granted, "", binding.RoleRef, binding.Subjects)
+	}
+	for _, binding := range inNamespaces.Items {
+		grant(ctx, granted, binding.Namespace, binding.RoleRef, binding.Subjects)
+	}
+	groups, err := typed.Discovery().ServerGroups()
+	Expect(err).NotTo(HaveOccurred())
+	served := map[string]bool{"": true}
+	for _, group := range groups.Groups {
+		served[group.Name] = true
+	}
+	maps.DeleteFunc(granted, func(r right, _ bool) bool {
+		// The API server asks for update on finalizers, and logs nothing of that.
+		return !served[r.group] || strings.HasSuffix(r.resource, "/finalizers")
+	})
+	return granted
+}
+
+func grant(ctx context.Context, granted map[right]bool, namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	GinkgoHelper()
+	for _, subject := range subjects {
+		if !slices.Contains(demoOperators, subject.Namespace) {
+			continue
+		}
+		for _, rule := range rulesOf(ctx, namespace, ref) {
+			for _, verb := range rule.Verbs {
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						for _, name := range append(rule.ResourceNames, make([]string, max(0, 1-len(rule.ResourceNames)))...) {
+							granted[right{subject.Name, verb, group, resource, name}] = true
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func rulesOf(ctx context.Context, namespace string, ref rbacv1.RoleRef) []rbacv1.PolicyRule {
+	GinkgoHelper()
+	if ref.Kind == "Role" {
+		var role rbacv1.Role
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &role)).To(Succeed())
+		return role.Rules
+	}
+	var role rbacv1.ClusterRole
+	Expect(k8s.Get(ctx, client.ObjectKey{Name: ref.Name}, &role)).To(Succeed())
+	return role.Rules
+}
+
+// usedRights are those that the requests of operators needed, each with and without the
+// object's name; and the requests that were forbidden.
+func usedRights(requests []request) (used map[right]bool, refused []string) {
+	used = map[right]bool{}
+	for _, r := range requests {
+		_, account, _ := strings.Cut(strings.TrimPrefix(r.User.Username, "system:serviceaccount:"), ":")
+		isOperator := strings.HasPrefix(account, "asterism-") && strings.HasSuffix(account, "-operator")
+		if !isOperator || r.UserAgent == tester { // a thief of the tests
+			continue
+		}
+		if r.Response.Code == 403 && !isGoing(r.ObjectRef.Namespace) {
+			refused = append(refused, r.String())
+			continue
+		}
+		resource := strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
+		needed := right{account, r.Verb, r.ObjectRef.APIGroup, resource, ""}
+		for _, verb := range []string{r.Verb, "create"} {
+			if verb == "create" && !r.creates() { // an apply that creates needs both
+				continue
+			}
+			needed.verb = verb
+			for _, name := range []string{"", r.ObjectRef.Name} {
+				needed.name = name
+				used[needed] = true
+			}
+		}
+	}
+	return used, refused
+}
+
+// isGoing: a namespace of the tests that is deleted takes nothing new, and that is
+// forbidden in the words of the API server.
+func isGoing(namespace string) bool { return strings.HasPrefix(namespace, "e2e-") }

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// theft is what somebody tries who has the token of an operator.
+type theft struct {
+	what string
+	try  func(ctx context.Context, api kubernetes.Interface) error
+}
+
+// elsewhere is a namespace that is not handed over to anybody.
+const elsewhere = "kube-system"
+
+// thefts no operator's token is enough for.
+var thefts = []theft{
+	{"read the Secrets of a namespace that is not handed over", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.CoreV1().Secrets(elsewhere).List(ctx, metav1.ListOptions{})
+		return err
+	}},
+	{"read the Secrets of the operators", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.CoreV1().Secrets(systemNamespace).List(ctx, metav1.ListOptions{})
+		return err
+	}},
+	{"read every Secret", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})
+		return err
+	}},
+	{"run a pod beside the cluster's own", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.CoreV1().Pods(elsewhere).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "thief"}}, tried)
+		return err
+	}},
+	{"run a DaemonSet beside the cluster's own", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.AppsV1().DaemonSets(elsewhere).Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "thief"}}, tried)
+		return err
+	}},
+	{"enter a pod", func(ctx context.Context, api kubernetes.Interface) error {
+		return api.CoreV1().RESTClient().Post().Namespace(demoNamespace).Resource("pods").Name("mariadb-0").SubResource("exec").Param("command", "id").Do(ctx).Error()
+	}},
+	{"take the token of another account", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.CoreV1().ServiceAccounts(elsewhere).CreateToken(ctx, "daemon-set-controller", &authenticationv1.TokenRequest{}, tried)
+		return err
+	}},
+	{"take a namespace over", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.RbacV1().RoleBindings(elsewhere).Create(ctx, bindingFor("asterism-nova-operator"), tried)
+		return err
+	}},
+	{"give its rights in a namespace that is handed over to somebody else", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.RbacV1().RoleBindings(demoNamespace).Create(ctx, bindingFor("thief"), tried)
+		return err
+	}},
+	{"become the administrator of the cluster", func(ctx context.Context, api kubernetes.Interface) error {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "thief"}, RoleRef: bindingFor("").RoleRef, Subjects: bindingFor("").Subjects}
+		binding.RoleRef.Name = "cluster-admin"
+		_, err := api.RbacV1().ClusterRoleBindings().Create(ctx, binding, tried)
+		return err
+	}},
+	{"widen the roles of the operators", func(ctx context.Context, api kubernetes.Interface) error {
+		widened := []byte(`{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`)
+		_, err := api.RbacV1().ClusterRoles().Patch(ctx, "asterism-nova-operator", types.MergePatchType, widened, metav1.PatchOptions{DryRun: tried.DryRun})
+		return err
+	}},
+	{"delete a namespace", func(ctx context.Context, api kubernetes.Interface) error {
+		return api.CoreV1().Namespaces().Delete(ctx, demoNamespace, metav1.DeleteOptions{DryRun: tried.DryRun})
+	}},
+	{"change the operators", func(ctx context.Context, api kubernetes.Interface) error {
+		_, err := api.AppsV1().Deployments(systemNamespace).Patch(ctx, "asterism-nova-operator", types.MergePatchType, []byte(`{"spec":{"paused":true}}`), metav1.PatchOptions{DryRun: tried.DryRun})
+		return err
+	}},
+}
+
+// tried changes nothing, should it be allowed.
+var tried = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+func bindingFor(name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "asterism-nova-operator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: "asterism-nova-operator"}},
+	}
+}
+
+// withTokenOf is the API as the account of an operator sees it.
+func withTokenOf(ctx context.Context, operator appsv1.Deployment) kubernetes.Interface {
+	GinkgoHelper()
+	account := operator.Spec.Template.Spec.ServiceAccountName
+	token, err := typed.CoreV1().ServiceAccounts(operator.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	stolen := rest.AnonymousClientConfig(config)
+	stolen.BearerToken = token.Status.Token
+	api, err := kubernetes.NewForConfig(stolen)
+	Expect(err).NotTo(HaveOccurred())
+	return api
+}
+
+// thiefSpecs steal the token of each of the demo's operators.
+func thiefSpecs() {
+	It("do not open further for a thief of an operator's token", func(ctx SpecContext) {
+		for _, operator := range operators(ctx, demoOperators...) {
+			api := withTokenOf(ctx, operator)
+			_, err := api.CoreV1().Events(operator.Namespace).Create(ctx, &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: "thief", Namespace: operator.Namespace},
+				InvolvedObject: corev1.ObjectReference{Namespace: operator.Namespace},
+			}, tried)
+			Expect(err).NotTo(HaveOccurred(), "the token of %s is good", operator.Name)
+			for _, theft := range thefts {
+				Expect(apierrors.IsForbidden(theft.try(ctx, api))).To(BeTrue(), "%s: %s", operator.Name, theft.what)
+			}
+		}
+	})
+}
