@@ -41,13 +41,8 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	return s.addTo(mgr, newEngine(s, standard, a))
 }
 
-// Finalized is an empty object of the kind if its deletion needs the operator, else nil.
-func (s Service[T]) Finalized() client.Object {
-	if len(s.Teardown) == 0 {
-		return nil
-	}
-	return newOf[T]()
-}
+// Kind is an empty object of the kind.
+func (s Service[T]) Kind() client.Object { return newOf[T]() }
 
 func accessOf(mgr ctrl.Manager, name string) (access, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

@@ -54,9 +54,26 @@ func (p *pass) abandon(ctx context.Context, stage, left string) {
 	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
 	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+left))
 	if p.home != nil { // a namespace that is being deleted takes no events
-		p.recorder.Event(p.home, corev1.EventTypeWarning, reasonLeftBehind, bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, left)))
+		if err := p.client().Create(ctx, p.leftBehind(stage, left)); err != nil {
+			log.FromContext(ctx).Error(err, "writing the event about what is left behind")
+		}
 	}
 	p.done[stage] = true
+}
+
+// leftBehind is an event in the operator's own namespace. The recorder would merge it
+// with others about the operator's pod, and lose it when the operator ends.
+func (p *pass) leftBehind(stage, left string) *corev1.Event {
+	now := metav1.Now()
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: p.home.Name + ".", Namespace: p.home.Namespace},
+		InvolvedObject: *p.home,
+		Type:           corev1.EventTypeWarning,
+		Reason:         reasonLeftBehind,
+		Message:        bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, left)),
+		Source:         corev1.EventSource{Component: p.children.Name},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}
 }
 
 // deleting reports the stage that the teardown waits for.

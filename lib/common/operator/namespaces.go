@@ -12,136 +12,193 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// inUse keeps a RoleBinding, and with it the operator's rights, until the operator
-// has deleted what it made in the namespace.
+// inUse keeps a RoleBinding, and with it the operator's rights, while its namespace
+// holds objects of the operator's kinds.
 const inUse = "asterism.dev/in-use"
 
-// A grant is how namespaces are handed to an operator: in each of them, a
-// RoleBinding of the name of the operator's account gives to that account the
+// handOver knows the namespaces that are handed over to an operator: in each of them, a
+// RoleBinding with the name of the operator's account gives to that account the
 // ClusterRole of that name.
-type grant struct{ account types.NamespacedName }
+type handOver struct {
+	account types.NamespacedName
+	// bindings has every RoleBinding of that name. It lives as long as the process.
+	bindings cache.Cache
+}
 
-// grantOf the account that the operator runs as.
-func grantOf() (grant, error) {
+// newHandOver begins to watch the RoleBindings for the account that the operator runs as.
+func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*handOver, error) {
 	account := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podServiceAccount)}
 	if account.Namespace == "" || account.Name == "" {
-		return grant{}, fmt.Errorf("%s is not set, and neither are both %s and %s: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all",
+		return nil, fmt.Errorf("%s is not set, and neither are both %s and %s: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all",
 			watchNamespace, podNamespace, podServiceAccount, watchNamespace)
 	}
-	return grant{account}, nil
-}
-
-// selects the RoleBindings of that name, in every namespace.
-func (g grant) selects() fields.Selector {
-	return fields.OneTermEqualSelector("metadata.name", g.account.Name)
-}
-
-// isGivenBy tells a hand-over from another RoleBinding of that name.
-func (g grant) isGivenBy(binding *rbacv1.RoleBinding) bool {
-	return binding.RoleRef == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.account.Name} &&
-		slices.Contains(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: g.account.Namespace, Name: g.account.Name})
-}
-
-// namespaces that are handed over now.
-func (g grant) namespaces(ctx context.Context, cluster client.Reader) (sets.Set[string], error) {
-	var bindings rbacv1.RoleBindingList
-	if err := cluster.List(ctx, &bindings, client.MatchingFieldsSelector{Selector: g.selects()}); err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over: %w", g.account.Name, err)
+	bindings, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&rbacv1.RoleBinding{}: {Field: fields.OneTermEqualSelector("metadata.name", account.Name)},
+	}})
+	if err != nil {
+		return nil, err
 	}
-	found := sets.New[string]()
-	for i := range bindings.Items {
-		if g.isGivenBy(&bindings.Items[i]) {
-			found.Insert(bindings.Items[i].Namespace)
+	if _, err := bindings.GetInformer(ctx, &rbacv1.RoleBinding{}); err != nil {
+		return nil, err
+	}
+	go func() { _ = bindings.Start(ctx) }() // which fails only if it was started before
+	if !bindings.WaitForCacheSync(ctx) {
+		return nil, ctx.Err()
+	}
+	return &handOver{account: account, bindings: bindings}, nil
+}
+
+// matches tells a hand-over from another RoleBinding of that name.
+func (h *handOver) matches(binding *rbacv1.RoleBinding) bool {
+	return binding.RoleRef == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: h.account.Name} &&
+		slices.Contains(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: h.account.Namespace, Name: h.account.Name})
+}
+
+// namespaces that are handed over now, and those whose RoleBinding gives something else.
+func (h *handOver) namespaces(ctx context.Context) (handedOver, others sets.Set[string], err error) {
+	var all rbacv1.RoleBindingList
+	if err := h.bindings.List(ctx, &all); err != nil {
+		return nil, nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over: %w", h.account.Name, err)
+	}
+	handedOver, others = sets.New[string](), sets.New[string]()
+	for i := range all.Items {
+		if h.matches(&all.Items[i]) {
+			handedOver.Insert(all.Items[i].Namespace)
+		} else {
+			others.Insert(all.Items[i].Namespace)
 		}
 	}
-	return found, nil
+	return handedOver, others, nil
 }
 
-// restrict a cache to these namespaces, but for the RoleBindings of the grant.
-func (g grant) restrict(options *cache.Options, watched sets.Set[string]) {
-	// Without any, it would be all.
-	options.DefaultNamespaces = map[string]cache.Config{g.account.Namespace: {}}
-	if watched.Len() > 0 {
-		options.DefaultNamespaces = watch(watched.UnsortedList()...)
+// untilChanged ends the context when other namespaces are handed over.
+func (h *handOver) untilChanged(ctx context.Context, watched sets.Set[string]) (context.Context, context.CancelFunc, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	look := func() {
+		if now, _, err := h.namespaces(ctx); err == nil && !now.Equal(watched) {
+			cancel()
+		}
 	}
-	options.ByObject = map[client.Object]cache.ByObject{
-		&rbacv1.RoleBinding{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {FieldSelector: g.selects()}}},
+	informer, err := h.bindings.GetInformer(ctx, &rbacv1.RoleBinding{})
+	if err != nil {
+		return ctx, cancel, err
 	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { look() }, UpdateFunc: func(any, any) { look() }, DeleteFunc: func(any) { look() },
+	})
+	if err != nil {
+		return ctx, cancel, err
+	}
+	context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(registration) })
+	return ctx, cancel, nil
 }
 
-// granted follows the hand-overs while an operator runs. A change of the namespaces
-// ends the manager, because a cache cannot take another one on.
-type granted struct {
-	grant
+// run the controllers until the context ends, with a new manager for each change of the
+// namespaces, because a cache takes no namespace on later.
+func (h *handOver) run(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {
+	for ctx.Err() == nil {
+		watched, others, err := h.namespaces(ctx)
+		if err != nil {
+			return err
+		}
+		ctrl.Log.Info("watching the namespaces that are handed over", "namespaces", sets.List(watched), "notHandedOver", sets.List(others))
+		options.Cache.DefaultNamespaces = watch(sets.List(watched)...)
+		served := controllers
+		if watched.Len() == 0 {
+			served = nil // a cache without namespaces has all
+		}
+		running := append([]Controller{&rights{handOver: h, watched: watched, kinds: served}}, served...)
+		until, cancel, err := h.untilChanged(ctx, watched)
+		if err == nil {
+			err = runManager(until, config, options, running)
+		}
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rights puts the finalizer on a RoleBinding, and removes it.
+type rights struct {
+	*handOver
 	client  client.Client
 	watched sets.Set[string]
-	kinds   []client.Object // whose deletion needs the operator
-	changed func()
+	kinds   []Controller
 }
 
-func (g *granted) SetupWithManager(mgr ctrl.Manager) error {
-	g.client = mgr.GetClient()
-	c := ctrl.NewControllerManagedBy(mgr).Named("namespaces").For(&rbacv1.RoleBinding{})
-	if g.watched.Len() > 0 {
-		for _, kind := range g.kinds {
+func (r *rights) Kind() client.Object { return nil }
+
+func (r *rights) SetupWithManager(mgr ctrl.Manager) error {
+	r.client = mgr.GetClient()
+	c := ctrl.NewControllerManagedBy(mgr).Named("rights").
+		WatchesRawSource(source.Kind(r.bindings, &rbacv1.RoleBinding{}, &handler.TypedEnqueueRequestForObject[*rbacv1.RoleBinding]{}))
+	for _, controller := range r.kinds {
+		if kind := controller.Kind(); kind != nil {
 			c = c.Watches(kind, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: g.account.Name}}}
+				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: r.account.Name}}}
 			}))
 		}
 	}
-	return c.Complete(g)
+	return c.Complete(r)
 }
 
-// Reconcile one namespace.
-func (g *granted) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+// Reconcile the RoleBinding of a namespace.
+func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	binding := &rbacv1.RoleBinding{}
-	err := g.client.Get(ctx, request.NamespacedName, binding)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, err
+	if err := r.bindings.Get(ctx, request.NamespacedName, binding); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if given := err == nil && g.isGivenBy(binding); given != g.watched.Has(request.Namespace) {
-		log.FromContext(ctx).Info("the namespaces to watch have changed", "namespace", request.Namespace, "watched", given)
-		g.changed()
-		return reconcile.Result{}, nil
-	} else if !given {
-		return reconcile.Result{}, nil
+	matches := r.matches(binding)
+	if matches && !r.watched.Has(request.Namespace) {
+		return reconcile.Result{}, nil // the next manager has the namespace
 	}
-	used, err := g.inUse(ctx, request.Namespace)
-	if err != nil {
-		return reconcile.Result{}, err
+	used := false
+	if matches {
+		var err error
+		if used, err = r.inUse(ctx, request.Namespace); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
-	before := binding.DeepCopy()
+	changed := binding.DeepCopy()
 	switch {
 	case !used:
-		controllerutil.RemoveFinalizer(binding, inUse)
+		controllerutil.RemoveFinalizer(changed, inUse)
 	case binding.DeletionTimestamp == nil:
-		controllerutil.AddFinalizer(binding, inUse)
+		controllerutil.AddFinalizer(changed, inUse)
 	}
-	if len(before.Finalizers) == len(binding.Finalizers) {
+	if len(changed.Finalizers) == len(binding.Finalizers) {
 		return reconcile.Result{}, nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return reconcile.Result{}, client.IgnoreNotFound(g.client.Patch(ctx, binding, patch))
+	patch := client.MergeFromWithOptions(binding, client.MergeFromWithOptimisticLock{})
+	return reconcile.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, changed, patch))
 }
 
-// inUse says whether the namespace holds an object whose deletion needs the operator.
-func (g *granted) inUse(ctx context.Context, namespace string) (bool, error) {
-	for _, kind := range g.kinds {
-		list, err := listOf(g.client.Scheme(), kind)
+// inUse says whether the namespace holds an object of the operator's kinds.
+func (r *rights) inUse(ctx context.Context, namespace string) (bool, error) {
+	for _, controller := range r.kinds {
+		kind := controller.Kind()
+		if kind == nil {
+			continue
+		}
+		list, err := listOf(r.client.Scheme(), kind)
 		if err != nil {
 			return false, err
 		}
-		if err := g.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return false, err
 		}
 		if meta.LenList(list) > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ type handOver struct {
 	client   client.Client
 	account  client.ObjectKey
 	released atomic.Bool // what the operator made can be deleted
+	widgets  []*widget.Widget
 }
 
 func newHandOver(t *testing.T) *handOver {
@@ -43,10 +45,16 @@ func newHandOver(t *testing.T) *handOver {
 	t.Setenv("POD_SERVICE_ACCOUNT", h.account.Name)
 	config := enginetest.Config(t)
 	config.Impersonate.UserName = "system:serviceaccount:" + h.account.Namespace + ":" + h.account.Name
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, h.service()) }()
 	t.Cleanup(func() {
+		h.ctx = context.WithoutCancel(h.ctx)
+		h.released.Store(true)
+		for _, cr := range h.widgets {
+			_ = h.client.Delete(h.ctx, cr)
+			h.Eventually(h.gone(cr)).Should(BeTrue())
+		}
 		stop()
 		h.Expect(<-ended).To(Succeed())
 	})
@@ -107,6 +115,7 @@ func (h *handOver) hand(namespace string) *rbacv1.RoleBinding {
 func (h *handOver) widget(namespace string) *widget.Widget {
 	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widget"}}
 	h.Expect(h.client.Create(h.ctx, cr)).To(Succeed())
+	h.widgets = append(h.widgets, cr.DeepCopy())
 	return cr
 }
 
@@ -149,7 +158,22 @@ func TestNamespacesAreHandedOver(t *testing.T) {
 	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "nothing is left whose deletion needs the operator")
 	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
 	h.Expect(h.gone(binding)()).To(BeTrue())
+	h.Eventually(h.mayWatch(first)).Should(BeFalse()) // the API server remembers a RoleBinding for a moment
 	h.Consistently(h.looked(h.widget(first))).Should(BeFalse(), "the namespace is taken back")
+	h.Expect(h.client.Delete(h.ctx, other)).To(Succeed())
+	h.Eventually(h.gone(other)).Should(BeTrue(), "the other namespace is still watched")
+}
+
+// mayWatch says whether the operator's account has its rights in a namespace.
+func (h *handOver) mayWatch(namespace string) func() (bool, error) {
+	return func() (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + h.account.Namespace + ":" + h.account.Name,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: widget.GroupVersion.Group, Resource: "widgets", Verb: "watch"},
+		}}
+		err := h.client.Create(h.ctx, review)
+		return review.Status.Allowed, err
+	}
 }
 
 // TestRightsOutliveWhatWasMade: whatever order a namespace is deleted in, the operator
@@ -184,9 +208,10 @@ func (h *handOver) leftBehind() (left []string, err error) {
 	return left, err
 }
 
-// TestOthersHandNothingOver: a RoleBinding of the operator's name is made by whoever
-// may make RoleBindings in a namespace. It counts if it gives the operator's rights to
-// the operator: Kubernetes lets nobody give rights that they do not have.
+// TestOthersHandNothingOver: an author of RoleBindings in a namespace can make one of the
+// operator's name. The RoleBinding counts if it gives the operator's rights to the
+// operator, and Kubernetes refuses that from an author who does not have these rights.
+// An operator that watched the namespace without its rights would watch no other either.
 func TestOthersHandNothingOver(t *testing.T) {
 	h := newHandOver(t)
 	for name, binding := range map[string]*rbacv1.RoleBinding{
@@ -203,5 +228,4 @@ func TestOthersHandNothingOver(t *testing.T) {
 	cr := h.widget(name)
 	h.hand(name)
 	h.Eventually(h.looked(cr)).Should(BeTrue())
-	h.released.Store(true)
 }

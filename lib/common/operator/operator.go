@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	// An operator's image holds no certificates: these are the public authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,12 +27,8 @@ import (
 // Controller is what engine.Service is to a manager.
 type Controller interface {
 	SetupWithManager(mgr ctrl.Manager) error
-}
-
-// finalizing is a Controller with a kind whose deletion needs the operator.
-type finalizing interface {
-	// Finalized is an empty object of the kind, nil for none.
-	Finalized() client.Object
+	// Kind is an empty object of the kind that is reconciled, nil for none.
+	Kind() client.Object
 }
 
 // Environment variables that an operator reads.
@@ -90,7 +84,7 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 	return options, logging
 }
 
-// run until the context ends, with a new manager for each change of the namespaces.
+// run until the context ends.
 func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, options *ctrl.Options, controllers []Controller) error {
 	scheme, err := newScheme(addToScheme)
 	if err != nil {
@@ -98,7 +92,7 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 	}
 	options.Scheme = scheme
 	options.Cache.DefaultTransform = Trim
-	options.Controller.SkipNameValidation = new(true) // the names of the manager before are in use
+	options.Controller.SkipNameValidation = new(true) // a later manager has the same controllers
 	config.DisableCompression = true                  // each event of a watch is small, and near
 	if list, set := os.LookupEnv(watchNamespace); set {
 		if options.Cache.DefaultNamespaces, err = watchedNamespaces(list); err != nil {
@@ -106,43 +100,11 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 		}
 		return runManager(ctx, config, *options, controllers)
 	}
-	given, err := grantOf()
+	given, err := newHandOver(ctx, config, scheme)
 	if err != nil {
 		return err
 	}
-	for again := true; again && err == nil; {
-		again, err = runGranted(ctx, config, *options, given, controllers)
-	}
-	return err
-}
-
-// runGranted runs the controllers for the namespaces that are handed over now; again
-// says that these have changed.
-func runGranted(ctx context.Context, config *rest.Config, options ctrl.Options, given grant, controllers []Controller) (again bool, err error) {
-	api, err := client.New(config, client.Options{Scheme: options.Scheme})
-	if err != nil {
-		return false, err
-	}
-	watched, err := given.namespaces(ctx, api)
-	if err != nil {
-		return false, err
-	}
-	ctrl.Log.Info("watching the namespaces that are handed over", "namespaces", sets.List(watched))
-	given.restrict(&options.Cache, watched)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var changed atomic.Bool
-	follower := &granted{grant: given, watched: watched, changed: func() { changed.Store(true); stop() }}
-	for _, controller := range controllers {
-		if f, ok := controller.(finalizing); ok && f.Finalized() != nil {
-			follower.kinds = append(follower.kinds, f.Finalized())
-		}
-	}
-	if watched.Len() == 0 {
-		controllers = nil
-	}
-	err = runManager(ctx, config, options, append([]Controller{follower}, controllers...))
-	return changed.Load(), err
+	return given.run(ctx, config, *options, controllers)
 }
 
 func runManager(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -18,6 +19,9 @@ import (
 // Singleton makes the SharedVolumeDriver when the operator starts, if there is
 // none.
 type Singleton struct{}
+
+// Kind is none: nothing is reconciled.
+func (Singleton) Kind() client.Object { return nil }
 
 // tryAgain is how long after a failure.
 const tryAgain = 5 * time.Second
