@@ -24,8 +24,11 @@ type request struct {
 	UserAgent  string
 	User       struct{ Username string }
 	ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-	Response   struct{ Code int } `json:"responseStatus"`
-	Received   time.Time          `json:"requestReceivedTimestamp"`
+	Response   struct {
+		Code    int
+		Message string
+	} `json:"responseStatus"`
+	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
 func (r request) String() string {

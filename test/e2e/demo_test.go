@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The demo's ControlPlane: what it is, that it stays so, and what changes it.
@@ -117,10 +121,38 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(texts(writes(by(auditSince(from), demoOperators...)))).To(BeEmpty())
 	}, SpecTimeout(12*time.Minute))
 
+	It("gives a budget for disruptions to services with two pods", func(ctx SpecContext) {
+		services := []string{"api", "metadata", "scheduler", "superconductor"}
+		DeferCleanup(func(ctx SpecContext) { scaleServices(ctx, 1, services) })
+		scaleServices(ctx, 2, services)
+		budgets := func() []policyv1.PodDisruptionBudget {
+			var found policyv1.PodDisruptionBudgetList
+			Expect(k8s.List(ctx, &found, client.InNamespace(demoNamespace))).To(Succeed())
+			return found.Items
+		}
+		Expect(budgets()).To(HaveLen(len(services)))
+		scaleServices(ctx, 1, services)
+		Expect(budgets()).To(BeEmpty())
+	}, SpecTimeout(6*time.Minute))
+
 	snippetSpecs()
 	restSpecs()
 	driftSpecs()
 })
+
+// scaleServices of the demo's ControlPlane, and wait until all of them are Ready.
+func scaleServices(ctx context.Context, replicas int, services []string) {
+	GinkgoHelper()
+	sizes := map[string]any{}
+	for _, service := range services {
+		sizes[service] = map[string]any{"replicas": replicas}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nova": sizes}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(k8s.Patch(ctx, object("ControlPlane", demoNamespace, "demo"), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(tester))).To(Succeed())
+	awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+	awaitSettled(ctx, demoNamespace)
+}
 
 // statusOf is the HTTP status with which a URL answers.
 func statusOf(ctx context.Context, url string, header http.Header) int {

@@ -57,7 +57,7 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 		}
 	})
 
-	thiefSpecs()
+	stolenTokenSpecs()
 })
 
 const rogue = `

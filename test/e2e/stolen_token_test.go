@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// theft is what somebody tries who has the token of an operator.
-type theft struct {
+// attack with the token of an operator.
+type attack struct {
 	what string
 	try  func(ctx context.Context, api kubernetes.Interface) error
 }
@@ -25,8 +26,8 @@ type theft struct {
 // elsewhere is a namespace that is not handed over to anybody.
 const elsewhere = "kube-system"
 
-// thefts no operator's token is enough for.
-var thefts = []theft{
+// refusedAttacks are those that Kubernetes refuses to every operator's account.
+var refusedAttacks = []attack{
 	{"read the Secrets of a namespace that is not handed over", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.CoreV1().Secrets(elsewhere).List(ctx, metav1.ListOptions{})
 		return err
@@ -62,6 +63,16 @@ var thefts = []theft{
 		_, err := api.RbacV1().RoleBindings(demoNamespace).Create(ctx, bindingFor("thief"), tried)
 		return err
 	}},
+	{"give the rights of an operator in a namespace that is handed over to somebody else, by the RoleBinding that exists", func(ctx context.Context, api kubernetes.Interface) error {
+		patch := []byte(`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"thief"}]}`)
+		for _, name := range []string{"meta", "nova", "nova-api", "nova-conductor", "nova-metadata", "nova-scheduler"} {
+			_, err := api.RbacV1().RoleBindings(demoNamespace).Patch(ctx, "asterism-"+name+"-operator", types.MergePatchType, patch, metav1.PatchOptions{DryRun: tried.DryRun})
+			if !apierrors.IsForbidden(err) {
+				return fmt.Errorf("RoleBinding of %s: %w", name, err)
+			}
+		}
+		return apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "", nil)
+	}},
 	{"become the administrator of the cluster", func(ctx context.Context, api kubernetes.Interface) error {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "thief"}, RoleRef: bindingFor("").RoleRef, Subjects: bindingFor("").Subjects}
 		binding.RoleRef.Name = "cluster-admin"
@@ -82,6 +93,18 @@ var thefts = []theft{
 	}},
 }
 
+const editor = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: e2e-editor}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: e2e-editor}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: e2e-editor}]
+`
+
 // tried changes nothing, should it be allowed.
 var tried = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
@@ -93,11 +116,10 @@ func bindingFor(name string) *rbacv1.RoleBinding {
 	}
 }
 
-// withTokenOf is the API as the account of an operator sees it.
-func withTokenOf(ctx context.Context, operator appsv1.Deployment) kubernetes.Interface {
+// withTokenOf is the API as a service account sees it.
+func withTokenOf(ctx context.Context, namespace, account string) kubernetes.Interface {
 	GinkgoHelper()
-	account := operator.Spec.Template.Spec.ServiceAccountName
-	token, err := typed.CoreV1().ServiceAccounts(operator.Namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := typed.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	stolen := rest.AnonymousClientConfig(config)
 	stolen.BearerToken = token.Status.Token
@@ -106,18 +128,32 @@ func withTokenOf(ctx context.Context, operator appsv1.Deployment) kubernetes.Int
 	return api
 }
 
-// thiefSpecs steal the token of each of the demo's operators.
-func thiefSpecs() {
-	It("do not open further for a thief of an operator's token", func(ctx SpecContext) {
+// stolenTokenSpecs use the token of each of the demo's operators.
+func stolenTokenSpecs() {
+	It("do not open for an editor of the ControlPlane's namespace who wants an operator's token", func(ctx SpecContext) {
+		apply(ctx, demoNamespace, editor)
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "delete", "serviceaccount,rolebinding", "e2e-editor", "--namespace="+demoNamespace)
+		})
+		asEditor := withTokenOf(ctx, demoNamespace, "e2e-editor")
+		_, err := asEditor.CoreV1().Secrets(demoNamespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred(), "the editor's token is good")
 		for _, operator := range operators(ctx, demoOperators...) {
-			api := withTokenOf(ctx, operator)
+			_, err := asEditor.CoreV1().ServiceAccounts(operator.Namespace).CreateToken(ctx, operator.Spec.Template.Spec.ServiceAccountName, &authenticationv1.TokenRequest{}, tried)
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", operator.Name, err)
+		}
+	})
+
+	It("do not open further for the token of an operator", func(ctx SpecContext) {
+		for _, operator := range operators(ctx, demoOperators...) {
+			api := withTokenOf(ctx, operator.Namespace, operator.Spec.Template.Spec.ServiceAccountName)
 			_, err := api.CoreV1().Events(operator.Namespace).Create(ctx, &corev1.Event{
 				ObjectMeta:     metav1.ObjectMeta{Name: "thief", Namespace: operator.Namespace},
 				InvolvedObject: corev1.ObjectReference{Namespace: operator.Namespace},
 			}, tried)
 			Expect(err).NotTo(HaveOccurred(), "the token of %s is good", operator.Name)
-			for _, theft := range thefts {
-				Expect(apierrors.IsForbidden(theft.try(ctx, api))).To(BeTrue(), "%s: %s", operator.Name, theft.what)
+			for _, attack := range refusedAttacks {
+				Expect(apierrors.IsForbidden(attack.try(ctx, api))).To(BeTrue(), "%s: %s", operator.Name, attack.what)
 			}
 		}
 	})
