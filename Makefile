@@ -55,7 +55,7 @@ verify-config:
 	  folder=control-plane; [[ $$operator != shared-volume ]] || folder=shared-volume; \
 	  grep -qx -- "- ../../operators/$$operator/config" config/$$folder/kustomization.yaml || { \
 	    echo "config/$$folder/kustomization.yaml lacks operators/$$operator/config" >&2; exit 1; }; \
-	  [[ $$folder != control-plane ]] || grep -qx "  name: asterism-$$operator-operator" config/namespace/rolebindings.yaml || { \
+	  [[ $$folder != control-plane ]] || (($$(grep -o "name: asterism-$$operator-operator\b" config/namespace/rolebindings.yaml | wc -l) == 3)) || { \
 	    echo "config/namespace/rolebindings.yaml lacks asterism-$$operator-operator" >&2; exit 1; }; \
 	done
 

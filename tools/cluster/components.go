@@ -48,8 +48,8 @@ type component struct {
 //go:embed manifests/audit-policy.yaml
 var auditPolicy []byte
 
-// auditBodies goes before the rest of the policy where there is a node. Suites without
-// a node measure the API server, which is not to be busy with its log.
+// auditBodies are further rules where there is a node. Suites without a node measure the
+// API server, which is not to be busy with its log.
 //
 //go:embed manifests/audit-bodies.yaml
 var auditBodies []byte

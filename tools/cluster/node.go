@@ -62,7 +62,7 @@ func (c *cluster) writeNodeFiles() error {
 
 // volumes are the names of those that the node offers.
 func volumes() []string {
-	names := make([]string, 16)
+	names := make([]string, 32)
 	for i := range names {
 		names[i] = fmt.Sprintf("volume-%d", i)
 	}

@@ -89,8 +89,8 @@ func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 	return nil
 }
 
-// deployOperators applies the CRDs and the operators, hands the demo's namespace over to them, and waits until
-// all of it works.
+// deployOperators applies the CRDs and the operators, hands the demo's namespace over to
+// them, and waits until all of it works.
 func (d *demo) deployOperators(ctx context.Context, line *line) error {
 	names, err := d.operators()
 	if err != nil {
