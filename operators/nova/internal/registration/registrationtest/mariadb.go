@@ -25,8 +25,9 @@ type MariaDB struct {
 	DB       *sql.DB
 }
 
-// StartMariaDB starts an empty server that ends with the test. It needs no root.
-func StartMariaDB(t testing.TB) MariaDB {
+// StartMariaDB starts an empty server, with further options, that ends with the test. It
+// needs no root.
+func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	t.Helper()
 	dir := shortTempDir(t)
 	host, port, err := net.SplitHostPort(RefusedAddress(t))
@@ -48,7 +49,7 @@ func StartMariaDB(t testing.TB) MariaDB {
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
 	}
-	server.run(t, append(common, "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"),
+	server.run(t, append(append(common, options...), "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"),
 		"--bind-address=127.0.0.1", "--port="+server.Port, "--init-file="+setUp,
 		"--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"))
 	server.connect(t)

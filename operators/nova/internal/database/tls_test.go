@@ -1,0 +1,87 @@
+package database
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"asterism.dev/lib/common/config"
+
+	"asterism.dev/operators/nova/internal/registration"
+	"asterism.dev/operators/nova/internal/registration/registrationtest"
+)
+
+const address = "127.0.0.1"
+
+// overTLS starts a real MariaDB with a certificate.
+func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAfter time.Time) Server {
+	t.Helper()
+	certificate, key := signer.Sign(t, name, notAfter)
+	server := registrationtest.StartMariaDB(t, "--ssl-cert="+certificate, "--ssl-key="+key)
+	return Server{
+		Address: net.JoinHostPort(address, server.Port), User: server.User, Password: config.Password(server.Password),
+		TLS: true, CA: signer.PEM,
+	}
+}
+
+// TestAccountsOverTLS: a connection over TLS registers an account, and an account for
+// which TLS is required gets in over TLS alone.
+func TestAccountsOverTLS(t *testing.T) {
+	t.Parallel()
+	server := overTLS(t, registrationtest.NewAuthority(t), address, time.Now().Add(time.Hour))
+	ctx := registrationtest.Context(t)
+	client, err := Connect(ctx, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	mark := registration.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "demo")
+	account := Account{User: "nova", Password: "pw", Database: "nova", RequireTLS: true}
+	if err := client.EnsureDatabase(ctx, account.Database, mark); err != nil {
+		t.Fatal(err)
+	}
+	for _, required := range []bool{true, false} {
+		account.RequireTLS = required
+		if err := client.EnsureAccount(ctx, account); err != nil {
+			t.Fatal(err)
+		}
+		own := server
+		own.User, own.Password = account.User, account.Password
+		for _, own.TLS = range []bool{true, false} {
+			connection, err := Connect(ctx, own)
+			if err == nil {
+				connection.Close()
+			}
+			if may := own.TLS || !required; may != (err == nil) {
+				t.Errorf("TLS required: %t, used: %t: %v", required, own.TLS, err)
+			}
+		}
+	}
+}
+
+// TestWrongCertificatesAreRefused, with the name of the server and the reason.
+func TestWrongCertificatesAreRefused(t *testing.T) {
+	t.Parallel()
+	signer, valid := registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
+	for reason, server := range map[string]Server{
+		"signed by unknown authority":           trusting(overTLS(t, signer, address, valid), registrationtest.NewAuthority(t)),
+		"certificate has expired":               overTLS(t, signer, address, time.Now().Add(-time.Minute)),
+		"is valid for 192.0.2.1, not 127.0.0.1": overTLS(t, signer, "192.0.2.1", valid),
+	} {
+		connection, err := Connect(registrationtest.Context(t), server)
+		if err == nil {
+			connection.Close()
+			t.Errorf("accepted, although not %s", reason)
+			continue
+		}
+		if message := err.Error(); !strings.Contains(message, server.Address) || !strings.Contains(message, reason) {
+			t.Errorf("%q has not %q and %q", message, server.Address, reason)
+		}
+	}
+}
+
+func trusting(server Server, authority registrationtest.Authority) Server {
+	server.CA = authority.PEM
+	return server
+}
