@@ -24,9 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// inUse keeps a RoleBinding, and with it the operator's rights, while its namespace
-// holds objects of the operator's kinds.
-const inUse = "asterism.dev/in-use"
+// inUse is the domain of the finalizer that keeps a RoleBinding, and with it the
+// operator's rights, while its namespace holds objects of the operator's kinds. The rest
+// of the finalizer is the operator's own namespace: there may be several installations.
+const inUse = "in-use.asterism.dev"
 
 // handOver knows the namespaces that are handed over to an operator: in each of them, a
 // RoleBinding with the name of the operator's account gives to that account the
@@ -173,12 +174,12 @@ func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reco
 			return reconcile.Result{}, err
 		}
 	}
-	changed := binding.DeepCopy()
+	changed, finalizer := binding.DeepCopy(), inUse+"/"+r.account.Namespace
 	switch {
 	case !used:
-		controllerutil.RemoveFinalizer(changed, inUse)
+		controllerutil.RemoveFinalizer(changed, finalizer)
 	case binding.DeletionTimestamp == nil:
-		controllerutil.AddFinalizer(changed, inUse)
+		controllerutil.AddFinalizer(changed, finalizer)
 	}
 	if len(changed.Finalizers) == len(binding.Finalizers) {
 		return reconcile.Result{}, nil

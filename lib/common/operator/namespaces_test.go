@@ -152,7 +152,7 @@ func TestNamespacesAreHandedOver(t *testing.T) {
 	h.hand(second)
 	h.Eventually(h.looked(other)).Should(BeTrue())
 
-	h.Eventually(h.finalizers(binding)).Should(ConsistOf("asterism.dev/in-use"))
+	h.Eventually(h.finalizers(binding)).Should(ConsistOf("in-use.asterism.dev/" + h.account.Namespace))
 	h.released.Store(true)
 	h.Expect(h.client.Delete(h.ctx, one)).To(Succeed())
 	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "nothing is left whose deletion needs the operator")
@@ -223,6 +223,13 @@ func TestOthersHandNothingOver(t *testing.T) {
 		h.Consistently(h.looked(cr)).Should(BeFalse(), name)
 		h.Expect(h.finalizers(binding)()).To(BeEmpty(), name)
 	}
+	// A finalizer of another installation stays.
+	foreign := h.binding(enginetest.Namespace(t), h.account.Name, "elsewhere")
+	foreign.Finalizers = []string{"in-use.asterism.dev/elsewhere"}
+	h.Expect(h.client.Create(h.ctx, foreign)).To(Succeed())
+	h.Consistently(h.finalizers(foreign)).Should(ConsistOf("in-use.asterism.dev/elsewhere"))
+	foreign.Finalizers = nil
+	h.Expect(h.client.Update(h.ctx, foreign)).To(Succeed())
 	// The operator has not stumbled.
 	name := enginetest.Namespace(t)
 	cr := h.widget(name)
