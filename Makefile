@@ -182,6 +182,15 @@ lint-requirements:
 	  $(patsubst %,operators/%/go.mod,$(filter-out nova meta,$(operators))) || { \
 	  echo 'A service operator must not require another operator.' >&2; exit 1; }
 
+# Not one of the gates: the database of vulnerabilities is asked over the network.
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in the code that is called (asks vuln.go.dev).
+	cd tools/lint && GOWORK=off go build -o $(CACHE)/bin/ golang.org/x/vuln/cmd/govulncheck
+	@failed=; for module in $(patsubst lint-%,%,$(lint-modules)); do \
+	  echo "$$module"; (cd $$module && GOWORK=off govulncheck ./...) || failed+=" $$module"; \
+	done; \
+	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
+
 .PHONY: fmt
 fmt: linter ## Format every Go file.
 	golangci-lint fmt --config .golangci.yml lib operators tools test
