@@ -8,7 +8,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -57,8 +59,53 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 		}
 	})
 
+	// No component of this cluster enforces NetworkPolicies.
+	It("are named in NetworkPolicies", func(ctx SpecContext) {
+		for _, operator := range operators(ctx, demoOperators...) {
+			policies := policiesOf(ctx, operator.Namespace, operator.Spec.Template.Labels)
+			Expect(policies).To(HaveLen(1), operator.Name)
+			Expect(policies[0].PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress), operator.Name)
+			Expect(policies[0].Ingress).To(HaveLen(1), operator.Name)
+			Expect(policies[0].Ingress[0].From).NotTo(BeEmpty(), "%s: not everybody reads metrics", operator.Name)
+		}
+		open := map[string][]string{}
+		for _, pod := range podsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/part-of": "demo"}) {
+			if _, isJobs := pod.Labels["batch.kubernetes.io/job-name"]; isJobs {
+				continue
+			}
+			policies := policiesOf(ctx, demoNamespace, pod.Labels)
+			Expect(policies).To(HaveLen(1), pod.Name)
+			name := pod.Labels["app.kubernetes.io/name"]
+			open[name] = nil
+			for _, rule := range policies[0].Ingress {
+				for _, port := range rule.Ports {
+					open[name] = append(open[name], port.Port.String())
+				}
+			}
+		}
+		Expect(open).To(Equal(map[string][]string{
+			"nova-api": {"api"}, "nova-metadata": {"metadata"}, "nova-conductor": nil, "nova-scheduler": nil,
+		}))
+	})
+
 	stolenTokenSpecs()
 })
+
+// policiesOf are the NetworkPolicies that select a pod by its labels.
+func policiesOf(ctx context.Context, namespace string, of map[string]string) []networkingv1.NetworkPolicySpec {
+	GinkgoHelper()
+	var policies networkingv1.NetworkPolicyList
+	Expect(k8s.List(ctx, &policies, client.InNamespace(namespace))).To(Succeed())
+	var found []networkingv1.NetworkPolicySpec
+	for _, policy := range policies.Items {
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		Expect(err).NotTo(HaveOccurred())
+		if selector.Matches(labels.Set(of)) {
+			found = append(found, policy.Spec)
+		}
+	}
+	return found
+}
 
 const rogue = `
 apiVersion: v1

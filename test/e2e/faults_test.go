@@ -212,9 +212,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		awaitFalse(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "Conflict", "RegionOne")
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
-		for _, endpoint := range signIn(ctx, cloudNamespace).computeEndpoints(ctx) {
-			Expect(endpoint.URL).To(Equal("http://main-api.e2e-cloud.svc.cluster.local:8774/v2.1"))
-		}
+		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", "http://main-api.e2e-cloud.svc.cluster.local:8774/v2.1")))
 	})
 
 	It("notices a stopped RabbitMQ, restarts nothing, and is Ready again by itself", func(ctx SpecContext) {

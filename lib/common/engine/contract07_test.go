@@ -19,11 +19,11 @@ func TestContract07StampsAndWatches(t *testing.T) {
 	contract{check: contract07, mutants: map[string]mutant{
 		"forgets the labels": {
 			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "labels"} },
-			caught: `labels`,
+			caught: `labels of \*v1\.ConfigMap`,
 		},
 		"forgets the owner": {
 			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "ownerReferences"} },
-			caught: `owner`,
+			caught: `owner of \*v1\.ConfigMap`,
 		},
 		"is woken by what it owns alone": {
 			seam:   func(s *engine.Seam) { s.Cache = filteredCache{s.Cache, owned} },
