@@ -30,7 +30,7 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 		return nil, err
 	}
 	broadcaster := record.NewBroadcaster(record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: eventsRemembered, SpamKeyFunc: objectAndReason}))
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // once it leads
 		defer broadcaster.Shutdown()
 		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
 		<-ctx.Done()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,13 @@ import (
 // operator's rights, while its namespace holds objects of the operator's kinds. The rest
 // of the finalizer is the operator's own namespace: there may be several installations.
 const inUse = "in-use.asterism.dev"
+
+const (
+	// syncTimeout is less than what a kubelet gives to an operator that does not answer yet.
+	syncTimeout = 30 * time.Second
+	// settled is how long a change of the namespaces waits for the next one.
+	settled = time.Second
+)
 
 // handOver knows the namespaces that are handed over to an operator: in each of them, a
 // RoleBinding with the name of the operator's account gives to that account the
@@ -55,8 +64,10 @@ func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 		return nil, err
 	}
 	go func() { _ = bindings.Start(ctx) }() // which fails only if it was started before
-	if !bindings.WaitForCacheSync(ctx) {
-		return nil, ctx.Err()
+	wait, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !bindings.WaitForCacheSync(wait) && ctx.Err() == nil {
+		return nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over, took more than %s: may the operator list and watch them?", account.Name, syncTimeout)
 	}
 	return &handOver{account: account, bindings: bindings}, nil
 }
@@ -87,23 +98,50 @@ func (h *handOver) namespaces(ctx context.Context) (handedOver, others sets.Set[
 // untilChanged ends the context when other namespaces are handed over.
 func (h *handOver) untilChanged(ctx context.Context, watched sets.Set[string]) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	look := func() {
-		if now, _, err := h.namespaces(ctx); err == nil && !now.Equal(watched) {
-			cancel()
-		}
+	changed := func() bool {
+		now, _, err := h.namespaces(ctx)
+		return err == nil && !now.Equal(watched)
 	}
+	look := func() {
+		if !changed() {
+			return
+		}
+		time.AfterFunc(settled, func() {
+			if changed() {
+				cancel()
+			}
+		})
+	}
+	err := h.follow(ctx, func(*rbacv1.RoleBinding) { look() })
+	look() // what has changed before is no event
+	return ctx, cancel, err
+}
+
+// follow the RoleBindings until the context ends, each from its present state on.
+func (h *handOver) follow(ctx context.Context, see func(*rbacv1.RoleBinding)) error {
 	informer, err := h.bindings.GetInformer(ctx, &rbacv1.RoleBinding{})
 	if err != nil {
-		return ctx, cancel, err
+		return err
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { look() }, UpdateFunc: func(any, any) { look() }, DeleteFunc: func(any) { look() },
+		AddFunc:    func(obj any) { see(bindingOf(obj)) },
+		UpdateFunc: func(_, obj any) { see(bindingOf(obj)) },
+		DeleteFunc: func(obj any) { see(bindingOf(obj)) },
 	})
 	if err != nil {
-		return ctx, cancel, err
+		return err
 	}
 	context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(registration) })
-	return ctx, cancel, nil
+	return nil
+}
+
+// bindingOf an event; of one that was missed, the last known state.
+func bindingOf(obj any) *rbacv1.RoleBinding {
+	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	binding, _ := obj.(*rbacv1.RoleBinding)
+	return binding
 }
 
 // run the controllers until the context ends, with a new manager for each change of the
@@ -146,7 +184,13 @@ func (r *rights) Kind() client.Object { return nil }
 func (r *rights) SetupWithManager(mgr ctrl.Manager) error {
 	r.client = mgr.GetClient()
 	c := ctrl.NewControllerManagedBy(mgr).Named("rights").
-		WatchesRawSource(source.Kind(r.bindings, &rbacv1.RoleBinding{}, &handler.TypedEnqueueRequestForObject[*rbacv1.RoleBinding]{}))
+		WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			return r.follow(ctx, func(binding *rbacv1.RoleBinding) {
+				if binding != nil {
+					queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(binding)})
+				}
+			})
+		}))
 	for _, controller := range r.kinds {
 		if kind := controller.Kind(); kind != nil {
 			c = c.Watches(kind, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {

@@ -74,7 +74,7 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 		},
 	}
-	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to whoever may get them; 0 turns it off")
+	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to clients with the right to read them; 0 turns it off")
 	set.StringVar(&options.Metrics.CertDir, "metrics-cert-path", "", "directory with tls.crt and tls.key for the metrics; empty: self-signed")
 	set.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "address that serves /healthz and /readyz; 0 turns it off")
 	options.Cache.SyncPeriod = set.Duration("sync-period", defaultSyncPeriod, "after how long every object is looked at again without a reason")
