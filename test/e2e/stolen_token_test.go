@@ -63,15 +63,24 @@ var refusedAttacks = []attack{
 		_, err := api.RbacV1().RoleBindings(demoNamespace).Create(ctx, bindingFor("thief"), tried)
 		return err
 	}},
-	{"give the rights of an operator in a namespace that is handed over to somebody else, by the RoleBinding that exists", func(ctx context.Context, api kubernetes.Interface) error {
-		patch := []byte(`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"thief"}]}`)
-		for _, name := range []string{"meta", "nova", "nova-api", "nova-conductor", "nova-metadata", "nova-scheduler"} {
-			_, err := api.RbacV1().RoleBindings(demoNamespace).Patch(ctx, "asterism-"+name+"-operator", types.MergePatchType, patch, metav1.PatchOptions{DryRun: tried.DryRun})
-			if !apierrors.IsForbidden(err) {
-				return fmt.Errorf("RoleBinding of %s: %w", name, err)
+	{"change a RoleBinding that hands a namespace over", func(ctx context.Context, api kubernetes.Interface) (err error) {
+		bindings, err := typed.RbacV1().RoleBindings(demoNamespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for _, binding := range bindings.Items {
+			for _, patch := range []string{
+				`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"thief"}]}`,
+				`{"metadata":{"labels":{"thief":"was here"}}}`,
+				`{"metadata":{"annotations":{"thief":"was here"}}}`,
+				`{"metadata":{"finalizers":["in-use.asterism.dev/thief"]}}`,
+				`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"thief","uid":"0"}]}}`,
+			} {
+				_, err = api.RbacV1().RoleBindings(demoNamespace).Patch(ctx, binding.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: tried.DryRun})
+				if !apierrors.IsForbidden(err) {
+					return fmt.Errorf("RoleBinding %s, %s: %w", binding.Name, patch, err)
+				}
 			}
 		}
-		return apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "", nil)
+		return err
 	}},
 	{"become the administrator of the cluster", func(ctx context.Context, api kubernetes.Interface) error {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "thief"}, RoleRef: bindingFor("").RoleRef, Subjects: bindingFor("").Subjects}
