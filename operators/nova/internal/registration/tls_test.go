@@ -1,0 +1,76 @@
+package registration_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"asterism.dev/operators/nova/internal/registration"
+	"asterism.dev/operators/nova/internal/registration/registrationtest"
+)
+
+// TestRequestsOverTLS to Keystone and RabbitMQ's management: the certificate of the
+// server is verified, and what is wrong with it is named.
+func TestRequestsOverTLS(t *testing.T) {
+	signer, other, valid := registrationtest.NewAuthority(t), registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
+	for name, test := range map[string]struct {
+		of       string
+		notAfter time.Time
+		trusted  registrationtest.Authority
+		refusal  string
+	}{
+		"right":             {of: "127.0.0.1", notAfter: valid, trusted: signer},
+		"another authority": {of: "127.0.0.1", notAfter: valid, trusted: other, refusal: "signed by unknown authority"},
+		"expired":           {of: "127.0.0.1", notAfter: time.Now().Add(-time.Minute), trusted: signer, refusal: "certificate has expired"},
+		"another name":      {of: "192.0.2.1", notAfter: valid, trusted: signer, refusal: "is valid for 192.0.2.1, not 127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := overTLS(t, signer, test.of, test.notAfter)
+			transport, err := registration.NewTransport(server, test.trusted.PEM)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.String(), http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := transport.RoundTrip(request)
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			if test.refusal == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if message := (&registration.Unreachable{Address: server.Host, Err: err}).Error(); !strings.Contains(message, test.refusal) {
+				t.Errorf("%q does not say %q", message, test.refusal)
+			}
+		})
+	}
+}
+
+func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAfter time.Time) *url.URL {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(signer.Sign(t, name, notAfter))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}} //nolint:gosec // of a test
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
