@@ -148,7 +148,10 @@ var _ = Describe("A service alone", Ordered, func() {
 			"registry.invalid/NOVA":      "InvalidImageName",
 		} {
 			image(unusable)
-			awaitWithin(ctx, 20*time.Second, "NovaScheduler", aloneNamespace, "scheduler", func(g Gomega, o *unstructured.Unstructured) {
+			Eventually(func() []string { // once the pod before has ended
+				return waitingReasons(podsOf(ctx, aloneNamespace, map[string]string{"app.kubernetes.io/instance": "scheduler"}))
+			}).WithContext(ctx).Should(ContainElement(ContainSubstring(reason)))
+			awaitWithin(ctx, 15*time.Second, "NovaScheduler", aloneNamespace, "scheduler", func(g Gomega, o *unstructured.Unstructured) {
 				g.Expect(conditionOf(o, "Ready").message).To(And(ContainSubstring("pod scheduler-"), ContainSubstring(reason)))
 			})
 		}
@@ -172,6 +175,19 @@ var _ = Describe("A service alone", Ordered, func() {
 		}).WithContext(ctx).Should(BeEmpty())
 	})
 })
+
+// waitingReasons are those for which containers do not run, init containers included.
+func waitingReasons(pods []corev1.Pod) []string {
+	var reasons []string
+	for _, pod := range pods {
+		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			if status.State.Waiting != nil {
+				reasons = append(reasons, status.State.Waiting.Reason)
+			}
+		}
+	}
+	return reasons
+}
 
 // makeAccounts makes databases with the names that are the default, and an
 // account that may not yet use them, as a mistake of an administrator.
