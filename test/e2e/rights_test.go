@@ -50,6 +50,9 @@ func expectRightsUsed(ctx context.Context) {
 	Expect(len(granted)).To(BeNumerically(">", 80))
 	used, refused := usedRights(auditSince(0))
 	Expect(refused).To(BeEmpty(), "what an operator did without the right")
+	if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) > 0 {
+		return // some specs alone do not use every right
+	}
 	var unused []string
 	for r := range granted {
 		if !used[r] && !slices.Contains(passedOn, r.String()) {

@@ -69,7 +69,7 @@ var refusedAttacks = []attack{
 		for _, binding := range bindings.Items {
 			for _, patch := range []string{
 				`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"thief"}]}`,
-				`{"metadata":{"labels":{"thief":"was here"}}}`,
+				`{"metadata":{"labels":{"thief":"was-here"}}}`,
 				`{"metadata":{"annotations":{"thief":"was here"}}}`,
 				`{"metadata":{"finalizers":["in-use.asterism.dev/thief"]}}`,
 				`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"thief","uid":"0"}]}}`,
@@ -162,7 +162,8 @@ func stolenTokenSpecs() {
 			}, tried)
 			Expect(err).NotTo(HaveOccurred(), "the token of %s is good", operator.Name)
 			for _, attack := range refusedAttacks {
-				Expect(apierrors.IsForbidden(attack.try(ctx, api))).To(BeTrue(), "%s: %s", operator.Name, attack.what)
+				err := attack.try(ctx, api)
+				Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", operator.Name, attack.what, err)
 			}
 		}
 	})
