@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -54,7 +55,7 @@ func (p *pass) abandon(ctx context.Context, stage, left string) {
 	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
 	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+left))
 	if p.home != nil { // a namespace that is being deleted takes no events
-		if err := p.client().Create(ctx, p.leftBehind(stage, left)); err != nil {
+		if err := p.client().Create(ctx, p.leftBehind(stage, left)); err != nil && !apierrors.IsAlreadyExists(err) {
 			log.FromContext(ctx).Error(err, "writing the event about what is left behind")
 		}
 	}
@@ -62,11 +63,12 @@ func (p *pass) abandon(ctx context.Context, stage, left string) {
 }
 
 // leftBehind is an event in the operator's own namespace. The recorder would merge it
-// with others about the operator's pod, and lose it when the operator ends.
+// with others about the operator's pod, and lose it when the operator ends. Its name is
+// the same when a pass is repeated.
 func (p *pass) leftBehind(stage, left string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: p.home.Name + ".", Namespace: p.home.Namespace},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: p.home.Namespace, Name: strings.ToLower(fmt.Sprintf("%s.%s.%s", p.home.Name, p.cr.GetUID(), stage))},
 		InvolvedObject: *p.home,
 		Type:           corev1.EventTypeWarning,
 		Reason:         reasonLeftBehind,
