@@ -15,7 +15,7 @@ import (
 
 // right is what a rule of RBAC grants to an operator. The verbs that read go together,
 // and so do those that write: which of get, list and watch a watch needs depends on the
-// API server, and most children are deleted by Kubernetes, once their owner is.
+// API server, and Kubernetes deletes most children after their owner.
 type right struct {
 	operator        string // the name of its account
 	access          string // read, write

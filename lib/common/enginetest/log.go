@@ -19,8 +19,8 @@ const logLines = 200
 // hide why a test failed.
 var comesOrGoes = regexp.MustCompile(`"msg"="(Starting|Stopping and waiting|Shutdown signal|All workers finished|Wait completed)`)
 
-// What has no logger of its own does not write between the tests. Later than here,
-// goroutines of an earlier test would read the logger at the same time.
+// The loggers of libraries write nothing between the lines of the tests. They are set
+// before any test starts, because goroutines of a test read them.
 func init() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
