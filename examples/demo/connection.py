@@ -2,6 +2,9 @@
 import pathlib
 import urllib.parse
 
+# The authority of the servers' certificates, where they have some: see ../demo-tls.
+AUTHORITY = pathlib.Path("/authority/ca.crt")
+
 
 def secret(directory):
     """Returns the keys of the Secret mounted at directory, as a dict."""
@@ -17,7 +20,8 @@ def database_url(account):
     """
     part = {k: urllib.parse.quote(v, safe="") for k, v in account.items()}
     port = account.get("port", "3306")
-    return "mysql+pymysql://{user}:{password}@{hostname}:{port}/{database}".format(**{**part, "port": port})
+    url = "mysql+pymysql://{user}:{password}@{hostname}:{port}/{database}".format(**{**part, "port": port})
+    return f"{url}?ssl_ca={AUTHORITY}" if AUTHORITY.exists() else url
 
 
 def option(value):

@@ -23,6 +23,7 @@ func connectDatabase(ctx context.Context, namespace string) *sql.DB {
 	settings := mysql.NewConfig()
 	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc.cluster.local:3306"
 	settings.User, settings.Passwd = admin["user"], admin["password"]
+	settings.TLSConfig = "preferred" // whatever certificate the server has
 	connector, err := mysql.NewConnector(settings)
 	Expect(err).NotTo(HaveOccurred())
 	return sql.OpenDB(connector)

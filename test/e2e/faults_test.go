@@ -190,10 +190,6 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		apply(ctx, cloudNamespace, secondControlPlane)
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		deployCompute(ctx, cloudNamespace, "main-cell1")
-		awaitWithin(ctx, patience, "NovaCell", cloudNamespace, "main-cell1", func(g Gomega, o *unstructured.Unstructured) {
-			mapped, _, _ := unstructured.NestedInt64(o.Object, "status", "hosts", "mapped")
-			g.Expect(mapped).To(Equal(int64(1)))
-		})
 		bootServer(ctx, cloudNamespace, "kept")
 	})
 
@@ -264,7 +260,7 @@ func accountOf(ctx context.Context, account, nova string) string {
 	return account + "_" + hex.EncodeToString(sum[:3])
 }
 
-// deployCompute deploys examples/demo-compute for a cell.
+// deployCompute deploys examples/demo-compute for a cell, and waits until its host is mapped.
 func deployCompute(ctx context.Context, namespace, cell string) {
 	GinkgoHelper()
 	kustomize(ctx, fmt.Sprintf(`
@@ -275,4 +271,8 @@ patches:
   patch: |
     - {op: replace, path: /spec/template/spec/volumes/1/secret/secretName, value: %s-compute-config}
 `, namespace, repository("examples", "demo-compute"), cell))
+	awaitWithin(ctx, patience, "NovaCell", namespace, cell, func(g Gomega, o *unstructured.Unstructured) {
+		mapped, _, _ := unstructured.NestedInt64(o.Object, "status", "hosts", "mapped")
+		g.Expect(mapped).To(Equal(int64(1)))
+	})
 }

@@ -32,17 +32,25 @@ const (
 )
 
 // deployInfrastructure deploys examples/demo-persistent to another namespace, with
-// canaries as passwords, and waits for what is in it.
+// canaries as passwords.
 func deployInfrastructure(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	deployExample(ctx, namespace, "demo-persistent")
+}
+
+// deployExample deploys a folder of the examples to another namespace, with canaries
+// as passwords, and variables for the script that makes the Secrets.
+func deployExample(ctx context.Context, namespace, example string, variables ...string) {
 	GinkgoHelper()
 	makeNamespace(ctx, namespace)
 	secrets := exec.CommandContext(ctx, repository("examples", "demo", "secrets"), namespace)
 	secrets.Env = append(os.Environ(), "MARIADB_ADMIN_PASSWORD="+canaryMariaDB, "RABBITMQ_ADMIN_PASSWORD="+canaryRabbitMQ, "KEYSTONE_ADMIN_PASSWORD="+canaryKeystone)
+	secrets.Env = append(secrets.Env, variables...)
 	out, err := secrets.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s", out)
 
 	folder := GinkgoT().TempDir()
-	demo, err := filepath.Rel(folder, repository("examples", "demo-persistent"))
+	demo, err := filepath.Rel(folder, repository("examples", example))
 	Expect(err).NotTo(HaveOccurred())
 	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())

@@ -21,6 +21,7 @@ const sharedOperators = "e2e-operators"
 const (
 	cloudNamespace = "e2e-cloud" // infrastructure of its own, and every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
+	tlsNamespace   = "e2e-tls"   // servers that speak TLS alone
 )
 
 // operatorLabel has the operators' Deployments and pods.

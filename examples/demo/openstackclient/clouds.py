@@ -2,23 +2,21 @@
 import json
 import pathlib
 
-SECRET = pathlib.Path("/secrets/keystone-admin")
+from connection import AUTHORITY, secret
 
-
-def key(name):
-    return (SECRET / name).read_text(encoding="utf-8")
-
-
+admin = secret("/secrets/keystone-admin")
 cloud = {
     "auth": {
-        "auth_url": key("authURL"),
-        "username": key("user"),
-        "password": key("password"),
-        "project_name": key("project"),
-        "user_domain_name": key("userDomain"),
-        "project_domain_name": key("projectDomain"),
+        "auth_url": admin["authURL"],
+        "username": admin["user"],
+        "password": admin["password"],
+        "project_name": admin["project"],
+        "user_domain_name": admin["userDomain"],
+        "project_domain_name": admin["projectDomain"],
     },
-    "region_name": key("region"),
+    "region_name": admin["region"],
     "identity_api_version": 3,
 }
+if AUTHORITY.exists():
+    cloud["cacert"] = str(AUTHORITY)
 pathlib.Path("/etc/openstack/clouds.yaml").write_text(json.dumps({"clouds": {"demo": cloud}}), encoding="utf-8")

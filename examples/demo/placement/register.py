@@ -10,7 +10,7 @@ import time
 import openstack
 from keystoneauth1.exceptions import ConnectFailure
 
-from connection import database_url, option, secret
+from connection import AUTHORITY, database_url, option, secret
 
 CONFIG = pathlib.Path("/run/placement/placement.conf")
 URL = sys.argv[1]
@@ -31,6 +31,7 @@ project_name = {option(account["project"])}
 user_domain_name = {option(account["userDomain"])}
 project_domain_name = {option(account["projectDomain"])}
 region_name = {option(account["region"])}
+cafile = {AUTHORITY if AUTHORITY.exists() else ""}
 """, encoding="utf-8")
 
 
@@ -40,6 +41,7 @@ def connect(admin):
         try:
             cloud = openstack.connect(
                 load_yaml_config=False, load_envvars=False, region_name=admin["region"],
+                cacert=str(AUTHORITY) if AUTHORITY.exists() else None,
                 auth={"auth_url": admin["authURL"], "username": admin["user"], "password": admin["password"],
                       "project_name": admin["project"], "user_domain_name": admin["userDomain"],
                       "project_domain_name": admin["projectDomain"]})

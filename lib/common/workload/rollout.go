@@ -43,6 +43,10 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	return slices.Concat(s.networkPolicy(), []engine.Child{set}, s.disruptionBudget()), nil
 }
 
+// leaveSeconds is how long a pod that is to end goes on answering new requests, until
+// every node knows that the pod has left its Service.
+const leaveSeconds = 10
+
 // Stateless builds a service that is asked over HTTP, with its Service. The
 // probe asks for a path that touches neither database nor bus, so that a busy
 // or waiting service is not killed.
@@ -54,6 +58,8 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
 	main := s.main(s.Name, s.Command).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
+		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
+			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
 		WithReadinessProbe(applycorev1.Probe().WithHTTPGet(get).
 			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
 		WithStartupProbe(applycorev1.Probe().WithHTTPGet(get).

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Unreachable says that no server answered in a usable way at Address. It is
@@ -63,6 +65,7 @@ func cause(err error) string {
 		op   *net.OpError
 		ue   *url.Error
 		cert *tls.CertificateVerificationError
+		date x509.CertificateInvalidError
 		sys  syscall.Errno
 	)
 	switch {
@@ -74,6 +77,9 @@ func cause(err error) string {
 		return op.Err.Error()
 	case errors.As(err, &dns):
 		return "host name " + dns.Name + ": " + dns.Err
+	case errors.As(err, &date) && date.Reason == x509.Expired: // Go's own message has the time
+		return fmt.Sprintf("TLS certificate refused: certificate has expired or is not yet valid: it is valid from %s until %s",
+			date.Cert.NotBefore.Format(time.RFC3339), date.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &cert):
 		return "TLS certificate refused: " + cert.Err.Error()
 	case errors.As(err, &sys):

@@ -25,7 +25,7 @@ func TestRequestsOverTLS(t *testing.T) {
 	}{
 		"right":             {of: "127.0.0.1", notAfter: valid, trusted: signer},
 		"another authority": {of: "127.0.0.1", notAfter: valid, trusted: other, refusal: "signed by unknown authority"},
-		"expired":           {of: "127.0.0.1", notAfter: time.Now().Add(-time.Minute), trusted: signer, refusal: "certificate has expired"},
+		"expired":           {of: "127.0.0.1", notAfter: time.Now().Add(-time.Minute), trusted: signer, refusal: "certificate has expired or is not yet valid: it is valid from 20"},
 		"another name":      {of: "192.0.2.1", notAfter: valid, trusted: signer, refusal: "is valid for 192.0.2.1, not 127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
