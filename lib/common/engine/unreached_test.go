@@ -86,6 +86,31 @@ func TestConditionsOfWhatIsGoneAreUnknown(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestAKeptChildIsGoneOnlyIfItWasThere: a stage keeps children of which it does not
+// know whether they exist.
+func TestAKeptChildIsGoneOnlyIfItWasThere(t *testing.T) {
+	w := newTestWorld(t)
+	s := gated()
+	s.Stages[2] = build("MoreReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		more, never := configMap(cr.Name+"-more", ""), configMap(cr.Name+"-never", "")
+		if cr.Spec.Text == "made" {
+			return []engine.Child{more}
+		}
+		return []engine.Child{engine.Kept(more), engine.Kept(never)}
+	})
+	start(w, s)
+	cr := w.widget("keeps", widget.Spec{Text: "made"})
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "kept" })
+	w.awaitReady(cr)
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
+	w.pass(cr)
+	w.Expect(w.condition(cr, "MoreReady")()).To(HavePrefix("True"), "nothing is gone")
+	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name+"-more")))
+	w.Eventually(w.condition(cr, "MoreReady")).Should(ContainSubstring("ConfigMap/keeps-more is gone"))
+}
+
 // TestWorkloadsOfUnreachedStagesAreJudgedAgain, since their pods live on.
 func TestWorkloadsOfUnreachedStagesAreJudgedAgain(t *testing.T) {
 	w := newTestWorld(t)

@@ -56,7 +56,7 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled
 		if err != nil && incomplete == nil {
 			incomplete = err
 		}
-		if result.Object != nil || d.Mode == Kept {
+		if result.Object != nil {
 			result.Key, result.Name = d.key, TitleOf(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
 			results = append(results, result)
 		}
@@ -72,7 +72,7 @@ func (c *Children) ensure(ctx context.Context, stage Stage, d desired, settled b
 	case Absent:
 		return Result{}, c.ensureAbsent(ctx, d, settled)
 	case Kept:
-		return Result{}, nil
+		return c.ensureKept(ctx, d)
 	case Once:
 		return c.ensureOnce(ctx, stage, d)
 	case Generated:
@@ -95,6 +95,18 @@ func (c *Children) ensure(ctx context.Context, stage Stage, d desired, settled b
 		result.Data = dataOf(d)
 	}
 	return result, c.explained(ctx, d.key, current, d.Explain, Complete(current))
+}
+
+// ensureKept only looks at the child, if there is one.
+func (c *Children) ensureKept(ctx context.Context, d desired) (Result, error) {
+	current, err := c.View.Get(ctx, d.key)
+	if observe.IsNotServed(err) {
+		return Result{}, nil // a kind that is not served has no objects
+	}
+	if err != nil || current == nil || !c.IsOurs(current) {
+		return Result{}, err
+	}
+	return Result{Object: current}, nil
 }
 
 // dataOf a Secret or ConfigMap, which need not be read back.
