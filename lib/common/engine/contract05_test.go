@@ -101,11 +101,16 @@ func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, message st
 
 func (w *world) playCondition(rack *widget.Rack, condition string, status metav1.ConditionStatus, message string) {
 	w.t.Helper()
+	w.playReason(rack, condition, status, "Waiting", message)
+}
+
+func (w *world) playReason(rack *widget.Rack, condition string, status metav1.ConditionStatus, reason, message string) {
+	w.t.Helper()
 	w.must(w.get(rack))
 	before := rack.DeepCopy()
 	rack.Status.ObservedGeneration = rack.Generation
 	meta.SetStatusCondition(&rack.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: "Waiting", Message: message, ObservedGeneration: rack.Generation,
+		Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: rack.Generation,
 	})
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
 }

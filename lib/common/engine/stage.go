@@ -43,7 +43,7 @@ func (p *pass) stage(ctx context.Context, s step) error {
 // mayGoOn says whether the walk goes on from a stage that was complete before and is
 // not now: a rollout holds nothing up, and a conflict does.
 func mayGoOn(incomplete *outcome) bool {
-	return !incomplete.Stalled && incomplete.Reason != ReasonConflict
+	return !incomplete.Stalled && !incomplete.IsConflict()
 }
 
 // completion is what is recorded if the stage is complete now.

@@ -47,6 +47,37 @@ func TestDoneIsNotReady(t *testing.T) {
 	w.Expect(config.Data).To(HaveKeyWithValue("text", "second"))
 }
 
+// TestAChildThatReportsAConflictIsNotReady, and no more than that: its name is the
+// stage's own, so that the children and the stages behind it give no rights away.
+func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: append([]client.Object{&widget.Rack{}}, owns...), Stages: []stage{
+		build("RacksReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			racks := []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}}
+			if cr.Spec.Text == "two" {
+				racks = append(racks, &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-two"}})
+			}
+			return racks
+		}),
+		build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child { return []engine.Child{configMap(cr.Name, "")} }),
+	}})
+	cr := w.widget("reports", widget.Spec{})
+	one, two := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name+"-two")}
+	w.Eventually(func() error { return w.get(one) }).Should(Succeed())
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
+	w.Eventually(w.condition(cr, "RacksReady")).Should(Equal("False Conflict: Rack reports: the shelf is somebody else's"))
+	w.change(cr, func(s *widget.Spec) { s.Text = "two" })
+	w.Eventually(func() error { return w.get(two) }).Should(Succeed(), "the child after it is made")
+
+	w.play(one, "True", "")
+	w.play(two, "True", "")
+	w.awaitReady(cr)
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
+	w.Eventually(w.condition(cr, "RacksReady")).Should(HavePrefix("False Conflict"))
+	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
+	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk goes on behind it")
+}
+
 func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	w := newTestWorld(t)
 	rack := rackStage()

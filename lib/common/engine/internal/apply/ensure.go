@@ -60,7 +60,7 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled
 			result.Key, result.Name = d.key, TitleOf(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
 			results = append(results, result)
 		}
-		if err != nil && OutcomeOf(err).Reason == ReasonConflict {
+		if err != nil && OutcomeOf(err).IsConflict() {
 			break
 		}
 	}

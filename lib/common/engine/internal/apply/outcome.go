@@ -32,7 +32,13 @@ type Outcome struct { //nolint:errname // reads apply.Outcome
 	Stalled bool          // nothing but a new generation helps
 	Retry   bool          // with the back-off of a failure
 	Cause   error
+
+	ofChild bool // a child of the family gives this reason for itself
 }
+
+// IsConflict says whether something of the wanted name belongs to somebody else. A
+// child that reports a conflict of its own is not ready, and is no conflict here.
+func (o *Outcome) IsConflict() bool { return o.Reason == ReasonConflict && !o.ofChild }
 
 func (o *Outcome) Error() string { return o.Message }
 func (o *Outcome) Unwrap() error { return o.Cause }

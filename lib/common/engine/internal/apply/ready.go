@@ -114,7 +114,7 @@ func childReady(child family) error {
 	case ready == nil:
 		return progressing("%s %s does not report Ready yet", kind, child.GetName())
 	case ready.Status != metav1.ConditionTrue:
-		return &Outcome{Reason: ready.Reason, Message: kind + " " + child.GetName() + ": " + ready.Message}
+		return &Outcome{Reason: ready.Reason, Message: kind + " " + child.GetName() + ": " + ready.Message, ofChild: true}
 	}
 	return nil
 }
