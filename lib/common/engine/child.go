@@ -29,7 +29,7 @@ func Kept(child Child) Child { return withMode(apply.Kept, child) }
 // Generated is a Secret that is created once, with a random value for each key,
 // and never changed by the engine again. It is immutable.
 func Generated(secret *applycorev1.SecretApplyConfiguration, keys ...string) Child {
-	return apply.Child{Object: secret, Mode: apply.Generated, Keys: keys}
+	return apply.Child{Object: secret, Mode: apply.Generated, SecretKeys: keys}
 }
 
 // Once runs exactly one Job per content: the Job is named after the hash of
@@ -39,7 +39,7 @@ func Generated(secret *applycorev1.SecretApplyConfiguration, keys ...string) Chi
 // termination message is an input of this stage's Report and of later stages.
 // The Job must have backoffLimit 0 and no TTL.
 func Once(job *applybatchv1.JobApplyConfiguration, depends ...string) Child {
-	return apply.Child{Object: job, Mode: apply.Once, Keys: depends}
+	return apply.Child{Object: job, Mode: apply.Once, Depends: depends}
 }
 
 // Unowned leaves out the owner reference, so that foreground deletion of the

@@ -5,24 +5,49 @@ import (
 	"strings"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// record for which inputs, and with which children, a stage was complete; without
-// inputs, drop the record.
-func (p *pass) record(completed commonv1.CompletedStage) {
-	status := p.cr.Common()
-	existing := completedStage(status, completed.Stage)
+// A stage's record in the status says what the stage was complete for. Its Inputs are a
+// hash of inputs and children; behind the hash of Do's inputs and a dash, for a stage
+// with a Do; or one of these words.
+const (
+	outdated       = "outdated"  // Do was called for other inputs since
+	abandonedStage = "abandoned" // the teardown goes on without the stage
+)
+
+// newRecord is the record of a stage that is complete now. A stage without inputs of
+// the record has none.
+func (p *pass) newRecord(s boundStage, inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
+	record := commonv1.CompletedStage{
+		Stage: s.condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.condition],
+		Inputs: apply.Hash(append([]string{inputsHash}, children.Hashes()...)),
+	}
 	switch {
-	case completed.Inputs == "":
-		status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == completed.Stage })
+	case s.do != nil:
+		record.Inputs = inputsHash + "-" + record.Inputs
+	case len(children) == 0, p.cr.GetDeletionTimestamp() != nil:
+		record.Inputs = "" // no child that could become incomplete
+	}
+	return record
+}
+
+// writeRecord into the status; without Inputs, drop the stage's record.
+func (p *pass) writeRecord(record commonv1.CompletedStage) {
+	status := p.cr.Common()
+	existing := recordOf(status, record.Stage)
+	switch {
+	case record.Inputs == "":
+		status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == record.Stage })
 	case existing != nil:
-		*existing = completed
+		*existing = record
 	default:
-		status.Completed = append(status.Completed, completed)
+		status.Completed = append(status.Completed, record)
 	}
 }
 
-func completedStage(status *commonv1.Status, stage string) *commonv1.CompletedStage {
+// recordOf a stage, nil for none.
+func recordOf(status *commonv1.Status, stage string) *commonv1.CompletedStage {
 	for i := range status.Completed {
 		if status.Completed[i].Stage == stage {
 			return &status.Completed[i]
@@ -31,15 +56,15 @@ func completedStage(status *commonv1.Status, stage string) *commonv1.CompletedSt
 	return nil
 }
 
-// completedFor says whether the stage was complete for just these inputs and
-// children.
-func (p *pass) completedFor(stage, inputs string) bool {
-	completed := completedStage(p.before, stage)
-	return completed != nil && completed.Inputs == inputs
+// wasComplete says whether a stage was complete for just this: the Inputs of a record.
+func (p *pass) wasComplete(stage, inputs string) bool {
+	record := recordOf(p.before, stage)
+	return record != nil && record.Inputs == inputs
 }
 
-// doneFor says whether a stage with a Do was complete for these inputs.
-func (p *pass) doneFor(s step, inputs string) bool {
-	completed := completedStage(p.before, s.condition)
-	return completed != nil && strings.HasPrefix(completed.Inputs, inputs+"-")
+// callWasComplete says whether a stage with a Do was complete for these inputs of its
+// Do, with these or other children.
+func (p *pass) callWasComplete(s boundStage, inputsHash string) bool {
+	record := recordOf(p.before, s.condition)
+	return record != nil && strings.HasPrefix(record.Inputs, inputsHash+"-")
 }

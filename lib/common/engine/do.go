@@ -5,13 +5,10 @@ import (
 	"time"
 )
 
-// outdated is recorded in the place of the inputs of a stage whose call outside was
-// made for others since.
-const outdated = "outdated"
-
-// outside runs the stage's Do, unless Do has succeeded for the same inputs and Every
-// has not passed since. If Do fails, the last observation for the same inputs stays.
-func (p *pass) outside(ctx context.Context, s step, inputs string) error {
+// doIfDue calls the stage's Do, unless Do has succeeded for the same inputs and Every
+// has not passed since, or rests after a failure. If Do fails, what it has learned for
+// the same inputs stays.
+func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) error {
 	if s.do == nil {
 		return nil
 	}
@@ -19,14 +16,14 @@ func (p *pass) outside(ctx context.Context, s step, inputs string) error {
 	if s.every != nil {
 		every = s.every()
 	}
-	last, known := p.memory.effect(p.request, s.condition)
+	last, known := p.memory.lastDo(p.request, s.condition)
 	switch {
-	case known && last.inputs != inputs:
-		last, known = effect{inputs: inputs}, false
-	case !known && p.doneFor(s, inputs): // by an earlier process
-		last, known = effect{inputs: inputs, observed: completedStage(p.before, s.condition).Observed}, every == 0
+	case known && last.inputsHash != inputsHash:
+		last, known = lastDo{inputsHash: inputsHash}, false
+	case !known && p.callWasComplete(s, inputsHash): // by an earlier process
+		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.condition).Observed}, every == 0
 	case !known:
-		last = effect{inputs: inputs}
+		last = lastDo{inputsHash: inputsHash}
 	}
 	p.in.observed[s.condition] = last.observed
 	if left := last.rests(); left > 0 {
@@ -38,12 +35,12 @@ func (p *pass) outside(ctx context.Context, s step, inputs string) error {
 		return nil
 	}
 	p.wakeAfter(every)
-	return p.call(ctx, s, last)
+	return p.callDo(ctx, s, last)
 }
 
-// call Do, and remember how it went.
-func (p *pass) call(ctx context.Context, s step, last effect) error {
-	if record := completedStage(p.cr.Common(), s.condition); record != nil && !p.doneFor(s, last.inputs) {
+// callDo, and remember how it went.
+func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
+	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callWasComplete(s, last.inputsHash) {
 		record.Inputs = outdated // also for the next process, if this one ends in the middle
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
@@ -52,10 +49,10 @@ func (p *pass) call(ctx context.Context, s step, last effect) error {
 	last.at = time.Now()
 	if err != nil {
 		last.failed, last.failures = outcomeOf(err), last.failures+1
-		p.memory.setEffect(p.request, s.condition, last)
+		p.memory.setLastDo(p.request, s.condition, last)
 		return err
 	}
-	p.memory.setEffect(p.request, s.condition, effect{inputs: last.inputs, observed: observed, at: last.at})
+	p.memory.setLastDo(p.request, s.condition, lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at})
 	p.in.observed[s.condition] = observed
 	return nil
 }

@@ -8,5 +8,6 @@
 // Rules that every controller gets from here, each with a test named after it:
 // children are written by server-side apply and never adopted; nothing is sent
 // at rest; Secrets are watched as metadata and read by name; a stage that
-// panics, fails or hangs is a condition of its own object and nobody else's.
+// panics, fails or hangs is a condition of its own object and nobody else's, and a
+// Service.Report that panics is an error in the log.
 package engine

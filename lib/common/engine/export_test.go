@@ -63,12 +63,12 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 func (e *engine) remembered() int {
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.children.Explanations.Remembered() + len(e.memory.effects) + len(e.memory.waiting)
+	return e.cluster.Remembered() + e.applier.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
 // JobRetryWait is how long a Job that has been failing waits after a failure.
 func JobRetryWait(failing, failed time.Time) time.Duration {
-	return (&apply.Controller{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
+	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
 }
 
 // failing discovery.

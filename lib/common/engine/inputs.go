@@ -20,7 +20,7 @@ type Inputs struct {
 	isOurs    func(client.Object) bool
 
 	objects  map[observe.Key]client.Object // needed, or a child
-	listed   map[observe.Key]client.Object // by a Need Labelled
+	labelled map[observe.Key]client.Object // by a Need Labelled
 	children map[observe.Key]client.Object // by a Need Children
 	data     map[observe.Key]map[string][]byte
 	results  map[string]string // of Jobs
@@ -43,7 +43,7 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		kind:      kind,
 		isOurs:    isOurs,
 		objects:   map[observe.Key]client.Object{},
-		listed:    map[observe.Key]client.Object{},
+		labelled:  map[observe.Key]client.Object{},
 		children:  map[observe.Key]client.Object{},
 		data:      map[observe.Key]map[string][]byte{},
 		results:   map[string]string{},
@@ -90,7 +90,8 @@ func (in Inputs) Cluster() string { return in.facts.cluster }
 func (in Inputs) KnowsChildren() bool { return in.facts.knowsChildren }
 
 // Get returns an object that was needed or is a child, as it was last seen: in
-// the namespace, or of a kind that has none. It must not be changed.
+// the namespace, or of a kind that has none. It must not be changed. Of Secrets and
+// ConfigMaps it finds none: see Inputs.Secret and Inputs.ConfigMap.
 func Get[O client.Object](in Inputs, name string) (O, bool) {
 	key := in.key(in.kind(newOf[O]()), name)
 	obj, ok := in.objects[key].(O)
@@ -103,7 +104,7 @@ func Get[O client.Object](in Inputs, name string) (O, bool) {
 
 // Listed returns the objects of a kind that the Needs Labelled found, sorted by
 // name. They must not be changed.
-func Listed[O client.Object](in Inputs) []O { return ofType[O](in.listed) }
+func Listed[O client.Object](in Inputs) []O { return ofType[O](in.labelled) }
 
 // ChildrenOf returns the children of a kind that a Need Children found, sorted
 // by name; those that are being deleted are among them. They must not be changed.
@@ -135,6 +136,6 @@ func (in Inputs) key(kind schema.GroupVersionKind, name string) observe.Key {
 	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
 }
 
-// Observed is what a stage learned outside the cluster; never a secret, it is
-// stored in the status.
+// Observed is what the Do of a stage learned outside the cluster; never a secret, it
+// is stored in the status.
 type Observed map[string]string

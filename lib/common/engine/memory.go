@@ -7,76 +7,70 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Back-off after an error.
-const (
-	retryMin = 200 * time.Millisecond
-	retryMax = 30 * time.Second
-)
-
-// memory keeps the effects of each object's stages, and since when its status waits to
+// memory keeps the lastDos of each object's stages, and since when its status waits to
 // be written. Losing it costs one idempotent repetition.
 type memory struct {
-	mu      sync.Mutex
-	effects map[reconcile.Request]map[string]effect
-	waiting map[reconcile.Request]time.Time
+	mu        sync.Mutex
+	lastDos   map[reconcile.Request]map[string]lastDo
+	unwritten map[reconcile.Request]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{effects: map[reconcile.Request]map[string]effect{}, waiting: map[reconcile.Request]time.Time{}}
+	return &memory{lastDos: map[reconcile.Request]map[string]lastDo{}, unwritten: map[reconcile.Request]time.Time{}}
 }
 
-func (m *memory) setEffect(request reconcile.Request, stage string, e effect) {
+func (m *memory) setLastDo(request reconcile.Request, stage string, e lastDo) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.effects[request] == nil {
-		m.effects[request] = map[string]effect{}
+	if m.lastDos[request] == nil {
+		m.lastDos[request] = map[string]lastDo{}
 	}
-	m.effects[request][stage] = e
+	m.lastDos[request][stage] = e
 }
 
-// waitsNot remembers that the status is written as it is.
-func (m *memory) waitsNot(request reconcile.Request) {
+// statusWritten says that no change of the status waits to be written.
+func (m *memory) statusWritten(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.waiting, request)
+	delete(m.unwritten, request)
 }
 
-// waitingSince is when the status began to wait: at the first call since waitsNot.
-func (m *memory) waitingSince(request reconcile.Request) time.Time {
+// unwrittenSince is when the status began to wait: at the first call since statusWritten.
+func (m *memory) unwrittenSince(request reconcile.Request) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.waiting[request].IsZero() {
-		m.waiting[request] = time.Now()
+	if m.unwritten[request].IsZero() {
+		m.unwritten[request] = time.Now()
 	}
-	return m.waiting[request]
+	return m.unwritten[request]
 }
 
 func (m *memory) forget(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.effects, request)
-	delete(m.waiting, request)
+	delete(m.lastDos, request)
+	delete(m.unwritten, request)
 }
 
-func (m *memory) effect(request reconcile.Request, stage string) (effect, bool) {
+func (m *memory) lastDo(request reconcile.Request, stage string) (lastDo, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found, ok := m.effects[request][stage]
+	found, ok := m.lastDos[request][stage]
 	return found, ok
 }
 
-// effect is the last call of a Do.
-type effect struct {
-	inputs   string
-	observed Observed // of the last success with these inputs
-	at       time.Time
-	failed   *outcome // nil: it succeeded
-	failures int      // in a row, with these inputs
+// lastDo is the last call of a Do.
+type lastDo struct {
+	inputsHash string
+	observed   Observed // of the last success with these inputs
+	at         time.Time
+	failed     *outcome // nil: it succeeded
+	failures   int      // in a row, with these inputs
 }
 
 // rests says for how long a Do that failed is not called, although an event has
 // woken its object: a server that refuses requests gets no more of them.
-func (e effect) rests() time.Duration {
+func (e lastDo) rests() time.Duration {
 	if e.failed == nil || !e.failed.Retry {
 		return 0
 	}

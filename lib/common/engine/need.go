@@ -27,12 +27,12 @@ type Need struct {
 	look func(context.Context, *pass) (any, error)
 }
 
-// found are objects that a need has seen. Their hash covers everything except
+// foundObjects are objects that a need has seen. Their hash covers everything except
 // metadata and status; Counting replaces it.
-type found []client.Object
+type foundObjects []client.Object
 
 // absence is the error for a need that does not exist, as opposed to a need that
-// exists and is wrong.
+// exists and is wrong. Optional forgives it.
 type absence struct{ error }
 
 func (a absence) Unwrap() error { return a.error }
@@ -60,9 +60,7 @@ func data(object client.Object, keys []string) Need {
 		if data == nil {
 			return nil, absence{Wait("%s does not exist", key)}
 		}
-		if key.Kind == observe.SecretKind {
-			p.in.masks.Add(data)
-		}
+		p.mask(key, data)
 		for _, name := range keys {
 			if len(data[name]) == 0 {
 				return nil, Wait("%s lacks key %s", key, name)
@@ -82,7 +80,7 @@ func Existing(object client.Object) Need {
 			return nil, err
 		}
 		p.in.objects[key] = current
-		return found{current}, nil
+		return foundObjects{current}, nil
 	}}
 }
 
@@ -90,7 +88,8 @@ func Existing(object client.Object) Need {
 // generation.
 func Condition(object Object, condition string) Need { return TrueFor(object, condition, 0) }
 
-// TrueFor is Condition, met when it has been True for a while.
+// TrueFor is Condition, met when it has been True for a while. Do runs again when the
+// need is another one, and not when the other object has changed.
 func TrueFor(object Object, condition string, duration time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, current, err := p.existing(ctx, object)
@@ -117,11 +116,11 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 // Available speaks of users, who are served whatever the spec has asked for since.
 func trueSince(key observe.Key, object Object, condition string) (time.Time, error) {
 	known := meta.FindStatusCondition(object.Common().Conditions, condition)
-	current := condition == commonv1.ConditionAvailable || object.Common().ObservedGeneration == object.GetGeneration()
+	upToDate := condition == commonv1.ConditionAvailable || object.Common().ObservedGeneration == object.GetGeneration()
 	switch {
 	case object.GetDeletionTimestamp() != nil:
 		return time.Time{}, Wait("%s is being deleted", key)
-	case !current:
+	case !upToDate:
 		return time.Time{}, Wait("%s: its operator has not seen generation %d yet", key, object.GetGeneration())
 	case known == nil:
 		return time.Time{}, Wait("%s does not report %s yet", key, condition)
@@ -133,11 +132,11 @@ func trueSince(key observe.Key, object Object, condition string) (time.Time, err
 	return known.LastTransitionTime.Time, nil
 }
 
-// Labelled objects of a kind; none is enough. They are those in the namespace of
+// Labelled objects of the example's kind; none is enough. They are those in the namespace of
 // the object that is reconciled, or all if either has no namespace.
-func Labelled(kind client.Object, labels map[string]string) Need {
+func Labelled(example client.Object, labels map[string]string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		key, err := p.children.KeyOf(ctx, kind)
+		key, err := p.children.KeyOf(ctx, example)
 		if err != nil {
 			return nil, err
 		}
@@ -147,9 +146,9 @@ func Labelled(kind client.Object, labels map[string]string) Need {
 		}
 		slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(string(a.GetUID()), string(b.GetUID())) })
 		for _, obj := range all {
-			p.in.listed[observe.KeyOf(key.Kind, obj)] = obj
+			p.in.labelled[observe.KeyOf(key.Kind, obj)] = obj
 		}
-		return found(all), nil
+		return foundObjects(all), nil
 	}}
 }
 
@@ -158,13 +157,13 @@ func Labelled(kind client.Object, labels map[string]string) Need {
 // an earlier spec has left. It is always met.
 func Children() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		all, err := p.childrenByTitle(ctx)
+		all, err := p.lookAtChildren(ctx)
 		if err != nil {
 			return nil, err
 		}
 		clear(p.in.children)
 		for _, child := range all {
-			p.in.children[observe.KeyOf(p.view.Kind(child), child)] = child
+			p.in.children[observe.KeyOf(p.view.KindOf(child), child)] = child
 		}
 		p.in.facts.knowsChildren = true
 		return nil, nil
@@ -184,9 +183,9 @@ func Free(object client.Object) Need {
 			return nil, err
 		}
 		if current.GetDeletionTimestamp() != nil {
-			return nil, Wait("%s %s and is being deleted", key, apply.OwnerOf(current))
+			return nil, Wait("%s %s and is being deleted", key, apply.DescribeOwner(current))
 		}
-		return nil, apply.Foreign(key, current)
+		return nil, apply.ForeignOutcome(key, current)
 	}}
 }
 
@@ -216,13 +215,14 @@ func Served(kind schema.GroupVersionKind) Need {
 // namespace that every cluster has and nobody recreates. It is read once.
 func Cluster() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		uid, err := p.view.UID(ctx)
+		uid, err := p.view.ClusterUID(ctx)
 		p.in.facts.cluster = uid
 		return uid, err
 	}}
 }
 
-// AnyOf is met when one of the needs is.
+// AnyOf is met when one of the needs is. It looks at no need behind that
+// one. Optional has no effect on AnyOf, but on the needs in it.
 func AnyOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		unmet := &outcome{Reason: ReasonWaiting}
@@ -273,15 +273,15 @@ func (n Need) As(name string) Need {
 	}}
 }
 
-// Where is met when check returns nil for every object that the need has found;
-// it is met for none.
+// Where is met when check returns nil for every object that the need has found; it
+// is met for none. Existing and Labelled find objects; no other need calls check.
 func (n Need) Where(check func(client.Object) error) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		objects, _ := seen.(found)
+		objects, _ := seen.(foundObjects)
 		for _, obj := range objects {
 			if err := check(obj); err != nil {
 				return nil, err
@@ -293,11 +293,12 @@ func (n Need) Where(check func(client.Object) error) Need {
 
 // Counting replaces what counts as input of the objects that the need has found, by
 // default everything except metadata and status; nil counts nothing. Only a change
-// of an input makes a Do run again.
+// of an input makes a Do run again. It is for Existing and Labelled: another need
+// would be no input any more.
 func (n Need) Counting(what func(client.Object) any) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
-		objects, _ := seen.(found)
+		objects, _ := seen.(foundObjects)
 		var counted []any
 		for _, obj := range objects {
 			if input := what(obj); input != nil {
@@ -308,7 +309,8 @@ func (n Need) Counting(what func(client.Object) any) Need {
 	}}
 }
 
-// Optional makes the need an input that may be absent.
+// Optional makes the need an input that may be absent. A kind that is not served is
+// absent for Served alone; for other needs it is something to wait for.
 func (n Need) Optional() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
@@ -319,17 +321,17 @@ func (n Need) Optional() Need {
 	}}
 }
 
-// gather looks at everything that the needs name. It returns a hash of what it
-// saw, and an error for the first need that is not met.
+// gather looks at every need. It returns a hash of what it saw, and an error for the
+// first need that is not met.
 func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 	var all []any
 	var missing error
 	for _, need := range needs {
 		seen, err := need.look(ctx, p)
 		if err != nil && missing == nil {
-			missing = err // and go on: every need is to be watched
+			missing = err // and go on, so that a change of any need wakes the object
 		}
-		if objects, ok := seen.(found); ok {
+		if objects, ok := seen.(foundObjects); ok {
 			seen = content(objects)
 		}
 		all = append(all, seen)
@@ -338,7 +340,7 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 }
 
 // content of objects: everything except metadata and status.
-func content(objects found) []any {
+func content(objects foundObjects) []any {
 	var all []any
 	for _, obj := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -365,35 +367,9 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 	return key, current, err
 }
 
-// addData makes the content of a child an input.
-func (p *pass) addData(key observe.Key, data map[string][]byte) {
+// mask hides the data of a Secret from messages and logs.
+func (p *pass) mask(key observe.Key, data map[string][]byte) {
 	if key.Kind == observe.SecretKind {
 		p.in.masks.Add(data)
 	}
-	p.in.data[key] = data
-}
-
-// childrenByTitle are all children. They become inputs as well, so that a Report can
-// read them.
-func (p *pass) childrenByTitle(ctx context.Context) (map[string]client.Object, error) {
-	all, err := p.children.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byTitle := map[string]client.Object{}
-	for _, listed := range all {
-		key := observe.KeyOf(p.view.Kind(listed), listed)
-		child, err := p.view.Get(ctx, key) // which may be newer
-		if err != nil {
-			return nil, err
-		}
-		if child == nil || !p.children.IsOurs(child) {
-			continue
-		}
-		byTitle[apply.TitleOf(key.Kind.Kind, p.cr, child)] = child
-		if _, known := p.in.objects[key]; !known {
-			p.in.objects[key] = child
-		}
-	}
-	return byTitle, nil
 }

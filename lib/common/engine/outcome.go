@@ -9,21 +9,26 @@ import (
 
 // Reasons that the engine gives to conditions; a Stop brings its own.
 const (
-	ReasonComplete    = apply.ReasonComplete
 	ReasonProgressing = apply.ReasonProgressing
 	ReasonWaiting     = apply.ReasonWaiting
 	ReasonConflict    = apply.ReasonConflict
 	ReasonInvalid     = apply.ReasonInvalid
-	ReasonError       = apply.ReasonError
-	ReasonPanic       = apply.ReasonPanic
 	ReasonJobFailed   = apply.ReasonJobFailed
-	ReasonNotReached  = apply.ReasonNotReached
-	ReasonGone        = apply.ReasonGone
-	ReasonDeleting    = apply.ReasonDeleting
+	ReasonComplete    = "Complete"
+	ReasonNotReached  = "NotReached"
+	ReasonDeleting    = "Deleting"
+	reasonGone        = "Gone"
+	reasonPanic       = "Panic"
+)
+
+// Back-off after an error, of a pass and of a Do.
+const (
+	retryMin = 200 * time.Millisecond
+	retryMax = 30 * time.Second
 )
 
 // outcome is an error that says how a stage ended. Plain errors are retried
-// with back-off and reported as ReasonError.
+// with back-off and reported as Error.
 type outcome = apply.Outcome
 
 // outcomeOf turns any error into an outcome.
@@ -66,8 +71,8 @@ type abandoned struct{ left string }
 
 func (a *abandoned) Error() string { return "left behind: " + a.left }
 
-// mayPass says whether time alone may help, as opposed to a person.
-func mayPass(o *outcome) bool {
+// healsByItself says whether time alone may help, as opposed to a person.
+func healsByItself(o *outcome) bool {
 	switch o.Reason {
 	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
 		return true

@@ -23,41 +23,47 @@ type engine struct {
 	limits
 	kind     schema.GroupVersionKind
 	cluster  *observe.Cluster
-	children *apply.Controller
+	applier  *apply.Shared
 	recorder record.EventRecorder
-	home     *corev1.ObjectReference // the operator's pod; nil outside of a cluster
+	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
 	memory   *memory
 }
 
-// pass is one walk over the stages of one object.
+// pass is one look at one object: a walk over its stages, or its teardown.
 type pass struct {
 	*engine
 	request  reconcile.Request
 	cr       Object           // which the pass changes
-	found    Object           // as the pass found it
-	before   *commonv1.Status // of found
+	stored   Object           // as the API server has it, without the changes of the pass
+	before   *commonv1.Status // when the pass began
 	view     *observe.View
 	children *apply.Children
 	in       Inputs
 
-	done    map[string]bool // stages by condition
-	reached map[string]bool
-	listed  []observe.Key // children that some builder listed
-	first   *outcome      // of the first stage that is not ready
-	again   time.Duration // after which another pass is due; 0: none
-	failure error         // of the first stage that is to be retried
+	done         map[string]bool // stages by condition
+	reached      map[string]bool
+	wantedKeys   []observe.Key // of the children that the stages so far want
+	firstUnready *outcome      // of the first stage that is not ready, or is not torn down
+	again        time.Duration // after which another pass is due; 0: none
+	failure      error         // makes the controller try again with back-off; one is enough
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
 	p := &pass{
-		engine: e, request: request, cr: cr, found: found, before: found.Common(),
+		engine: e, request: request, cr: cr, stored: found, before: found.Common(),
 		view: e.cluster.View(request, cr.GetUID()),
 		done: map[string]bool{}, reached: map[string]bool{},
 	}
-	p.children = &apply.Children{Controller: e.children, View: p.view, Owner: cr, Kind: e.kind, Proof: proof}
-	p.in = newInputs(cr.GetNamespace(), e.cluster.Kind, p.children.IsOurs)
+	p.children = &apply.Children{Shared: e.applier, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
+	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsOurs)
 	p.children.Mask = p.in.masks.Hide
 	return p
+}
+
+func (p *pass) client() client.Client { return p.applier.Client }
+
+func (p *pass) self() observe.Key {
+	return observe.Key{Kind: p.kind, NamespacedName: p.request.NamespacedName}
 }
 
 // wakeAfter asks for another pass after d, if d is positive and sooner than
@@ -68,14 +74,14 @@ func (p *pass) wakeAfter(d time.Duration) {
 	}
 }
 
-// guard makes a panic the failure of the stage it comes from, with the line in
-// the log.
+// guard makes a panic the outcome of the stage it comes from, with the line in the
+// log.
 func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
 			p.done[condition] = false
-			result = &outcome{Reason: ReasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
+			result = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
 		}
 	}()
 	if err := do(); err != nil {
@@ -86,11 +92,12 @@ func (p *pass) guard(ctx context.Context, condition string, do func() error) (re
 
 // limits of one engine; tests have their own.
 type limits struct {
-	// workers is how many objects of one kind are walked at a time. A walk that
-	// waits for a silent server holds one of them, for DoTimeout at most.
+	// workers is how many passes over objects of one kind are made at a time. A pass that
+	// waits for a silent server holds one worker, for DoTimeout in each Do, and for
+	// readTimeout in each read.
 	workers int
 	// readTimeout and discoveryRetry are those of observe.Options.
 	readTimeout, discoveryRetry time.Duration
-	// jobRetryMin and jobRetryMax are those of apply.Controller.
+	// jobRetryMin and jobRetryMax are those of apply.Shared.
 	jobRetryMin, jobRetryMax time.Duration
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
@@ -41,14 +42,16 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 			return reconcile.Result{}, err
 		}
 	}
-	steps := bind(r.service.Stages, cr)
-	p.walk(ctx, steps)
-	p.judgeUnreached(ctx, steps)
+	stages := bind(r.service.Stages, cr)
+	p.walk(ctx, stages)
+	p.judgeUnreached(ctx, stages)
 	if r.service.Available != nil {
-		p.judgeAvailable(ctx, bind([]Stage[T]{*r.service.Available}, cr)[0])
+		available := *r.service.Available
+		available.Condition = commonv1.ConditionAvailable
+		p.judgeAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
 	}
-	p.conclude(steps)
-	p.sweep(ctx, steps)
+	p.conclude(stages)
+	p.sweep(ctx, stages)
 	return p.finish(ctx, r.report(p, cr))
 }
 
@@ -68,26 +71,26 @@ func (r *reconciler[T]) report(p *pass, cr T) func() {
 }
 
 // walk runs the stages in order, until one is not done and does not Continue.
-func (p *pass) walk(ctx context.Context, steps []step) {
-	for _, s := range steps {
-		result := p.guard(ctx, s.condition, func() error { return p.stage(ctx, s) })
+func (p *pass) walk(ctx context.Context, stages []boundStage) {
+	for _, s := range stages {
+		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
 		p.reached[s.condition] = true
-		p.settle(s.condition, result)
-		if !p.done[s.condition] && !s.carryOn {
+		p.takeOutcome(s.condition, result)
+		if !p.done[s.condition] && !s.continues {
 			return
 		}
 	}
 }
 
-// settle a stage that was reached: its condition, and what that means for the
-// object as a whole; nil is ready.
-func (p *pass) settle(condition string, result *outcome) {
+// takeOutcome takes the outcome of a stage that was reached into the stage's condition
+// and into what the pass says of the object as a whole; nil is ready.
+func (p *pass) takeOutcome(condition string, result *outcome) {
 	p.setOutcome(condition, result)
 	if result == nil {
 		return
 	}
-	if p.first == nil {
-		p.first = result
+	if p.firstUnready == nil {
+		p.firstUnready = result
 	}
 	p.wakeAfter(result.After)
 	if result.Retry && p.failure == nil {
@@ -96,15 +99,15 @@ func (p *pass) settle(condition string, result *outcome) {
 }
 
 // sweep deletes what nobody needs any more once everything is ready.
-func (p *pass) sweep(ctx context.Context, steps []step) {
-	if p.first != nil {
+func (p *pass) sweep(ctx context.Context, stages []boundStage) {
+	if p.firstUnready != nil {
 		return
 	}
-	var stages []string
-	for _, s := range steps {
-		stages = append(stages, s.condition)
+	var names []string
+	for _, s := range stages {
+		names = append(names, s.condition)
 	}
-	if err := p.children.Sweep(ctx, stages, p.listed); err != nil {
+	if err := p.children.Sweep(ctx, names, p.wantedKeys); err != nil {
 		p.failure = err
 	}
 }
@@ -125,6 +128,7 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 
 // forget everything about an object that is gone.
 func (e *engine) forget(request reconcile.Request) {
-	e.children.Explanations.Forget(e.cluster.Forget(e.kind, request))
+	uid := e.cluster.Forget(e.kind, request)
+	e.applier.Explanations.Forget(uid)
 	e.memory.forget(request)
 }

@@ -14,16 +14,18 @@ type Service[T Object] struct {
 	Name string
 	// Stages is the table of contents, in order.
 	Stages []Stage[T]
-	// Teardown is what deletion has to do, in order. It brings a finalizer, which
-	// is added before the first stage and removed after the last one is done.
-	// Without it, garbage collection does the work.
+	// Teardown is what deletion has to do, in order; each stage waits until the one
+	// before is ready. It brings a finalizer, which is added before the first stage and
+	// removed when the last stage of the teardown is ready. Without it, garbage collection
+	// does the work.
 	Teardown []Stage[T]
 	// Available says whether users are served; nil for kinds without that condition.
-	// Only Needs, Do and Every count. The condition is judged in every pass, wherever
+	// Only its Needs, Do and Every count. The condition is judged in every pass, wherever
 	// the walk has ended, and Ready does not depend on it.
 	Available *Stage[T]
 	// Report copies what a pass has seen into the status. Report is called at the end
-	// of every pass that writes the status, also while the object is being deleted.
+	// of every pass, also while the object is being deleted, before the status is compared
+	// and written.
 	Report func(T, Inputs)
 	// Proof is what a child must meet besides its owner reference or what stands
 	// for it, where that can be forged; nil for nothing more.
@@ -32,10 +34,17 @@ type Service[T Object] struct {
 	Owns []client.Object
 }
 
-// Stage waits for what it Needs, does, applies what it Builds, and is done when
-// all of that was complete once for the current inputs.
+// Stage waits for its Needs, calls Do, and applies the children that Build returns. It is
+// ready when all of that is complete now, and done when all of that was complete once
+// for the current inputs.
+//
+// A child belongs to the stage that lists it. A child that moves to an earlier stage
+// stays. A child that moves to a later stage is deleted when its old stage is applied,
+// and made anew: a child with data must stay where it is, or be Kept by its old stage.
 type Stage[T Object] struct {
-	// Condition is the type of the condition that reports the stage.
+	// Condition is the type of the condition that reports the stage, and the stage's name.
+	// A stage of a Teardown has no condition: Ready begins with its name. Available needs
+	// none.
 	Condition string
 	// Needs are waited for; they are the inputs of Do and Build.
 	Needs func(T) []Need

@@ -63,18 +63,18 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 	})
 	var owns []schema.GroupVersionKind
 	for _, kind := range s.Owns {
-		owns = append(owns, cluster.Kind(kind))
+		owns = append(owns, cluster.KindOf(kind))
 	}
 	return &reconciler[T]{service: s, engine: &engine{
 		limits:  l,
-		kind:    cluster.Kind(newOf[T]()),
+		kind:    cluster.KindOf(newOf[T]()),
 		cluster: cluster,
-		children: &apply.Controller{
+		applier: &apply.Shared{
 			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
 			Explanations: apply.NewExplanations(),
 		},
 		recorder: a.recorder,
-		home:     ownPod(),
+		pod:      ownPod(),
 		memory:   newMemory(),
 	}}
 }
@@ -91,9 +91,9 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 	return r.engine.cluster.WatchReconciled(c, newOf[T]())
 }
 
-// Unwatched reconciles without a manager: every read and write goes to the
-// client, nothing is watched, and no event is recorded. It is for tests and
-// tools that show what a service would do.
+// Unwatched reconciles without a manager: c stands for the cache and takes every
+// write, nothing is watched, and no event is recorded. It is for tests and tools that
+// show what a service would do.
 func (s Service[T]) Unwatched(c client.Client, api client.Reader, kinds observe.Discovery) reconcile.Reconciler {
 	return newEngine(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
 }

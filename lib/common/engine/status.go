@@ -2,85 +2,50 @@ package engine
 
 import (
 	"context"
-	"slices"
-	"strings"
+	"fmt"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxConditionMessage bounds a condition's message, in bytes; the API allows 32768.
-const maxConditionMessage = 4096
+// wordingWaits is how long a change of nothing but messages waits to be written:
+// "1 of 3 updated" changes faster than people read.
+const wordingWaits = 3 * time.Second
 
-// setOutcome sets the condition of a stage; nil is ready.
-func (p *pass) setOutcome(condition string, result *outcome) {
-	if result == nil {
-		p.set(condition, metav1.ConditionTrue, ReasonComplete, "")
-		return
+// writeStatus once, if it differs from what was found, and then one event for
+// all that changed.
+func (p *pass) writeStatus(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.stored, p.cr) {
+		p.memory.statusWritten(p.request)
+		return nil
 	}
-	p.set(condition, metav1.ConditionFalse, result.Reason, result.Message)
-}
-
-func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
-	message = p.in.masks.Hide(message)
-	if len(message) > maxConditionMessage {
-		message = strings.ToValidUTF8(message[:maxConditionMessage], "") + "…"
-	}
-	meta.SetStatusCondition(&p.cr.Common().Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: p.cr.GetGeneration(),
-	})
-}
-
-// judgeAvailable reports whether users are served. Ready does not depend on it.
-func (p *pass) judgeAvailable(ctx context.Context, s step) {
-	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
-		inputs, err := p.gatherFor(ctx, s)
-		if err != nil {
-			return err
-		}
-		return p.outside(ctx, s, inputs)
-	})
-	p.setOutcome(commonv1.ConditionAvailable, result)
-	if result != nil {
-		p.wakeAfter(result.After)
-		if result.Retry && p.failure == nil {
-			p.failure = result
+	if onlyWords(p.stored, p.cr) {
+		if left := wordingWaits - time.Since(p.memory.unwrittenSince(p.request)); left > 0 {
+			p.wakeAfter(left)
+			return nil
 		}
 	}
+	err := p.client().Status().Patch(ctx, p.cr, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
+	}
+	p.view.NoteWrite(p.self(), p.cr)
+	p.memory.statusWritten(p.request)
+	p.announce()
+	return nil
 }
 
-// conclude derives Ready and Stalled, and drops conditions that no stage has.
-func (p *pass) conclude(steps []step) {
-	known := []string{}
-	for _, s := range steps {
-		known = append(known, s.condition)
-	}
-	status := p.cr.Common()
-	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return !slices.Contains(known, c.Stage) })
-	known = append(known, commonv1.ConditionAvailable)
-	if p.first == nil {
-		p.set(commonv1.ConditionReady, metav1.ConditionTrue, "Ready", "")
-	} else {
-		p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.Reason, p.first.Message)
-		if p.first.Stalled {
-			known = append(known, commonv1.ConditionStalled)
-			p.set(commonv1.ConditionStalled, metav1.ConditionTrue, p.first.Reason, p.first.Message)
-		}
-	}
-	status.Conditions = inOrder(status.Conditions, append(known, commonv1.ConditionReady))
-	status.ObservedGeneration = p.cr.GetGeneration()
+// onlyWords says whether two versions of an object differ in nothing but the
+// messages of their conditions.
+func onlyWords(before, after Object) bool {
+	return equality.Semantic.DeepEqual(withoutWords(before), withoutWords(after))
 }
 
-// inOrder are the conditions that are known, as the walk goes; the summary comes
-// last.
-func inOrder(conditions []metav1.Condition, known []string) []metav1.Condition {
-	var sorted []metav1.Condition
-	for _, name := range known {
-		if found := meta.FindStatusCondition(conditions, name); found != nil {
-			sorted = append(sorted, *found)
-		}
+func withoutWords(obj Object) Object {
+	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	for i := range silent.Common().Conditions {
+		silent.Common().Conditions[i].Message = ""
 	}
-	return sorted
+	return silent
 }

@@ -17,24 +17,22 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// abandonedStage is recorded in the place of a stage's inputs.
-const abandonedStage = "abandoned"
-
-// reasonLeftBehind of an event that lists what somebody has to delete by hand.
+// reasonLeftBehind is the reason of an event that lists what somebody has to delete by
+// hand.
 const reasonLeftBehind = "LeftBehind"
 
 // tearDown walks the stages of the teardown, and removes the finalizer at its
 // end: then nothing is left of the object.
-func (p *pass) tearDown(ctx context.Context, steps []step) (gone bool, err error) {
+func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
 	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
 		return true, nil
 	}
-	for _, s := range steps {
-		if p.completedFor(s.condition, abandonedStage) {
+	for _, s := range stages {
+		if p.wasComplete(s.condition, abandonedStage) {
 			p.done[s.condition] = true
 			continue
 		}
-		result := p.guard(ctx, s.condition, func() error { return p.stage(ctx, s) })
+		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
 		var left *abandoned
 		if result != nil && errors.As(result.Cause, &left) {
 			p.abandon(ctx, s.condition, p.in.masks.Hide(left.left))
@@ -51,10 +49,10 @@ func (p *pass) tearDown(ctx context.Context, steps []step) (gone bool, err error
 
 // abandon a stage that cannot be undone.
 func (p *pass) abandon(ctx context.Context, stage, left string) {
-	p.record(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
+	p.writeRecord(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
 	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
 	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+left))
-	if p.home != nil { // a namespace that is being deleted takes no events
+	if p.pod != nil { // a namespace that is being deleted takes no events
 		if err := p.client().Create(ctx, p.leftBehind(stage, left)); err != nil && !apierrors.IsAlreadyExists(err) {
 			log.FromContext(ctx).Error(err, "writing the event about what is left behind")
 		}
@@ -68,21 +66,21 @@ func (p *pass) abandon(ctx context.Context, stage, left string) {
 func (p *pass) leftBehind(stage, left string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: p.home.Namespace, Name: strings.ToLower(fmt.Sprintf("%s.%s.%s", p.home.Name, p.cr.GetUID(), stage))},
-		InvolvedObject: *p.home,
+		ObjectMeta:     metav1.ObjectMeta{Namespace: p.pod.Namespace, Name: strings.ToLower(fmt.Sprintf("%s.%s.%s", p.pod.Name, p.cr.GetUID(), stage))},
+		InvolvedObject: *p.pod,
 		Type:           corev1.EventTypeWarning,
 		Reason:         reasonLeftBehind,
 		Message:        bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, left)),
-		Source:         corev1.EventSource{Component: p.children.Name},
+		Source:         corev1.EventSource{Component: p.applier.Name},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 }
 
 // deleting reports the stage that the teardown waits for.
 func (p *pass) deleting(stage string, result *outcome) {
-	p.first = &outcome{Reason: ReasonDeleting, Message: stage + ": " + result.Message}
+	p.firstUnready = &outcome{Reason: ReasonDeleting, Message: stage + ": " + result.Message}
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
-		p.first.Reason = result.Reason
+		p.firstUnready.Reason = result.Reason
 	}
 	p.wakeAfter(result.After)
 	if result.Retry {
@@ -95,12 +93,12 @@ func (p *pass) deleting(stage string, result *outcome) {
 			p.set(condition.Type, metav1.ConditionUnknown, ReasonDeleting, "the object is being deleted")
 		}
 	}
-	p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.first.Reason, p.first.Message)
+	p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.firstUnready.Reason, p.firstUnready.Message)
 	status.ObservedGeneration = p.cr.GetGeneration()
 }
 
 // finalizer of the kind, for example nova.asterism.dev/nova-cell.
-func (p *pass) finalizer() string { return p.kind.Group + "/" + p.children.Name }
+func (p *pass) finalizer() string { return p.kind.Group + "/" + p.applier.Name }
 
 // addFinalizer before the first effect that deletion has to undo.
 func (p *pass) addFinalizer(ctx context.Context) error {
@@ -116,14 +114,14 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 	base := p.cr.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	change()
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.children.Name+"-finalizer")); err != nil {
+	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.applier.Name+"-finalizer")); err != nil {
 		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
 	}
-	p.found = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	if p.found.GetDeletionTimestamp() != nil && len(p.found.GetFinalizers()) == 0 {
-		p.view.Deleted(p.self(), p.found)
+	p.stored = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	if p.stored.GetDeletionTimestamp() != nil && len(p.stored.GetFinalizers()) == 0 {
+		p.view.NoteDelete(p.self(), p.stored)
 	} else {
-		p.view.Wrote(p.self(), p.found)
+		p.view.NoteWrite(p.self(), p.stored)
 	}
 	return nil
 }

@@ -15,22 +15,23 @@ import (
 
 // judgeUnreached sets the conditions of the stages that the walk did not reach. A
 // condition of an older generation becomes Unknown. A condition of this generation
-// is judged by the children of its stage. If a child is gone, the condition of its
-// stage, and those of all stages behind, become Unknown.
-func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
-	unreached := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return p.reached[s.condition] })
+// is judged by the children of its stage, and becomes Unknown where they cannot tell.
+// If a child is gone, the condition of its stage, and those of all stages behind,
+// become Unknown.
+func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
+	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
 		return
 	}
-	children, err := p.childrenByTitle(ctx)
+	children, err := p.lookAtChildren(ctx)
 	if err != nil && p.failure == nil {
 		p.failure = err
 	}
 	gone := ""
 	for _, s := range unreached {
 		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
-		if last == nil || last.ObservedGeneration != p.cr.GetGeneration() || last.Status == metav1.ConditionUnknown && last.Reason != ReasonGone {
-			p.set(s.condition, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
+		if !p.judgesThisGeneration(last) {
+			p.setNotReached(s.condition)
 			continue
 		}
 		if err != nil {
@@ -40,21 +41,30 @@ func (p *pass) judgeUnreached(ctx context.Context, steps []step) {
 			gone = p.missingOf(s.condition, children)
 		}
 		if gone != "" {
-			p.set(s.condition, metav1.ConditionUnknown, ReasonGone, gone+" is gone, and an earlier stage is not done")
+			p.set(s.condition, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
 			continue
 		}
-		p.judgeChildren(s.condition, *last, children)
+		p.judgeByChildren(s.condition, *last, children)
 	}
+}
+
+func (p *pass) judgesThisGeneration(last *metav1.Condition) bool {
+	return last != nil && last.ObservedGeneration == p.cr.GetGeneration() &&
+		(last.Status != metav1.ConditionUnknown || last.Reason == reasonGone)
+}
+
+func (p *pass) setNotReached(stage string) {
+	p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
 }
 
 // missingOf names a child that the stage had when it was complete, and that is
 // gone; "" for none.
 func (p *pass) missingOf(stage string, children map[string]client.Object) string {
-	completed := completedStage(p.before, stage)
-	if completed == nil {
+	record := recordOf(p.before, stage)
+	if record == nil {
 		return ""
 	}
-	for _, title := range completed.Children {
+	for _, title := range record.Children {
 		if children[title] == nil {
 			return title
 		}
@@ -62,23 +72,34 @@ func (p *pass) missingOf(stage string, children map[string]client.Object) string
 	return ""
 }
 
-// judgeChildren of a stage whose condition may be out of date. Only a stage that was
-// complete for this generation can be so again.
-func (p *pass) judgeChildren(stage string, last metav1.Condition, children map[string]client.Object) {
-	for _, title := range slices.Sorted(maps.Keys(children)) {
-		child := children[title]
-		if apply.StageOf(child) != stage || last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
-			continue
-		}
-		if err := apply.Complete(child); err != nil {
-			p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
-			return
-		}
+// judgeByChildren judges a stage whose condition may be out of date. Only a stage that
+// was complete for this generation can be so again.
+func (p *pass) judgeByChildren(stage string, last metav1.Condition, children map[string]client.Object) {
+	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
+		p.setNotReached(stage) // no child tells whether that is over
+		return
 	}
-	completed := completedStage(p.before, stage)
-	if last.Status != metav1.ConditionTrue && (completed == nil || completed.Generation != p.cr.GetGeneration() || last.Reason != ReasonProgressing) {
-		p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
+	if err := firstIncomplete(stage, children); err != nil {
+		p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
+		return
+	}
+	record := recordOf(p.before, stage)
+	recovered := last.Reason == ReasonProgressing && record != nil && record.Generation == p.cr.GetGeneration()
+	if last.Status != metav1.ConditionTrue && !recovered {
+		p.setNotReached(stage)
 		return
 	}
 	p.set(stage, metav1.ConditionTrue, ReasonComplete, "")
+}
+
+func firstIncomplete(stage string, children map[string]client.Object) error {
+	for _, title := range slices.Sorted(maps.Keys(children)) {
+		if apply.StageOf(children[title]) != stage {
+			continue
+		}
+		if err := apply.Incomplete(children[title]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

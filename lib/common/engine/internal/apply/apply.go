@@ -16,31 +16,32 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// conflictRetry is after how long a child is looked at again that changed while
-// it was written.
-const conflictRetry = time.Second
+// raceRetry is after how long a child is looked at again that somebody else changed
+// while it was written.
+const raceRetry = time.Second
 
-// update sends the child if that would change anything.
-func (c *Children) update(ctx context.Context, d desired, current client.Object) (client.Object, error) {
-	if err := c.claimed(d.key, current); err != nil {
+// updateOrReplace sends the child, if that would change anything; a Replaced child is
+// deleted instead.
+func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
+	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
-	if unchanged(current, c.Name, d.hash, d.body) {
+	if unchanged(current, c.Name, want.hash, want.body) {
 		return current, nil
 	}
-	if d.Mode == Replaced && current.GetAnnotations()[annotationHash] != d.hash {
-		if err := c.delete(ctx, d.key, current); err != nil {
+	if want.Mode == Replaced && current.GetAnnotations()[annotationHash] != want.hash {
+		if err := c.delete(ctx, want.key, current); err != nil {
 			return nil, err
 		}
-		return nil, progressing("%s is being replaced", d.key)
+		return nil, progressing("%s is being replaced", want.key)
 	}
-	return c.send(ctx, d, current.GetUID())
+	return c.send(ctx, want, current.GetUID())
 }
 
-// claimed returns an error unless the object is a child and here to stay.
-func (c *Children) claimed(key observe.Key, current client.Object) error {
+// requireOurs returns an error unless the object is a child and here to stay.
+func (c *Children) requireOurs(key observe.Key, current client.Object) error {
 	if !c.IsOurs(current) {
-		return Foreign(key, current)
+		return ForeignOutcome(key, current)
 	}
 	if current.GetDeletionTimestamp() != nil {
 		return progressing("%s is being deleted", key)
@@ -48,45 +49,46 @@ func (c *Children) claimed(key observe.Key, current client.Object) error {
 	return nil
 }
 
-// create sends the child so that it is created or, if the name is taken, refused.
+// createOrUpdate creates the child. If the name is taken, an object that is ours is
+// updated.
 //
 // An object never has resourceVersion 1, so an apply that states it answers 409
 // where something exists, and creates where nothing does: a plain apply would
 // merge into whatever it finds.
-func (c *Children) create(ctx context.Context, d desired) (client.Object, error) {
-	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (client.Object, error) {
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetResourceVersion("1")
-	made, err := c.apply(ctx, d.key, body)
+	made, err := c.apply(ctx, want.key, body)
 	if errors.IsConflict(err) {
-		existing, readErr := c.View.Live(ctx, d.key)
+		existing, readErr := c.View.Live(ctx, want.key)
 		if readErr != nil || existing == nil {
-			return nil, fmt.Errorf("creating %s: %w", d.key, err)
+			return nil, fmt.Errorf("creating %s: %w", want.key, err)
 		}
-		c.View.Created(d.key, existing)
-		if d.Mode == Generated || d.Mode == Once { // which are never changed
+		c.View.NoteCreate(want.key, existing)
+		if want.Mode == Generated || want.Mode == Once { // which are never changed
 			return existing, nil
 		}
-		return c.update(ctx, d, existing)
+		return c.updateOrReplace(ctx, want, existing)
 	}
 	if err != nil {
-		return nil, refused(d.key, err)
+		return nil, outcomeOfWrite(want.key, err)
 	}
-	c.View.Created(d.key, made)
+	c.View.NoteCreate(want.key, made)
 	return made, nil
 }
 
 // send applies the child onto the object with the UID, and no other.
-func (c *Children) send(ctx context.Context, d desired, uid types.UID) (client.Object, error) {
-	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(d.body)}
+func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (client.Object, error) {
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetUID(uid)
-	made, err := c.apply(ctx, d.key, body.DeepCopy())
+	made, err := c.apply(ctx, want.key, body.DeepCopy())
 	if errors.IsInvalid(err) && c.repair(ctx, body) == nil {
-		made, err = c.apply(ctx, d.key, body.DeepCopy())
+		made, err = c.apply(ctx, want.key, body.DeepCopy())
 	}
 	if err != nil {
-		return nil, refused(d.key, err)
+		return nil, outcomeOfWrite(want.key, err)
 	}
-	c.View.Wrote(d.key, made)
+	c.View.NoteWrite(want.key, made)
 	return made, nil
 }
 
@@ -108,15 +110,15 @@ func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructure
 	return c.View.Decode(key.Kind, body.Object)
 }
 
-// refused turns the API server's answer into what it means for the stage.
-func refused(key observe.Key, err error) error {
+// outcomeOfWrite turns the error of a write into an outcome, if it has a meaning.
+func outcomeOfWrite(key observe.Key, err error) error {
 	switch {
 	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting("namespace %s is being deleted", key.Namespace)
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
 		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("%s was refused: %s", key, err), Stalled: true}
 	case errors.IsConflict(err):
-		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("%s changed while it was written", key), After: conflictRetry}
+		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("%s changed while it was written", key), After: raceRetry}
 	}
 	return fmt.Errorf("applying %s: %w", key, err)
 }

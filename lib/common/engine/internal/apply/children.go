@@ -11,8 +11,8 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Controller is what the children of all objects of one kind have in common.
-type Controller struct {
+// Shared is what the children of all objects of one kind have in common.
+type Shared struct {
 	// Name is the field owner of every child, and its label
 	// app.kubernetes.io/name.
 	Name   string
@@ -28,11 +28,11 @@ type Controller struct {
 
 // Children are those of one object, in one pass over it.
 type Children struct {
-	*Controller
+	*Shared
 	View  *observe.View
 	Owner client.Object
-	// Kind of the owner.
-	Kind schema.GroupVersionKind
+	// OwnerKind is the kind of the owner.
+	OwnerKind schema.GroupVersionKind
 	// Proof is what a child must meet besides the marks of its owner; nil for
 	// nothing more.
 	Proof func(client.Object) bool
@@ -45,15 +45,17 @@ type Children struct {
 // Stage is what the children of one stage need to know of it.
 type Stage struct {
 	Name string
-	// Last is the stage's condition as the pass found it, nil for none.
+	// Last is the stage's condition as the pass found it, nil for none: a Job that
+	// has failed waits as long as the condition has been False.
 	Last *metav1.Condition
 }
 
 // Result is what became of a child.
 type Result struct {
-	// Name is the kind and name of a child that exists, as its stage records it.
-	Name string
-	// Key and Object are the child as it is now; nil for none.
+	// Title is the child's TitleOf, as its stage records it.
+	Title string
+	// Key and Object are the child as it is now; a child without an Object has no
+	// Result.
 	Key    observe.Key
 	Object client.Object
 	// Data of a Secret or ConfigMap.

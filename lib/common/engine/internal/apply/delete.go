@@ -19,10 +19,10 @@ import (
 // ensureAbsent deletes a child, and returns nil when it is gone. The watch may
 // not have shown yet what an earlier process has created: absence is proved by a
 // live read, unless the stage was complete for the same children before.
-func (c *Children) ensureAbsent(ctx context.Context, d desired, settled bool) error {
-	current, err := c.View.Get(ctx, d.key)
-	if err == nil && current == nil && !settled {
-		current, err = c.View.Live(ctx, d.key)
+func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasComplete bool) error {
+	current, err := c.View.Get(ctx, want.key)
+	if err == nil && current == nil && !wasComplete {
+		current, err = c.View.Live(ctx, want.key)
 	}
 	if observe.IsNotServed(err) {
 		return nil // a kind that is not served has no objects
@@ -31,13 +31,13 @@ func (c *Children) ensureAbsent(ctx context.Context, d desired, settled bool) er
 		return err
 	}
 	if current == nil || !c.IsOurs(current) {
-		c.Explanations.forget(c.Owner.GetUID(), d.key)
+		c.Explanations.forget(c.Owner.GetUID(), want.key)
 		return nil
 	}
-	if err := c.delete(ctx, d.key, current); err != nil {
+	if err := c.delete(ctx, want.key, current); err != nil {
 		return err
 	}
-	return c.explained(ctx, d.key, current, d.Explain, leaving(d.key, current))
+	return c.explained(ctx, want.key, current, want.Explain, leaving(want.key, current))
 }
 
 // leaving says that a child is being deleted, and what holds it: a child of the
@@ -74,7 +74,7 @@ func (c *Children) delete(ctx context.Context, key observe.Key, current client.O
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
-	c.View.Deleted(key, current)
+	c.View.NoteDelete(key, current)
 	return nil
 }
 
@@ -88,20 +88,20 @@ func propagation(obj client.Object) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// Prune deletes the children of a stage that no builder has listed, unless they
-// linger.
-func (c *Children) Prune(ctx context.Context, stage string, listed []observe.Key) error {
+// Prune deletes the children of a stage that neither its builder nor that of an
+// earlier stage wants, unless they linger.
+func (c *Children) Prune(ctx context.Context, stage string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
-		return StageOf(child) == stage && child.GetLabels()[labelLingers] == "" && !slices.Contains(listed, key)
+		return StageOf(child) == stage && child.GetLabels()[labelLingers] == "" && !slices.Contains(wanted, key)
 	})
 }
 
-// Sweep deletes the children that only lingered, and those of stages that the
+// Sweep deletes the children that only lingered and are not wanted, and those of stages that the
 // service does not have: an earlier version of the operator had them.
-func (c *Children) Sweep(ctx context.Context, stages []string, listed []observe.Key) error {
+func (c *Children) Sweep(ctx context.Context, stages []string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
 		lingers := child.GetLabels()[labelLingers] != ""
-		return (lingers || StageOf(child) != "" && !slices.Contains(stages, StageOf(child))) && !slices.Contains(listed, key)
+		return (lingers || StageOf(child) != "" && !slices.Contains(stages, StageOf(child))) && !slices.Contains(wanted, key)
 	})
 }
 
@@ -111,7 +111,7 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 		return err
 	}
 	for _, child := range all {
-		key := observe.KeyOf(c.View.Kind(child), child)
+		key := observe.KeyOf(c.View.KindOf(child), child)
 		if !applies(key, child) {
 			continue
 		}

@@ -10,37 +10,37 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Stamped are the children of one stage, in order.
-type Stamped []desired
+// StampedChildren are the children of one stage, in order.
+type StampedChildren []stampedChild
 
 // Stamp what a stage's builder returned. Nothing is sent.
-func (c *Children) Stamp(ctx context.Context, stage string, children []Child) (Stamped, error) {
-	var all Stamped
+func (c *Children) Stamp(ctx context.Context, stage string, children []Child) (StampedChildren, error) {
+	var all StampedChildren
 	for _, child := range children {
-		d, err := c.desire(ctx, stage, child)
+		want, err := c.stamp(ctx, stage, child)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, d)
+		all = append(all, want)
 	}
 	return all, nil
 }
 
 // Hashes of the children: another value means other children.
-func (all Stamped) Hashes() []string {
+func (all StampedChildren) Hashes() []string {
 	var hashes []string
-	for _, d := range all {
-		hashes = append(hashes, fmt.Sprint(int(d.Mode)), d.key.String(), d.hash)
+	for _, want := range all {
+		hashes = append(hashes, fmt.Sprint(int(want.Mode)), want.key.String(), want.hash)
 	}
 	return hashes
 }
 
-// Keys of the children that are to exist.
-func (all Stamped) Keys() []observe.Key {
+// WantedKeys are those of the children that are to exist.
+func (all StampedChildren) WantedKeys() []observe.Key {
 	var keys []observe.Key
-	for _, d := range all {
-		if d.Mode != Absent {
-			keys = append(keys, d.key)
+	for _, want := range all {
+		if want.Mode != Absent {
+			keys = append(keys, want.key)
 		}
 	}
 	return keys
@@ -49,15 +49,15 @@ func (all Stamped) Keys() []observe.Key {
 // Ensure brings every child to what its builder wants, in order, also after one that
 // is not complete, and returns the first reason why the stage is not. It stops at a
 // conflict, because the children behind it may give rights to the foreign object.
-// settled says that the stage was complete for these children before.
-func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled bool) (results []Result, incomplete error) {
-	for _, d := range all {
-		result, err := c.ensure(ctx, stage, d, settled)
+// wasComplete says that the stage was complete for just these children before.
+func (c *Children) Ensure(ctx context.Context, stage Stage, all StampedChildren, wasComplete bool) (results []Result, incomplete error) {
+	for _, want := range all {
+		result, err := c.ensure(ctx, stage, want, wasComplete)
 		if err != nil && incomplete == nil {
 			incomplete = err
 		}
 		if result.Object != nil {
-			result.Key, result.Name = d.key, TitleOf(d.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: d.body})
+			result.Key, result.Title = want.key, TitleOf(want.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: want.body})
 			results = append(results, result)
 		}
 		if err != nil && OutcomeOf(err).IsConflict() {
@@ -67,39 +67,39 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, all Stamped, settled
 	return results, incomplete
 }
 
-func (c *Children) ensure(ctx context.Context, stage Stage, d desired, settled bool) (Result, error) {
-	switch d.Mode {
+func (c *Children) ensure(ctx context.Context, stage Stage, want stampedChild, wasComplete bool) (Result, error) {
+	switch want.Mode {
 	case Absent:
-		return Result{}, c.ensureAbsent(ctx, d, settled)
+		return Result{}, c.ensureAbsent(ctx, want, wasComplete)
 	case Kept:
-		return c.ensureKept(ctx, d)
+		return c.ensureKept(ctx, want)
 	case Once:
-		return c.ensureOnce(ctx, stage, d)
+		return c.ensureOnce(ctx, stage, want)
 	case Generated:
-		return c.ensureGenerated(ctx, d)
+		return c.ensureGenerated(ctx, want)
 	}
-	current, err := c.View.Get(ctx, d.key)
+	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
 		return Result{}, err
 	}
 	if current == nil {
-		current, err = c.create(ctx, d)
+		current, err = c.createOrUpdate(ctx, want)
 	} else {
-		current, err = c.update(ctx, d, current)
+		current, err = c.updateOrReplace(ctx, want, current)
 	}
 	if err != nil {
 		return Result{}, err
 	}
 	result := Result{Object: current}
-	if observe.IsDataKind(d.key.Kind) {
-		result.Data = dataOf(d)
+	if observe.IsDataKind(want.key.Kind) {
+		result.Data = dataOf(want)
 	}
-	return result, c.explained(ctx, d.key, current, d.Explain, Complete(current))
+	return result, c.explained(ctx, want.key, current, want.Explain, Incomplete(current))
 }
 
 // ensureKept only looks at the child, if there is one.
-func (c *Children) ensureKept(ctx context.Context, d desired) (Result, error) {
-	current, err := c.View.Get(ctx, d.key)
+func (c *Children) ensureKept(ctx context.Context, want stampedChild) (Result, error) {
+	current, err := c.View.Get(ctx, want.key)
 	if observe.IsNotServed(err) {
 		return Result{}, nil // a kind that is not served has no objects
 	}
@@ -110,13 +110,13 @@ func (c *Children) ensureKept(ctx context.Context, d desired) (Result, error) {
 }
 
 // dataOf a Secret or ConfigMap, which need not be read back.
-func dataOf(d desired) map[string][]byte {
+func dataOf(want stampedChild) map[string][]byte {
 	data := map[string][]byte{}
-	values, _, _ := unstructured.NestedMap(d.body, "data")
+	values, _, _ := unstructured.NestedMap(want.body, "data")
 	for key, value := range values {
 		text, _ := value.(string)
 		data[key] = []byte(text)
-		if decoded, err := base64.StdEncoding.DecodeString(text); d.key.Kind == observe.SecretKind && err == nil {
+		if decoded, err := base64.StdEncoding.DecodeString(text); want.key.Kind == observe.SecretKind && err == nil {
 			data[key] = decoded
 		}
 	}

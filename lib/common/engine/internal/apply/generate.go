@@ -9,36 +9,36 @@ import (
 )
 
 // ensureGenerated creates the Secret once; afterwards it is only looked at.
-func (c *Children) ensureGenerated(ctx context.Context, d desired) (Result, error) {
-	current, err := c.View.Get(ctx, d.key)
+func (c *Children) ensureGenerated(ctx context.Context, want stampedChild) (Result, error) {
+	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
 		return Result{}, err
 	}
 	if current == nil {
 		data := map[string]any{}
-		for _, key := range d.Keys {
+		for _, key := range want.SecretKeys {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(rand.Text()))
 		}
-		given, _, _ := unstructured.NestedMap(d.body, "data")
+		given, _, _ := unstructured.NestedMap(want.body, "data")
 		for key, value := range given {
 			data[key] = value
 		}
-		d.body["data"] = data
-		if current, err = c.create(ctx, d); err != nil {
+		want.body["data"] = data
+		if current, err = c.createOrUpdate(ctx, want); err != nil {
 			return Result{}, err
 		}
 	}
-	if err := c.claimed(d.key, current); err != nil {
+	if err := c.requireOurs(want.key, current); err != nil {
 		return Result{}, err
 	}
 	// The values are used as they were stored, never from memory: a crash loses nothing.
-	data, err := c.View.Data(ctx, d.key, current)
+	data, err := c.View.Data(ctx, want.key, current)
 	if err != nil {
 		return Result{}, err
 	}
-	for _, key := range d.Keys {
+	for _, key := range want.SecretKeys {
 		if len(data[key]) == 0 {
-			return Result{}, waiting("%s lacks key %s", d.key, key)
+			return Result{}, waiting("%s lacks key %s", want.key, key)
 		}
 	}
 	return Result{Object: current, Data: data}, nil

@@ -15,68 +15,70 @@ import (
 )
 
 // ensureOnce runs the Job unless a Job of this content exists.
-func (c *Children) ensureOnce(ctx context.Context, stage Stage, d desired) (Result, error) {
-	superseded, err := c.deleteSuperseded(ctx, d)
+func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
+	superseded, err := c.deleteOneSuperseded(ctx, want)
 	if err != nil {
 		return Result{}, err
 	}
 	if superseded != "" {
 		return Result{}, progressing("Job %s is superseded and being deleted", superseded)
 	}
-	current, err := c.View.Get(ctx, d.key)
+	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
 		return Result{}, err
 	}
 	if current == nil {
-		if current, err = c.create(ctx, d); err != nil {
+		if current, err = c.createOrUpdate(ctx, want); err != nil {
 			return Result{}, err
 		}
 	}
 	job, ok := current.(*batchv1.Job)
 	if !ok {
-		return Result{}, fmt.Errorf("%s is a %T", d.key, current)
+		return Result{}, fmt.Errorf("%s is a %T", want.key, current)
 	}
 	if !c.IsOurs(job) {
-		return Result{}, Foreign(d.key, job)
+		return Result{}, ForeignOutcome(want.key, job)
 	}
 	ended, failed := jobEnd(job)
 	switch {
 	case ended == nil || job.DeletionTimestamp != nil:
-		return Result{}, c.explained(ctx, d.key, job, d.Explain, running(stage, d.key))
+		return Result{}, c.explained(ctx, want.key, job, want.Explain, running(stage, want.key))
 	case failed:
-		return Result{}, c.retry(ctx, stage, d.key, job)
+		return Result{}, c.waitOrDelete(ctx, stage, want.key, job)
 	}
-	return c.collect(ctx, d, job)
+	return c.resultOrRerun(ctx, want, job)
 }
 
-// collect the result of a complete Job.
-func (c *Children) collect(ctx context.Context, d desired, job *batchv1.Job) (Result, error) {
-	message, known, err := c.result(ctx, d.key, job)
+// resultOrRerun returns the result of a complete Job, or deletes a Job whose result
+// is lost.
+func (c *Children) resultOrRerun(ctx context.Context, want stampedChild, job *batchv1.Job) (Result, error) {
+	message, known, err := c.storeResult(ctx, want.key, job)
 	if err != nil {
 		return Result{}, err
 	}
 	if !known {
-		if err := c.delete(ctx, d.key, job); err != nil {
+		if err := c.delete(ctx, want.key, job); err != nil {
 			return Result{}, err
 		}
-		return Result{}, progressing("%s is complete, but its result was lost with its pod: running it again", d.key)
+		return Result{}, progressing("%s is complete, but its result was lost with its pod: running it again", want.key)
 	}
-	c.Explanations.forget(c.Owner.GetUID(), d.key)
-	return Result{Object: job, Run: d.run, Message: message}, nil
+	c.Explanations.forget(c.Owner.GetUID(), want.key)
+	return Result{Object: job, Run: want.run, Message: message}, nil
 }
 
-// deleteSuperseded deletes runs of other content; the new run waits until they
-// and their pods are gone, so that two never overlap.
-func (c *Children) deleteSuperseded(ctx context.Context, d desired) (string, error) {
-	jobs, err := c.View.Children(ctx, d.key.Kind, c.Owner.GetUID())
+// deleteOneSuperseded deletes a run of other content, and returns its name; "" if none
+// is left. The new run waits until all of them and their pods are gone, so that two
+// never overlap.
+func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (string, error) {
+	jobs, err := c.View.Children(ctx, want.key.Kind, c.Owner.GetUID())
 	if err != nil {
 		return "", err
 	}
 	for _, job := range jobs {
-		if job.GetLabels()[labelRunOf] != d.run || job.GetName() == d.key.Name || !c.IsOurs(job) {
+		if job.GetLabels()[labelRunOf] != want.run || job.GetName() == want.key.Name || !c.IsOurs(job) {
 			continue
 		}
-		key := observe.KeyOf(d.key.Kind, job)
+		key := observe.KeyOf(want.key.Kind, job)
 		current, err := c.View.Get(ctx, key) // which may be newer
 		if err != nil {
 			return "", err
@@ -98,10 +100,11 @@ func running(stage Stage, key observe.Key) *Outcome {
 	return progressing("%s is running", key)
 }
 
-// retry waits as long as the stage has been failing before it runs the Job
-// again, which needs no counter and survives a restart of the operator.
-func (c *Children) retry(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
-	message, known, err := c.result(ctx, key, job)
+// waitOrDelete waits as long as the stage has been failing before it deletes a failed
+// Job, so that the Job runs again. That needs no counter and survives a restart of the
+// operator.
+func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
+	message, known, err := c.storeResult(ctx, key, job)
 	if err != nil {
 		return err
 	}
@@ -127,14 +130,14 @@ func (c *Children) retry(ctx context.Context, stage Stage, key observe.Key, job 
 
 // RetryWait is the time between the failure of a Job and its next run, if the stage
 // has not been ready since.
-func (c *Controller) RetryWait(since, failed time.Time) time.Duration {
+func (c *Shared) RetryWait(since, failed time.Time) time.Duration {
 	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
 }
 
-// result returns the Job's termination message. It is copied from the pod onto
+// storeResult returns the Job's termination message. It is copied from the pod onto
 // the Job at once, so that losing the pod loses nothing; known is false if the
 // pod was lost before.
-func (c *Children) result(ctx context.Context, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
+func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
 	if stored, ok := job.Annotations[annotationResult]; ok {
 		return stored, true, nil
 	}
@@ -157,6 +160,6 @@ func (c *Children) result(ctx context.Context, key observe.Key, job *batchv1.Job
 	if err != nil {
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
-	c.View.Reached(key, note.GetResourceVersion())
+	c.View.NoteVersion(key, note.GetResourceVersion())
 	return message, true, nil
 }

@@ -9,27 +9,22 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Reasons of conditions that the engine gives.
+// Reasons of a child that is not complete.
 const (
-	ReasonComplete    = "Complete"
 	ReasonProgressing = "Progressing"
 	ReasonWaiting     = "Waiting"
-	ReasonConflict    = "Conflict"
+	ReasonConflict    = "Conflict" // something else has its name; not the API server's 409
 	ReasonInvalid     = "Invalid"
 	ReasonError       = "Error"
-	ReasonPanic       = "Panic"
 	ReasonJobFailed   = "JobFailed"
-	ReasonNotReached  = "NotReached"
-	ReasonGone        = "Gone"
-	ReasonDeleting    = "Deleting"
 )
 
 // Outcome is an error that says how a stage, or one of its children, ended.
 type Outcome struct { //nolint:errname // reads apply.Outcome
 	Reason  string
 	Message string
-	After   time.Duration // look again after this long; 0: a watch wakes the object
-	Stalled bool          // nothing but a new generation helps
+	After   time.Duration // look again after this long; 0: a watch wakes the object, or Retry does
+	Stalled bool          // nothing but another spec or input helps
 	Retry   bool          // with the back-off of a failure
 	Cause   error
 

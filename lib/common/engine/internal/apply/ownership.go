@@ -4,42 +4,10 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
 )
-
-// Labels and annotations of children, beside those that name the owner.
-const (
-	labelStage       = "asterism.dev/stage"
-	labelRunOf       = "asterism.dev/run-of"
-	labelLingers     = "asterism.dev/lingers"
-	annotationHash   = "asterism.dev/applied-hash"
-	annotationResult = "asterism.dev/result"
-
-	labelName      = "app.kubernetes.io/name"
-	labelInstance  = "app.kubernetes.io/instance"
-	labelComponent = "app.kubernetes.io/component"
-	labelPartOf    = "app.kubernetes.io/part-of"
-	labelManagedBy = "app.kubernetes.io/managed-by"
-)
-
-// Selector returns the labels that find the pods of one instance of a service.
-// They never change, because selectors cannot.
-func Selector(service, instance string) map[string]string {
-	return map[string]string{labelName: service, labelInstance: labelValue(instance)}
-}
-
-// labelValue is the name itself, or its beginning and a hash where it is too
-// long for a label.
-func labelValue(name string) string {
-	if len(name) <= validation.LabelValueMaxLength {
-		return name
-	}
-	hash := Hash(name)
-	return name[:validation.LabelValueMaxLength-len(hash)-1] + "-" + hash
-}
 
 // StageOf is the stage that has applied a child.
 func StageOf(child client.Object) string { return child.GetLabels()[labelStage] }
@@ -66,13 +34,13 @@ func (c *Children) ownerAnnotation() string {
 	return owner
 }
 
-// Foreign is the outcome where an object of a child's name is not a child.
-func Foreign(key observe.Key, current client.Object) error {
-	return &Outcome{Reason: ReasonConflict, Message: fmt.Sprintf("%s exists and %s: remove it, or choose another name", key, OwnerOf(current))}
+// ForeignOutcome is the outcome where an object of a child's name is not a child.
+func ForeignOutcome(key observe.Key, current client.Object) error {
+	return &Outcome{Reason: ReasonConflict, Message: fmt.Sprintf("%s exists and %s: remove it, or choose another name", key, DescribeOwner(current))}
 }
 
-// OwnerOf describes to whom a foreign object belongs.
-func OwnerOf(obj metav1.Object) string {
+// DescribeOwner says to whom a foreign object belongs.
+func DescribeOwner(obj metav1.Object) string {
 	if controller := metav1.GetControllerOf(obj); controller != nil {
 		return fmt.Sprintf("belongs to %s %s", controller.Kind, controller.Name)
 	}

@@ -2,24 +2,11 @@ package apply
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Hash of anything that JSON can say, 16 hex digits. encoding/json sorts the
-// keys of maps, so equal values have equal hashes.
-func Hash(value any) string {
-	data, err := json.Marshal(value)
-	if err != nil {
-		panic(err) //nolint:forbidigo // only for values that JSON cannot say, which is a bug
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
 
 // unchanged says that applying body again would change nothing: what we sent
 // last has the same hash, and the server still records us as the owner of every

@@ -45,7 +45,7 @@ type Watcher interface {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Cluster is shared by all passes of one controller.
+// Cluster is what one controller knows of the cluster. All its passes share it.
 type Cluster struct {
 	Options
 	kinds    kinds
@@ -58,7 +58,7 @@ type Cluster struct {
 	owners   map[types.UID]reconcile.Request     // of every object that is reconciled
 	uids     map[reconcile.Request]types.UID     // the other way around
 	readers  map[Key]sets.Set[reconcile.Request] // who is woken by a change
-	looked   map[reconcile.Request]sets.Set[Key] // the other way around
+	lookedAt map[reconcile.Request]sets.Set[Key] // readers the other way around
 	writes   map[Key]write                       // that a watch has not shown yet
 	contents map[Key]content                     // of Secrets and ConfigMaps
 }
@@ -72,15 +72,15 @@ func New(options Options) *Cluster {
 		owners:   map[types.UID]reconcile.Request{},
 		uids:     map[reconcile.Request]types.UID{},
 		readers:  map[Key]sets.Set[reconcile.Request]{},
-		looked:   map[reconcile.Request]sets.Set[Key]{},
+		lookedAt: map[reconcile.Request]sets.Set[Key]{},
 		writes:   map[Key]write{},
 		contents: map[Key]content{},
 	}
 }
 
-// Kind of an object, from itself or from the scheme. It panics for a type that
+// KindOf an object, from itself or from the scheme. It panics for a type that
 // the scheme lacks, which the first pass of a new operator shows.
-func (c *Cluster) Kind(obj client.Object) schema.GroupVersionKind {
+func (c *Cluster) KindOf(obj client.Object) schema.GroupVersionKind {
 	if kind := obj.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 		return kind
 	}
@@ -94,23 +94,23 @@ func (c *Cluster) Kind(obj client.Object) schema.GroupVersionKind {
 // Served returns nil for a kind that the API server serves, a NotServed for a kind
 // that it does not serve, and another error if that could not be discovered.
 func (c *Cluster) Served(ctx context.Context, kind schema.GroupVersionKind) error {
-	_, err := c.kinds.namespaced(ctx, kind)
+	_, err := c.kinds.lookup(ctx, kind)
 	return err
 }
 
 // Namespaced says whether objects of the kind have a namespace. A kind that is not
 // served counts as namespaced, as most are.
 func (c *Cluster) Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	namespaced, err := c.kinds.namespaced(ctx, kind)
+	namespaced, err := c.kinds.lookup(ctx, kind)
 	if IsNotServed(err) {
 		return true, nil
 	}
 	return namespaced, err
 }
 
-// UID identifies the cluster: it is that of the namespace kube-system, which
+// ClusterUID identifies the cluster: it is the UID of the namespace kube-system, which
 // every cluster has and nobody recreates. It is read once.
-func (c *Cluster) UID(ctx context.Context) (string, error) {
+func (c *Cluster) ClusterUID(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known := c.uid
 	c.mu.Unlock()
@@ -128,19 +128,4 @@ func (c *Cluster) UID(ctx context.Context) (string, error) {
 	defer c.mu.Unlock()
 	c.uid = string(system.UID)
 	return c.uid, nil
-}
-
-// watch of one kind. It is ready when the cache and its index are filled and the
-// handler is attached, so that no event after a read can be missed.
-type watch struct {
-	ready chan struct{}
-	since time.Time
-	err   error // valid once ready is closed
-}
-
-// content is the data of one version of a Secret or ConfigMap.
-type content struct {
-	uid     types.UID
-	version string
-	data    map[string][]byte
 }

@@ -1,22 +1,10 @@
 package observe
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// Kinds that are watched as metadata alone and read by name.
-var (
-	SecretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
-	ConfigMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-)
-
-// IsDataKind says whether a kind is watched as metadata alone.
-func IsDataKind(kind schema.GroupVersionKind) bool {
-	return kind == SecretKind || kind == ConfigMapKind
-}
 
 // Key names one object of one kind. Without a name it stands for every object of
 // the kind in the namespace, and without a namespace for every object of the kind.

@@ -60,9 +60,10 @@ type group struct {
 	at         time.Time
 }
 
-// namespaced asks discovery, unless the answer is known. That a kind is served
+// lookup says whether the kind is namespaced, or returns a NotServed. It asks
+// discovery, unless the answer is known. That a kind is served
 // counts until its absence is doubted; that a kind is not served counts for retry.
-func (k *kinds) namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	g := k.group(kind.GroupVersion())
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,7 +101,7 @@ func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) erro
 	k.refresh(ctx, kind.GroupVersion(), g)
 	g.err = nil
 	g.mu.Unlock()
-	_, err := k.namespaced(ctx, kind)
+	_, err := k.lookup(ctx, kind)
 	return err
 }
 

@@ -14,41 +14,28 @@ import (
 )
 
 // WatchReconciled starts the watch of the kind that the controller reconciles. The
-// controller starts its workers when that watch is ready.
+// controller starts its workers when that watch is ready. The first source takes the
+// controller's queue and lifetime, without which wake and other watches could not work,
+// and adds this package's handler, which wakes owners and readers. The second source
+// queues the reconciled object itself.
 func (c *Cluster) WatchReconciled(watcher Watcher, obj client.Object) error {
-	begin := source.Func(func(ctx context.Context, q queue) error {
+	capture := source.Func(func(ctx context.Context, q queue) error {
 		c.lifetime, c.queue = ctx, q
-		c.started(c.Kind(obj))
+		c.ensureWatch(c.KindOf(obj))
 		return nil
 	})
-	if err := watcher.Watch(begin); err != nil {
+	if err := watcher.Watch(capture); err != nil {
 		return err
 	}
 	return watcher.Watch(source.Kind[client.Object](c.Cache, obj, &handler.EnqueueRequestForObject{}))
 }
 
-// wake queues the owner of an object, and whoever looked at the object, or at
-// all of its kind, in the last pass. The newest version comes last.
-func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, obj := range versions {
-		if owner, ok := c.owners[OwnerUID(obj)]; ok {
-			c.queue.Add(owner)
-		}
-	}
-	newest := versions[len(versions)-1]
-	key := KeyOf(kind, newest)
-	if last, ok := c.writes[key]; ok && !last.isAhead(newest) {
-		delete(c.writes, key)
-	}
-	inNamespace, everywhere := Key{Kind: kind}, Key{Kind: kind}
-	inNamespace.Namespace = key.Namespace
-	for _, looked := range []Key{key, inNamespace, everywhere} {
-		for request := range c.readers[looked] {
-			c.queue.Add(request)
-		}
-	}
+// watch of one kind. It is ready when the cache and its index are filled and the
+// handler is attached, so that no event after a read can be missed.
+type watch struct {
+	settled chan struct{} // closed when the watch is ready or has failed
+	since   time.Time
+	err     error // valid once settled is closed
 }
 
 // watch makes sure that the kind is watched, from its first use on.
@@ -56,17 +43,17 @@ func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error
 	if err := c.Served(ctx, kind); err != nil || c.Cache == nil {
 		return err
 	}
-	w := c.started(kind)
+	w := c.ensureWatch(kind)
 	select {
-	case <-w.ready:
+	case <-w.settled:
 		return w.err
 	default:
 	}
-	// A watch that is forbidden is never ready: a later pass does not wait again.
+	// A watch that is forbidden never settles: a later pass does not wait again.
 	limit := time.NewTimer(time.Until(w.since.Add(c.ReadTimeout)))
 	defer limit.Stop()
 	select {
-	case <-w.ready:
+	case <-w.settled:
 		return w.err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -75,20 +62,22 @@ func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error
 	}
 }
 
-func (c *Cluster) started(kind schema.GroupVersionKind) *watch {
+// ensureWatch returns the watch of a kind, and starts it in the background first if
+// there is none.
+func (c *Cluster) ensureWatch(kind schema.GroupVersionKind) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watches[kind]
 	if w == nil {
-		w = &watch{ready: make(chan struct{}), since: time.Now()}
+		w = &watch{settled: make(chan struct{}), since: time.Now()}
 		c.watches[kind] = w
-		go c.start(kind, w)
+		go c.run(kind, w)
 	}
 	return w
 }
 
-func (c *Cluster) start(kind schema.GroupVersionKind, w *watch) {
-	defer close(w.ready)
+func (c *Cluster) run(kind schema.GroupVersionKind, w *watch) {
+	defer close(w.settled)
 	if err := c.attach(kind); err != nil {
 		w.err = fmt.Errorf("watching %s: %w", kind.Kind, err)
 		c.mu.Lock()
@@ -130,7 +119,8 @@ func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// objectsOf an event. The last of an object whose deletion was missed is known.
+// objectsOf an event. Where the watch has missed a deletion, the event has the last
+// version that the watch has shown.
 func objectsOf(event ...any) []client.Object {
 	var all []client.Object
 	for _, obj := range event {

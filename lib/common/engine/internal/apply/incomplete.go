@@ -18,11 +18,11 @@ type family interface {
 	Common() *commonv1.Status
 }
 
-// Complete returns nil if the object is all that it should become, or an outcome
+// Incomplete returns nil if the object is all that it should become, or an outcome
 // that says what is missing. A kind that no controller changes further is
 // complete when it exists. So is a claim of a volume, since the claim may wait
 // for its first consumer.
-func Complete(obj client.Object) error {
+func Incomplete(obj client.Object) error {
 	switch obj := obj.(type) {
 	case *appsv1.StatefulSet:
 		return rolledOut("StatefulSet", obj, obj.Status.ObservedGeneration, rollout{

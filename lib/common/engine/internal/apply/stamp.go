@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +18,8 @@ import (
 type Mode int
 
 // Applied is the Mode of a child without a wrapper; see the wrappers in package
-// engine for the others.
+// engine for the others. The numbers are part of hashes in the status of every
+// object: a new Mode goes to the end.
 const (
 	Applied Mode = iota
 	Absent
@@ -34,9 +34,10 @@ type Child struct {
 	// Object is a typed apply configuration or a typed object.
 	Object any
 	Mode   Mode
-	// Keys are those of a Generated Secret, or on which the run of a Once Job
-	// depends.
-	Keys    []string
+	// SecretKeys of a Generated Secret have random values.
+	SecretKeys []string
+	// Depends decides whether a Once Job runs again; nil: its whole content does.
+	Depends []string
 	Unowned bool
 	Lingers bool
 	Explain Explain
@@ -46,8 +47,8 @@ type Child struct {
 // away; "" is an answer as well. It is asked now and then.
 type Explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)
 
-// desired is a child with everything that is stamped on it.
-type desired struct {
+// stampedChild is a child with everything that is stamped on it.
+type stampedChild struct {
 	Child
 	key  observe.Key
 	body map[string]any
@@ -55,45 +56,45 @@ type desired struct {
 	run  string // the name that a Once Job's builder gave it
 }
 
-// desire stamps a child: names, owner, labels and the hash of its body.
-func (c *Children) desire(ctx context.Context, stage string, child Child) (desired, error) {
+// stamp a child: names, owner, labels and the hash of its body.
+func (c *Children) stamp(ctx context.Context, stage string, child Child) (stampedChild, error) {
 	body, err := Body(child.Object)
 	if err != nil {
-		return desired{}, err
+		return stampedChild{}, err
 	}
 	if obj, ok := child.Object.(client.Object); ok {
-		kind := c.View.Kind(obj)
+		kind := c.View.KindOf(obj)
 		body["apiVersion"], body["kind"] = kind.GroupVersion().String(), kind.Kind
 	}
 	object := &unstructured.Unstructured{Object: body}
 	key, err := c.KeyOf(ctx, object)
 	if err != nil {
-		return desired{}, err
+		return stampedChild{}, err
 	}
-	d := desired{Child: child, key: key, body: body}
-	if d.key.Name == "" {
-		return d, fmt.Errorf("a %s of stage %s has no name", d.key.Kind.Kind, stage)
+	want := stampedChild{Child: child, key: key, body: body}
+	if want.key.Name == "" {
+		return want, fmt.Errorf("a %s of stage %s has no name", want.key.Kind.Kind, stage)
 	}
-	if d.Mode == Once {
+	if want.Mode == Once {
 		// Stamped labels must not count: a new label would run every Job again.
-		d.run, d.hash = d.key.Name, Hash(body)
-		if len(d.Keys) > 0 {
-			d.hash = Hash(d.Keys)
+		want.run, want.hash = want.key.Name, Hash(body)
+		if len(want.Depends) > 0 {
+			want.hash = Hash(want.Depends)
 		}
-		d.key.Name = d.run + "-" + d.hash[:8]
-		object.SetName(d.key.Name)
+		want.key.Name = want.run + "-" + want.hash[:8]
+		object.SetName(want.key.Name)
 	}
-	object.SetNamespace(d.key.Namespace)
-	c.stampLabels(object, stage, d)
-	c.stampOwner(object, d)
-	if d.Mode == Generated {
+	object.SetNamespace(want.key.Namespace)
+	c.stampLabels(object, stage, want)
+	c.stampOwner(object, want)
+	if want.Mode == Generated {
 		body["immutable"] = true
 	}
-	if d.Mode != Once {
-		d.hash = Hash(body)
+	if want.Mode != Once {
+		want.hash = Hash(body)
 	}
-	annotate(object, annotationHash, d.hash)
-	return d, nil
+	annotate(object, annotationHash, want.hash)
+	return want, nil
 }
 
 // Body is what is sent of an apply configuration or of an object.
@@ -120,7 +121,7 @@ func Body(child any) (map[string]any, error) {
 // KeyOf names the object that a Need or a Child means, in the namespace of the
 // owner unless the kind has none.
 func (c *Children) KeyOf(ctx context.Context, object client.Object) (observe.Key, error) {
-	key := observe.KeyOf(c.View.Kind(object), object)
+	key := observe.KeyOf(c.View.KindOf(object), object)
 	if key.Namespace != "" {
 		return key, nil
 	}
@@ -132,7 +133,7 @@ func (c *Children) KeyOf(ctx context.Context, object client.Object) (observe.Key
 }
 
 // stampLabels labels a child, and the pods that it is a template of.
-func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, d desired) {
+func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, want stampedChild) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -140,15 +141,15 @@ func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, 
 	maps.Copy(labels, c.labels())
 	labels[observe.LabelOwnerUID] = string(c.Owner.GetUID())
 	labels[labelStage] = stage
-	if d.Lingers {
+	if want.Lingers {
 		labels[labelLingers] = "true"
 	}
-	if d.Mode == Once {
-		labels[labelRunOf] = d.run
+	if want.Mode == Once {
+		labels[labelRunOf] = want.run
 	}
 	object.SetLabels(labels)
 	if template, ok, _ := unstructured.NestedMap(object.Object, "spec", "template"); ok {
-		stampTemplate(template, c.podLabels(d))
+		stampTemplate(template, c.podLabels(want))
 		object.Object["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
 	}
 }
@@ -173,13 +174,13 @@ func stampTemplate(template map[string]any, labels map[string]string) {
 }
 
 // stampOwner refers to the owner, or names it where a reference must not be.
-func (c *Children) stampOwner(object *unstructured.Unstructured, d desired) {
-	if d.Unowned || !c.mayOwn(d.key) {
+func (c *Children) stampOwner(object *unstructured.Unstructured, want stampedChild) {
+	if want.Unowned || !c.mayOwn(want.key) {
 		annotate(object, observe.AnnotationOwner, c.ownerAnnotation())
 		return
 	}
 	object.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: c.Kind.GroupVersion().String(), Kind: c.Kind.Kind, Name: c.Owner.GetName(), UID: c.Owner.GetUID(),
+		APIVersion: c.OwnerKind.GroupVersion().String(), Kind: c.OwnerKind.Kind, Name: c.Owner.GetName(), UID: c.Owner.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}})
 }
@@ -193,29 +194,16 @@ func annotate(object *unstructured.Unstructured, name, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// labels of every child and pod. There is no version among them: an operator's
-// upgrade must not restart what it runs.
-func (c *Children) labels() map[string]string {
-	labels := Selector(c.Name, c.Owner.GetName())
-	labels[labelComponent] = strings.ToLower(c.Kind.Kind)
-	labels[labelManagedBy] = "asterism"
-	labels[labelPartOf] = labelValue(c.Owner.GetName())
-	if whole := c.Owner.GetLabels()[labelPartOf]; whole != "" {
-		labels[labelPartOf] = whole
-	}
-	return labels
-}
-
 // podLabels are those of a child's pods. The pods of a Job have other labels than
 // the pods of the service: a Service must not send requests to them. A disruption
 // budget that counted them would let no pod go. A rule that keeps the service's
 // pods apart would leave a Job without a node.
-func (c *Children) podLabels(d desired) map[string]string {
+func (c *Children) podLabels(want stampedChild) map[string]string {
 	labels := c.labels()
-	if d.Mode == Once {
+	if want.Mode == Once {
 		labels[labelName] += "-job"
 		labels[labelComponent] += "-job"
-		labels[labelInstance] = labelValue(d.run)
+		labels[labelInstance] = labelValue(want.run)
 	}
 	return labels
 }

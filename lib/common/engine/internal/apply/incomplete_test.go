@@ -76,7 +76,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := Complete(c.object)
+			err := Incomplete(c.object)
 			if c.waits == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -93,7 +93,7 @@ func TestRouteRepeatsWhyARouterRefuses(t *testing.T) {
 		RouterName: "inner", Host: "x.example.org",
 		Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: corev1.ConditionFalse, Message: "taken"}},
 	}}}}
-	err := Complete(route)
+	err := Incomplete(route)
 	g.Expect(err).To(MatchError("Route x: router inner does not admit host x.example.org: taken"))
 	g.Expect(OutcomeOf(err).Reason).To(Equal(ReasonWaiting))
 }

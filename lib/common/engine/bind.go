@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// step is a Stage bound to one object.
-type step struct {
+// boundStage is a Stage bound to one object.
+type boundStage struct {
 	condition string
-	carryOn   bool
+	continues bool
 	every     func() time.Duration
 	needs     func() []Need
 	do        func(context.Context, Inputs) (Observed, error)
@@ -16,12 +16,12 @@ type step struct {
 	report    func(Inputs)
 }
 
-// bind makes of the stages of a kind those of one object, so that only Service
-// and Stage have a type parameter.
-func bind[T Object](stages []Stage[T], cr T) []step {
-	steps := make([]step, 0, len(stages))
+// bind makes of the stages of a kind those of one object, so that a pass needs no type
+// parameter.
+func bind[T Object](stages []Stage[T], cr T) []boundStage {
+	all := make([]boundStage, 0, len(stages))
 	for _, s := range stages {
-		bound := step{condition: s.Condition, carryOn: s.Continue}
+		bound := boundStage{condition: s.Condition, continues: s.Continue}
 		if s.Needs != nil {
 			bound.needs = func() []Need { return s.Needs(cr) }
 		}
@@ -37,7 +37,7 @@ func bind[T Object](stages []Stage[T], cr T) []step {
 		if s.Report != nil {
 			bound.report = func(in Inputs) { s.Report(cr, in) }
 		}
-		steps = append(steps, bound)
+		all = append(all, bound)
 	}
-	return steps
+	return all
 }

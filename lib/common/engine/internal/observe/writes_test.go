@@ -76,16 +76,16 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 		want   string // version; "deleted" for a pod that is being deleted, "" for none
 		stays  bool   // the write is still remembered
 	}{
-		{name: "the watch is behind", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "7", stays: true},
-		{name: "the watch has caught up", cached: "7", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "7"},
-		{name: "somebody else has written since", cached: "9", write: func(c *Cluster) { c.Wrote(key, podOf("7")) }, want: "9"},
-		{name: "created, and not shown yet", write: func(c *Cluster) { c.Created(key, podOf("7")) }, want: "7", stays: true},
-		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "created and deleted, and neither shown", write: func(c *Cluster) { c.Created(key, podOf("7")); c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "without the last finalizer, which makes no version", cached: "7", held: true, write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "deleted, and shown", write: func(c *Cluster) { c.Deleted(key, podOf("7")) }},
-		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.Wrote(key, podOf("7")); c.Wrote(key, podOf("6")) }, want: "7", stays: true},
+		{name: "the watch is behind", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7", stays: true},
+		{name: "the watch has caught up", cached: "7", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7"},
+		{name: "somebody else has written since", cached: "9", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "9"},
+		{name: "created, and not shown yet", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")) }, want: "7", stays: true},
+		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "created and deleted, and neither shown", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")); c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "without the last finalizer, which makes no version", cached: "7", held: true, write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "deleted, and shown", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }},
+		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")); c.NoteWrite(key, podOf("6")) }, want: "7", stays: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -116,7 +116,7 @@ func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
 	v := c.View(request, "owner")
 	v.look(key)
 	c.wake(pods, podOf("8"))
-	c.Deleted(key, podOf("7"))
+	c.NoteDelete(key, podOf("7"))
 	v.Close()
 	g.Expect(c.writes).To(HaveLen(1))
 	c.View(request, "owner").Close()
@@ -127,7 +127,7 @@ func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
 func TestAnEventForgetsTheAnswer(t *testing.T) {
 	g := NewWithT(t)
 	c := cluster(t, &shows{}, &shows{})
-	c.Wrote(key, podOf("7"))
+	c.NoteWrite(key, podOf("7"))
 	c.wake(pods, podOf("6"))
 	g.Expect(c.writes).To(HaveLen(1))
 	c.wake(pods, podOf("6"), podOf("7"))
@@ -141,7 +141,7 @@ func TestNothingReadIsOlderThanWhatWasWritten(t *testing.T) {
 	cache := &shows{version: "5"}
 	c := cluster(t, cache, nil)
 	cache.meanwhile = func() { c.wake(pods, podOf("7")) }
-	c.Wrote(key, podOf("7"))
+	c.NoteWrite(key, podOf("7"))
 	found, err := c.Freshest(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found.GetResourceVersion()).To(Equal("7"))

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine/internal/apply"
+	"asterism.dev/lib/common/engine/internal/observe"
+)
+
+// buildChildren returns what the stage wants, stamped.
+func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedChildren, error) {
+	if s.build == nil {
+		return nil, nil
+	}
+	built, err := s.build(p.in)
+	if err != nil {
+		return nil, err
+	}
+	var children []apply.Child
+	for _, child := range built {
+		children = append(children, unwrap(child))
+	}
+	return p.children.Stamp(ctx, s.condition, children)
+}
+
+// applyChildren brings the children to what the builder wants, makes them inputs of
+// later stages, and deletes children that the builder does not list any more.
+func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, wasComplete bool, record *commonv1.CompletedStage) error {
+	if s.build == nil {
+		return nil
+	}
+	last := meta.FindStatusCondition(p.before.Conditions, s.condition)
+	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: last}, children, wasComplete)
+	for _, r := range results {
+		record.Children = append(record.Children, r.Title)
+		p.addToInputs(r)
+	}
+	p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
+	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil && incomplete == nil {
+		return err
+	}
+	return incomplete
+}
+
+// addToInputs makes a child, and what it holds or has said, an input.
+func (p *pass) addToInputs(r apply.Result) {
+	p.in.objects[r.Key] = r.Object
+	if r.Data != nil {
+		p.mask(r.Key, r.Data)
+		p.in.data[r.Key] = r.Data
+	}
+	if r.Run != "" {
+		p.in.results[r.Run] = r.Message
+	}
+}
+
+// lookAtChildren gets every child, by its TitleOf. The children become inputs as well,
+// so that a Report can read them.
+func (p *pass) lookAtChildren(ctx context.Context) (map[string]client.Object, error) {
+	all, err := p.children.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byTitle := map[string]client.Object{}
+	for _, shown := range all {
+		key := observe.KeyOf(p.view.KindOf(shown), shown)
+		child, err := p.view.Get(ctx, key) // which may be newer
+		if err != nil {
+			return nil, err
+		}
+		if child == nil || !p.children.IsOurs(child) {
+			continue
+		}
+		byTitle[apply.TitleOf(key.Kind.Kind, p.cr, child)] = child
+		if _, known := p.in.objects[key]; !known {
+			p.in.objects[key] = child
+		}
+	}
+	return byTitle, nil
+}

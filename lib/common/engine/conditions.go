@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// maxConditionMessage bounds a condition's message, in bytes; the API allows 32768.
+const maxConditionMessage = 4096
+
+// setOutcome sets the condition of a stage; nil is ready.
+func (p *pass) setOutcome(condition string, result *outcome) {
+	if result == nil {
+		p.set(condition, metav1.ConditionTrue, ReasonComplete, "")
+		return
+	}
+	p.set(condition, metav1.ConditionFalse, result.Reason, result.Message)
+}
+
+func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
+	message = p.in.masks.Hide(message)
+	if len(message) > maxConditionMessage {
+		message = strings.ToValidUTF8(message[:maxConditionMessage], "") + "…"
+	}
+	meta.SetStatusCondition(&p.cr.Common().Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: p.cr.GetGeneration(),
+	})
+}
+
+// judgeAvailable reports whether users are served. Ready does not depend on it.
+func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
+	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
+		inputs, err := p.gatherFor(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.doIfDue(ctx, s, inputs)
+	})
+	p.setOutcome(commonv1.ConditionAvailable, result)
+	if result != nil {
+		p.wakeAfter(result.After)
+		if result.Retry && p.failure == nil {
+			p.failure = result
+		}
+	}
+}
+
+// conclude derives Ready and Stalled, and drops conditions that no stage has.
+func (p *pass) conclude(stages []boundStage) {
+	known := []string{}
+	for _, s := range stages {
+		known = append(known, s.condition)
+	}
+	status := p.cr.Common()
+	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return !slices.Contains(known, c.Stage) })
+	known = append(known, commonv1.ConditionAvailable)
+	if p.firstUnready == nil {
+		p.set(commonv1.ConditionReady, metav1.ConditionTrue, "Ready", "")
+	} else {
+		p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.firstUnready.Reason, p.firstUnready.Message)
+		if p.firstUnready.Stalled {
+			known = append(known, commonv1.ConditionStalled)
+			p.set(commonv1.ConditionStalled, metav1.ConditionTrue, p.firstUnready.Reason, p.firstUnready.Message)
+		}
+	}
+	status.Conditions = inOrder(status.Conditions, append(known, commonv1.ConditionReady))
+	status.ObservedGeneration = p.cr.GetGeneration()
+}
+
+// inOrder are the conditions that are known, as the walk goes; the summary comes
+// last.
+func inOrder(conditions []metav1.Condition, known []string) []metav1.Condition {
+	var sorted []metav1.Condition
+	for _, name := range known {
+		if found := meta.FindStatusCondition(conditions, name); found != nil {
+			sorted = append(sorted, *found)
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,51 @@
+package apply
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Labels and annotations of children, beside those that name the owner.
+const (
+	labelStage       = "asterism.dev/stage"
+	labelRunOf       = "asterism.dev/run-of"
+	labelLingers     = "asterism.dev/lingers"
+	annotationHash   = "asterism.dev/applied-hash"
+	annotationResult = "asterism.dev/result"
+
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+)
+
+// Selector returns the labels that find the pods of one instance of a service.
+// They never change, because selectors cannot.
+func Selector(service, instance string) map[string]string {
+	return map[string]string{labelName: service, labelInstance: labelValue(instance)}
+}
+
+// labelValue is the name itself, or its beginning and a hash where it is too
+// long for a label.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	hash := Hash(name)
+	return name[:validation.LabelValueMaxLength-len(hash)-1] + "-" + hash
+}
+
+// labels of every child and pod. There is no version among them: an operator's
+// upgrade must not restart what it runs.
+func (c *Children) labels() map[string]string {
+	labels := Selector(c.Name, c.Owner.GetName())
+	labels[labelComponent] = strings.ToLower(c.OwnerKind.Kind)
+	labels[labelManagedBy] = "asterism"
+	labels[labelPartOf] = labelValue(c.Owner.GetName())
+	if whole := c.Owner.GetLabels()[labelPartOf]; whole != "" {
+		labels[labelPartOf] = whole
+	}
+	return labels
+}

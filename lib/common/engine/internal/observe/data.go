@@ -1,0 +1,82 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kinds that are watched as metadata alone and read by name.
+var (
+	SecretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
+	ConfigMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// IsDataKind says whether a kind is watched as metadata alone.
+func IsDataKind(kind schema.GroupVersionKind) bool {
+	return kind == SecretKind || kind == ConfigMapKind
+}
+
+// content is the data of one version of a Secret or ConfigMap.
+type content struct {
+	uid     types.UID
+	version string
+	data    map[string][]byte
+}
+
+// Data returns the content of a Secret or ConfigMap, which is read once for each
+// version; current is its metadata. nil: the object is gone.
+func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map[string][]byte, error) {
+	c.mu.Lock()
+	known, ok := c.contents[key]
+	c.mu.Unlock()
+	if ok && known.uid == current.GetUID() && !isOlder(known.version, current.GetResourceVersion()) {
+		return known.data, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
+	defer cancel()
+	fresh, err := c.readData(ctx, key)
+	if errors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.contents[key] = fresh
+	return fresh.data, nil
+}
+
+func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
+	data := map[string][]byte{} // nil would be the data of an object that is gone
+	if key.Kind == SecretKind {
+		var secret corev1.Secret
+		err := c.API.Get(ctx, key.NamespacedName, &secret)
+		for name, value := range secret.Data {
+			data[name] = value
+		}
+		return content{uid: secret.UID, version: secret.ResourceVersion, data: data}, err
+	}
+	var configMap corev1.ConfigMap
+	err := c.API.Get(ctx, key.NamespacedName, &configMap)
+	for name, text := range configMap.Data {
+		data[name] = []byte(text)
+	}
+	for name, value := range configMap.BinaryData {
+		data[name] = value
+	}
+	return content{uid: configMap.UID, version: configMap.ResourceVersion, data: data}, err
+}
+
+// forgetContent of a Secret or ConfigMap that is gone.
+func (c *Cluster) forgetContent(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.contents, key)
+}

@@ -1,0 +1,72 @@
+package observe
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// wake queues the owner of an object, and the objects whose last or present pass looked
+// at the object or at all of its kind. The newest version comes last.
+func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, obj := range versions {
+		if owner, ok := c.owners[OwnerUID(obj)]; ok {
+			c.queue.Add(owner)
+		}
+	}
+	newest := versions[len(versions)-1]
+	key := KeyOf(kind, newest)
+	if last, ok := c.writes[key]; ok && !last.isAhead(newest) {
+		delete(c.writes, key)
+	}
+	inNamespace, everywhere := Key{Kind: kind}, Key{Kind: kind}
+	inNamespace.Namespace = key.Namespace
+	for _, looked := range []Key{key, inNamespace, everywhere} {
+		for request := range c.readers[looked] {
+			c.queue.Add(request)
+		}
+	}
+}
+
+// Forget drops everything about an object that is gone, and returns its UID.
+func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request) types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uid := c.uids[request]
+	c.forgetUnseen(request, nil)
+	delete(c.lookedAt, request)
+	delete(c.owners, uid)
+	delete(c.uids, request)
+	delete(c.writes, Key{Kind: kind, NamespacedName: request.NamespacedName})
+	return uid
+}
+
+func (c *Cluster) forgetUnseen(request reconcile.Request, seen sets.Set[Key]) {
+	for key := range c.lookedAt[request] {
+		if seen.Has(key) {
+			continue
+		}
+		c.lookedAt[request].Delete(key)
+		c.readers[key].Delete(request)
+		if c.readers[key].Len() == 0 {
+			delete(c.readers, key)
+			delete(c.contents, key)
+			delete(c.writes, key) // nobody compares with it any more
+		}
+	}
+}
+
+// Remembered counts what is remembered, for tests of what is forgotten.
+func (c *Cluster) Remembered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := len(c.owners) + len(c.uids) + len(c.readers) + len(c.writes) + len(c.contents)
+	for _, looked := range c.lookedAt {
+		count += 1 + looked.Len()
+	}
+	return count
+}
