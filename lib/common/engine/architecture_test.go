@@ -50,6 +50,11 @@ func TestFilesReferDownwards(t *testing.T) {
 				t.Errorf("%s does not say where %s/%s is", architecture, layer, file)
 			}
 		}
+		for _, file := range order {
+			if !slices.Contains(goFiles(t, directory(layer)), file) {
+				t.Errorf("%s lists %s/%s, which does not exist", architecture, layer, file)
+			}
+		}
 		var up []string
 		for _, r := range references {
 			if slices.Index(order, r[0]) > slices.Index(order, r[1]) {
@@ -62,6 +67,25 @@ func TestFilesReferDownwards(t *testing.T) {
 		}
 		if len(up)*10 > len(references) {
 			t.Errorf("%s: %d of %d references between files run upwards: %v", layer, len(up), len(references), up)
+		}
+	}
+}
+
+// linkOfPass is a link of "One pass": a function, and its file.
+var linkOfPass = regexp.MustCompile("\\[`(\\w+)`\\]\\((\\S+\\.go)\\)")
+
+// TestOnePassLinksFunctions that its files have.
+func TestOnePassLinksFunctions(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, architecture), "\n## One pass\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	links := linkOfPass.FindAllStringSubmatch(section, -1)
+	if len(links) < 15 {
+		t.Fatalf("only %d links were found", len(links))
+	}
+	for _, link := range links {
+		declared := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + link[1] + `\(`)
+		if !declared.MatchString(read(t, filepath.Join(filepath.Dir(architecture), link[2]))) {
+			t.Errorf("%s links %s, which %s does not have", architecture, link[1], link[2])
 		}
 	}
 }
