@@ -8,16 +8,16 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// A stage's record in the status says what the stage was complete for. Its Inputs are a
-// hash of inputs and children; behind the hash of Do's inputs and a dash, for a stage
-// with a Do; or one of these words.
+// The record of a stage, in the status, says what the stage was complete for. Its Inputs
+// are a hash of needs and children; for a stage with a Do, the hash of Do's inputs, "-"
+// and the former; or one of these words.
 const (
 	outdated       = "outdated"  // Do was called for other inputs since
 	abandonedStage = "abandoned" // the teardown goes on without the stage
 )
 
-// newRecord is the record of a stage that is complete now. A stage without inputs of
-// the record has none.
+// newRecord is the record of a stage that is complete now; a record without Inputs is
+// not written.
 func (p *pass) newRecord(s boundStage, inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
 	record := commonv1.CompletedStage{
 		Stage: s.condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.condition],
@@ -32,7 +32,7 @@ func (p *pass) newRecord(s boundStage, inputsHash string, children apply.Stamped
 	return record
 }
 
-// writeRecord into the status; without Inputs, drop the stage's record.
+// writeRecord into the status. A record without Inputs removes the one before.
 func (p *pass) writeRecord(record commonv1.CompletedStage) {
 	status := p.cr.Common()
 	existing := recordOf(status, record.Stage)

@@ -36,18 +36,15 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 // judgeAvailable reports whether users are served. Ready does not depend on it.
 func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
 	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
-		inputs, err := p.gatherFor(ctx, s)
+		inputsHash, err := p.gatherFor(ctx, s)
 		if err != nil {
 			return err
 		}
-		return p.doIfDue(ctx, s, inputs)
+		return p.doIfDue(ctx, s, inputsHash)
 	})
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
-		p.wakeAfter(result.After)
-		if result.Retry && p.failure == nil {
-			p.failure = result
-		}
+		p.comeBack(result)
 	}
 }
 

@@ -74,6 +74,14 @@ func (p *pass) wakeAfter(d time.Duration) {
 	}
 }
 
+// comeBack asks for another pass when the outcome says so.
+func (p *pass) comeBack(result *outcome) {
+	p.wakeAfter(result.After)
+	if result.Retry && p.failure == nil {
+		p.failure = result
+	}
+}
+
 // guard makes a panic the outcome of the stage it comes from, with the line in the
 // log.
 func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {

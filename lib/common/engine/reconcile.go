@@ -92,10 +92,7 @@ func (p *pass) takeOutcome(condition string, result *outcome) {
 	if p.firstUnready == nil {
 		p.firstUnready = result
 	}
-	p.wakeAfter(result.After)
-	if result.Retry && p.failure == nil {
-		p.failure = result
-	}
+	p.comeBack(result)
 }
 
 // sweep deletes what nobody needs any more once everything is ready.

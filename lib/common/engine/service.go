@@ -48,9 +48,9 @@ type Stage[T Object] struct {
 	Condition string
 	// Needs are waited for; they are the inputs of Do and Build.
 	Needs func(T) []Need
-	// Do is an idempotent call outside the cluster. It runs when what the stage
-	// needs or the spec has changed since it last succeeded, and again after
-	// Every. It must return within DoTimeout.
+	// Do is an idempotent call outside the cluster. It runs when the spec, or something
+	// that the stage needs, has changed since Do last succeeded; with Every, also after
+	// that time and after a restart of the operator. It must return within DoTimeout.
 	Do func(context.Context, T, Inputs) (Observed, error)
 	// Every is after how long Do is repeated; nil or 0: never without a reason.
 	Every func(T) time.Duration

@@ -82,10 +82,7 @@ func (p *pass) deleting(stage string, result *outcome) {
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
 		p.firstUnready.Reason = result.Reason
 	}
-	p.wakeAfter(result.After)
-	if result.Retry {
-		p.failure = result
-	}
+	p.comeBack(result)
 	status := p.cr.Common()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == commonv1.ConditionStalled })
 	for _, condition := range slices.Clone(status.Conditions) {

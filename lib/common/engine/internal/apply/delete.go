@@ -96,7 +96,7 @@ func (c *Children) Prune(ctx context.Context, stage string, wanted []observe.Key
 	})
 }
 
-// Sweep deletes the children that only lingered and are not wanted, and those of stages that the
+// Sweep deletes the children that only lingered, and those of stages that the
 // service does not have: an earlier version of the operator had them.
 func (c *Children) Sweep(ctx context.Context, stages []string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
