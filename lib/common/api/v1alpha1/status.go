@@ -62,7 +62,7 @@ type CompletedStage struct {
 	// +kubebuilder:validation:MaxLength=64
 	Stage string `json:"stage"`
 
-	// inputs is a hash of what the stage was complete for.
+	// inputs says what the stage was complete for: hashes, or a word in their place.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
