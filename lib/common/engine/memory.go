@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memory keeps the lastDos of each object's stages, and since when its status waits to
+// memory keeps the last Do of each object's stages, and since when its status waits to
 // be written. Losing it costs one idempotent repetition.
 type memory struct {
 	mu        sync.Mutex
@@ -19,13 +19,13 @@ func newMemory() *memory {
 	return &memory{lastDos: map[reconcile.Request]map[string]lastDo{}, unwritten: map[reconcile.Request]time.Time{}}
 }
 
-func (m *memory) setLastDo(request reconcile.Request, stage string, e lastDo) {
+func (m *memory) setLastDo(request reconcile.Request, stage string, last lastDo) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.lastDos[request] == nil {
 		m.lastDos[request] = map[string]lastDo{}
 	}
-	m.lastDos[request][stage] = e
+	m.lastDos[request][stage] = last
 }
 
 // statusWritten says that no change of the status waits to be written.
@@ -70,9 +70,9 @@ type lastDo struct {
 
 // rests says for how long a Do that failed is not called, although an event has
 // woken its object: a server that refuses requests gets no more of them.
-func (e lastDo) rests() time.Duration {
-	if e.failed == nil || !e.failed.Retry {
+func (d lastDo) rests() time.Duration {
+	if d.failed == nil || !d.failed.Retry {
 		return 0
 	}
-	return min(retryMin<<min(e.failures, 10), retryMax) - time.Since(e.at)
+	return min(retryMin<<min(d.failures, 10), retryMax) - time.Since(d.at)
 }

@@ -88,8 +88,8 @@ func Existing(object client.Object) Need {
 // generation.
 func Condition(object Object, condition string) Need { return TrueFor(object, condition, 0) }
 
-// TrueFor is Condition, met when it has been True for a while. Do runs again when the
-// need is another one, and not when the other object has changed.
+// TrueFor is Condition, met when it has been True for a while. Its input is the name of
+// the condition alone: a change of the object is no reason to run Do.
 func TrueFor(object Object, condition string, duration time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, current, err := p.existing(ctx, object)
