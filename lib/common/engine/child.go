@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,14 @@ type Child any
 // Absent deletes the child, if it is ours; the stage is not done until the child
 // was observed gone.
 func Absent(child Child) Child { return withMode(apply.Absent, child) }
+
+// LeftBy deletes a child that an owner with the UID, which is gone, has left behind. The
+// stage has proved that the child was that owner's: labels and annotations can be forged.
+func LeftBy(owner types.UID, child Child) Child {
+	c := unwrap(Absent(child))
+	c.FormerOwner = owner
+	return c
+}
 
 // Replaced is for what cannot be changed: a changed child is deleted, seen
 // gone, and created anew.
@@ -89,6 +98,9 @@ func Selector(service, instance string) map[string]string { return apply.Selecto
 func OwnedBy(owner client.Object) map[string]string {
 	return map[string]string{observe.LabelOwnerUID: string(owner.GetUID())}
 }
+
+// OwnerUID is what an object says of its owner, whose child the object may be.
+func OwnerUID(obj client.Object) types.UID { return observe.OwnerUID(obj) }
 
 // Hash is the hash of anything that JSON can say, 16 hex digits: for what a
 // builder must name or annotate by its content.

@@ -141,15 +141,32 @@ func Labelled(example client.Object, labels map[string]string) Need {
 			return nil, err
 		}
 		all, err := p.view.List(ctx, key.Kind, key.Namespace, labels)
+		return p.listed(key, all), err
+	}}
+}
+
+// Sampled objects are those of Labelled without labels. They are looked at in every
+// pass, and at least once in the period; none of them wakes the object that is
+// reconciled. Sampled is for objects of which there are many.
+func Sampled(example client.Object, period time.Duration) Need {
+	return Need{func(ctx context.Context, p *pass) (any, error) {
+		key, err := p.children.KeyOf(ctx, example)
 		if err != nil {
 			return nil, err
 		}
-		slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(string(a.GetUID()), string(b.GetUID())) })
-		for _, obj := range all {
-			p.in.labelled[observe.KeyOf(key.Kind, obj)] = obj
-		}
-		return foundObjects(all), nil
+		p.wakeAfter(period)
+		all, err := p.view.Sample(ctx, key.Kind, key.Namespace, nil)
+		return p.listed(key, all), err
 	}}
+}
+
+// listed makes objects of one kind inputs.
+func (p *pass) listed(example observe.Key, all []client.Object) foundObjects {
+	slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(string(a.GetUID()), string(b.GetUID())) })
+	for _, obj := range all {
+		p.in.labelled[observe.KeyOf(example.Kind, obj)] = obj
+	}
+	return all
 }
 
 // Children is every object of the kinds in Owns that belongs to the object,

@@ -78,6 +78,19 @@ func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
 	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk goes on behind it")
 }
 
+// TestAConflictIsToldBeforeWhatIsNotReady: only the conflict needs somebody's hands.
+func TestAConflictIsToldBeforeWhatIsNotReady(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: append([]client.Object{&widget.Rack{}}, owns...), Stages: []stage{
+		build("AllReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, configMap(cr.Name, "")}
+		}),
+	}})
+	w.must(w.client.Create(w.ctx, w.configMap("told")))
+	cr := w.widget("told", widget.Spec{})
+	w.Eventually(w.condition(cr, "AllReady")).Should(HavePrefix("False Conflict: ConfigMap told exists"))
+}
+
 func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	w := newTestWorld(t)
 	rack := rackStage()

@@ -30,7 +30,7 @@ func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasCompl
 	if err != nil {
 		return err
 	}
-	if current == nil || !c.IsOurs(current) {
+	if current == nil || !c.IsOurs(current) && (want.FormerOwner == "" || observe.OwnerUID(current) != want.FormerOwner) {
 		c.Explanations.forget(c.Owner.GetUID(), want.key)
 		return nil
 	}

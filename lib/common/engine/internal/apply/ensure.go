@@ -48,20 +48,20 @@ func (all StampedChildren) WantedKeys() []observe.Key {
 
 // Ensure brings every child to what its builder wants, in order, also after one that
 // is not complete, and returns the first reason why the stage is not. It stops at a
-// conflict, because the children behind it may give rights to the foreign object.
+// conflict, and returns that: the children behind it may give rights to the foreign object.
 // wasComplete says that the stage was complete for just these children before.
 func (c *Children) Ensure(ctx context.Context, stage Stage, all StampedChildren, wasComplete bool) (results []Result, incomplete error) {
 	for _, want := range all {
 		result, err := c.ensure(ctx, stage, want, wasComplete)
+		if err != nil && OutcomeOf(err).IsConflict() {
+			return results, err
+		}
 		if err != nil && incomplete == nil {
 			incomplete = err
 		}
 		if result.Object != nil {
 			result.Key, result.Title = want.key, TitleOf(want.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: want.body})
 			results = append(results, result)
-		}
-		if err != nil && OutcomeOf(err).IsConflict() {
-			break
 		}
 	}
 	return results, incomplete

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
@@ -40,7 +41,9 @@ type Child struct {
 	Depends []string
 	Unowned bool
 	Lingers bool
-	Explain Explain
+	// FormerOwner, which is gone, has left an Absent child behind.
+	FormerOwner types.UID
+	Explain     Explain
 }
 
 // Explain looks for what keeps an object from being complete, or from going

@@ -88,6 +88,11 @@ func (v *View) doubt(ctx context.Context, kind schema.GroupVersionKind) error {
 // there wakes the object that is reconciled.
 func (v *View) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
 	v.look(Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace}})
+	return v.Sample(ctx, kind, namespace, labels)
+}
+
+// Sample is List, but no change wakes the object that is reconciled.
+func (v *View) Sample(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
 	if err := v.watch(ctx, kind); err != nil {
 		return nil, err
 	}
