@@ -77,6 +77,10 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		Expect(err).To(MatchError(ContainSubstring("Read-only file system")))
 	})
 
+	It("is in the status of the policy that allows it", func(ctx SpecContext) {
+		Expect(kubectl(ctx, "get", "sharedvolumepolicy", "demo", "--output=jsonpath={.status.namespaces[*].name}")).To(Equal(demoNamespace))
+	})
+
 	It("is denied what no policy grants", func(ctx SpecContext) {
 		applyExample(ctx, readerNamespace, "minimal.yaml")
 		awaitFalse(ctx, object(sharedVolume, readerNamespace, "images"), "Allowed", "Denied", "administrator")

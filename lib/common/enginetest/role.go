@@ -77,7 +77,9 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 	own := resources(s.kind(t))
 	used.add(own.Group, own.Resource, "get", "list", "watch")
 	used.add(own.Group, own.Resource+"/status", "patch")
-	used.add(own.Group, own.Resource+"/finalizers", "update") // blockOwnerDeletion
+	if len(s.Service.Owns) > 0 {
+		used.add(own.Group, own.Resource+"/finalizers", "update") // blockOwnerDeletion
+	}
 	used.add("", "events", "create", "patch")
 	if len(s.Service.Teardown) > 0 {
 		used.add(own.Group, own.Resource, "patch") // the finalizer

@@ -16,6 +16,9 @@ const (
 	ConditionInstalled = "Installed"
 	// ConditionRolledOut is True when every node that should run the driver does.
 	ConditionRolledOut = "RolledOut"
+	// ConditionVolumesOwned is True when every volume of a SharedVolume has its
+	// SharedVolume.
+	ConditionVolumesOwned = "VolumesOwned"
 )
 
 // Reasons of Installed.
@@ -26,6 +29,10 @@ const (
 	ReasonRemoved = "Removed"
 )
 
+// ReasonOrphaned is the reason of VolumesOwned for bound volumes whose SharedVolume is
+// gone.
+const ReasonOrphaned = "Orphaned"
+
 // SharedVolumeDriverName is the name of the only SharedVolumeDriver.
 const SharedVolumeDriverName = "cluster"
 
@@ -34,6 +41,7 @@ var SharedVolumeDriverConditions = []string{
 	ConditionDetected,
 	ConditionInstalled,
 	ConditionRolledOut,
+	ConditionVolumesOwned,
 }
 
 // ManagementState says who looks after the driver.
@@ -126,6 +134,27 @@ type SharedVolumeDriverStatus struct {
 	// usedBy is who has to go before the driver can be removed, while it is to be.
 	// +optional
 	UsedBy *DriverUsers `json:"usedBy,omitempty"`
+
+	// orphanedVolumes are bound PersistentVolumes whose SharedVolume is gone, because
+	// somebody has taken its finalizer away. Such a volume is deleted when its claim is.
+	// This is observed every ten minutes.
+	// +optional
+	OrphanedVolumes *OrphanedVolumes `json:"orphanedVolumes,omitempty"`
+}
+
+// OrphanedVolumes are PersistentVolumes without a SharedVolume.
+type OrphanedVolumes struct {
+	// names are the first ten.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=63
+	Names []string `json:"names"`
+
+	// count of all of them.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
 }
 
 // Installation is the presence of a driver on the cluster.

@@ -1,6 +1,21 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+)
+
+// ConditionNamespacesKnown is the only stage of a SharedVolumePolicy. It is False for a
+// moment when a namespace that uses a grant was deleted and created again.
+const ConditionNamespacesKnown = "NamespacesKnown"
+
+// ReasonNamespaceRecreated is the reason of NamespacesKnown for a namespace with
+// another UID than before.
+const ReasonNamespaceRecreated = "NamespaceRecreated"
+
+// SharedVolumePolicyConditions are the condition types of the stages, in their order.
+var SharedVolumePolicyConditions = []string{ConditionNamespacesKnown}
 
 // SharedVolumePolicy grants namespaces the use of file systems. It is an
 // administrator's. What several policies grant adds up; what none grants is
@@ -8,10 +23,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // SharedVolumes; their pods keep what they have.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=sharedvolumepolicies,scope=Cluster,shortName=svp
 // +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces.names`
 // +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.namespaces.selector`
-// +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems`
+// +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems[*].fileSystemID`
+// +kubebuilder:printcolumn:name="Used By",type=string,JSONPath=`.status.namespaces[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type SharedVolumePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -20,6 +37,45 @@ type SharedVolumePolicy struct {
 	// spec is what is granted.
 	// +required
 	Spec SharedVolumePolicySpec `json:"spec"`
+
+	// status is what was observed, at most a minute ago.
+	// +optional
+	Status SharedVolumePolicyStatus `json:"status,omitzero"`
+}
+
+// Common gives the engine the part of the status that it writes.
+func (p *SharedVolumePolicy) Common() *commonv1.Status { return &p.Status.Status }
+
+// SharedVolumePolicyStatus says who uses what is granted.
+type SharedVolumePolicyStatus struct {
+	commonv1.Status `json:",inline"`
+
+	// namespaces with a SharedVolume that the policy allows, and those in
+	// spec.namespaces.names that had one and were deleted: the first 256 by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Namespaces []GrantUser `json:"namespaces,omitempty"`
+}
+
+// GrantUser is a namespace that uses what is granted.
+type GrantUser struct {
+	// name of the namespace.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// uid of the namespace. spec.namespaces.uids pins a policy to UIDs.
+	// +required
+	// +kubebuilder:validation:MaxLength=36
+	UID string `json:"uid"`
+
+	// previousUID is that of the namespace of this name which used the grant before,
+	// and was deleted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	PreviousUID string `json:"previousUID,omitempty"`
 }
 
 // SharedVolumePolicySpec is what a policy grants to whom.

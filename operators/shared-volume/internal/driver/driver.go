@@ -68,6 +68,7 @@ func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 			{Condition: storagev1.ConditionRolledOut, Needs: present, Build: func(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 				return rolledOut(cr, in, images)
 			}},
+			{Condition: storagev1.ConditionVolumesOwned, Needs: volumesAndOwners, Build: withoutOrphans},
 		},
 		Teardown: []engine.Stage[*storagev1.SharedVolumeDriver]{
 			{Condition: "SharedVolumesGone", Needs: users, Build: unused},

@@ -25,7 +25,7 @@ func TestConform(t *testing.T) { subject.Conform(t) }
 // TestRole: the operator may do what its stages do, what it passes on to the
 // driver's account, and make the SharedVolumeDriver; and nothing else.
 func TestRole(t *testing.T) {
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, further{})
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, policies, further{})
 }
 
 var volumes = enginetest.Subject[*storagev1.SharedVolume]{
@@ -33,6 +33,13 @@ var volumes = enginetest.Subject[*storagev1.SharedVolume]{
 	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
 	Conditions:  storagev1.SharedVolumeConditions,
 	Testdata:    "../volume/testdata",
+}
+
+var policies = enginetest.Subject[*storagev1.SharedVolumePolicy]{
+	Service:     volume.Grants,
+	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
+	Conditions:  storagev1.SharedVolumePolicyConditions,
+	Testdata:    "../volume/testdata-policy",
 }
 
 type further struct{}

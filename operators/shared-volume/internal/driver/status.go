@@ -25,6 +25,7 @@ const (
 func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	cr.Status.Installation = installation(cr)
 	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
+	reportOrphans(cr, in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
 		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us}
 		if !in.Ours(found) {

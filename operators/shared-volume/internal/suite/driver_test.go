@@ -19,6 +19,7 @@ import (
 	kstoragev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -357,6 +358,37 @@ func TestExternalDriverIsAwaited(t *testing.T) {
 	s.bound(user) // what there is stays
 	s.must(s.client.Delete(s.ctx, user))
 	s.Eventually(s.gone(user)).Should(BeTrue())
+}
+
+// TestOrphanedVolumes: whoever takes the finalizer of a SharedVolume away leaves a volume
+// behind, which is deleted when no claim uses it.
+func TestOrphanedVolumes(t *testing.T) {
+	s := newDriverScene(t)
+	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
+	s.runDriver(volume.Service)
+	cr := s.driver(storagev1.StateManaged)
+	kept, user := s.shared("kept"), s.shared("images")
+	s.ready(kept, user)
+	claim, orphan := s.bound(user)
+	s.operator.Stop()
+	s.release(user)
+	s.must(s.client.Delete(s.ctx, user, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	s.Eventually(s.gone(user)).Should(BeTrue())
+
+	s.runDriver(volume.Service)
+	s.Eventually(s.condition(cr, "VolumesOwned")).Should(HavePrefix("False Orphaned: the SharedVolumes of 1 bound volumes are gone"))
+	s.Expect(cr.Status.OrphanedVolumes).To(Equal(&storagev1.OrphanedVolumes{Names: []string{orphan.Name}, Count: 1}))
+	s.bound(user)
+	s.must(s.client.Delete(s.ctx, claim))
+	s.Eventually(func() bool {
+		s.must(s.patch(cr, `{"metadata":{"annotations":{"touched":"`+string(uuid.NewUUID())+`"}}}`))
+		return s.gone(orphan)()
+	}).Should(BeTrue())
+	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
+	s.Expect(cr.Status.OrphanedVolumes).To(BeNil())
+	s.bound(kept)
+	s.must(s.client.Delete(s.ctx, kept))
+	s.Eventually(s.gone(kept)).Should(BeTrue())
 }
 
 // TestHandOver to somebody else: what was installed stays, and is left alone.

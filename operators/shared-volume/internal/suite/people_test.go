@@ -62,7 +62,7 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 		options.Cache.DefaultNamespaces = nil
 	}}
 	s.operator = enginetest.RunWith(t, s.namespace, enginetest.Scheme(t, storagev1.AddToScheme, securityv1.Install), options,
-		volume.Service, driver.New(images), driver.Singleton{})
+		volume.Service, volume.Grants, driver.New(images), driver.Singleton{})
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	cr := s.shared("images")
 	s.ready(cr)
@@ -86,11 +86,11 @@ const operatorsAccount = "system:serviceaccount:asterism-storage:asterism-shared
 // config/rbac does.
 func (s *scene) permit() {
 	s.t.Helper()
-	s.bindCluster(enginetest.ReadSample(s.t, "../../config/rbac/role.yaml", "ClusterRole"), operatorsAccount)
+	s.bindCluster(enginetest.ReadSample(s.t, "../../config/rbac/role.yaml", "ClusterRole"), s.namespace, operatorsAccount)
 	for _, object := range enginetest.ReadSamples(s.t, "../../config/rbac/admission.yaml") {
-		object.SetName(s.namespace)
+		object.SetName(s.namespace + "-" + object.GetName())
 		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
-			s.must(unstructured.SetNestedField(object.Object, s.namespace, "spec", "policyName"))
+			s.must(unstructured.SetNestedField(object.Object, object.GetName(), "spec", "policyName"))
 		}
 		s.must(s.client.Create(s.ctx, object))
 		s.t.Cleanup(func() { s.must(s.client.Delete(context.Background(), object)) })
@@ -177,14 +177,34 @@ func TestStolenTokenReachesNoFurther(t *testing.T) {
 	}
 }
 
-// bindCluster gives the rules of a role to a user, under a name of the test's.
-func (s *scene) bindCluster(role *unstructured.Unstructured, user string) {
+// TestNamespaceOfTheDriverIsReserved for the operator, which TestOperatorNeedsNoMoreThanItsRole
+// runs under the same policy: accounts of that namespace get rights to nodes.
+func TestNamespaceOfTheDriverIsReserved(t *testing.T) {
+	s := newDriverScene(t)
+	s.permit()
+	creator := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"rules": []any{
+			map[string]any{"apiGroups": []any{""}, "resources": []any{"namespaces"}, "verbs": []any{"create"}},
+			map[string]any{"apiGroups": []any{"storage.asterism.dev"}, "resources": []any{"sharedvolumedrivers"}, "verbs": []any{"list"}},
+		},
+	}}
+	s.bindCluster(creator, s.namespace+"-creator", "creator")
+	create := func(name string) error {
+		return s.as("creator").Create(s.ctx, &corev1.Namespace{ObjectMeta: named("", name)}, client.DryRunAll)
+	}
+	s.Eventually(func() error { return create("asterism-efs-csi") }).Should(MatchError(ContainSubstring("is reserved for the CSI driver")))
+	s.must(create(s.namespace + "-2"))
+}
+
+// bindCluster gives the rules of a role to a user.
+func (s *scene) bindCluster(role *unstructured.Unstructured, name, user string) {
 	s.t.Helper()
-	role.SetName(s.namespace)
+	role.SetName(name)
 	s.must(s.client.Create(s.ctx, role))
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	s.must(s.client.Create(s.ctx, binding))

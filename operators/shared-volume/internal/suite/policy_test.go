@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"asterism.dev/lib/common/enginetest"
 
@@ -140,4 +141,41 @@ func TestPolicyForOthersTouchesNothing(t *testing.T) {
 	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "the status that was wiped, and nothing else")
 	s.must(s.get(denied))
 	s.Expect(enginetest.Conditions(denied)).NotTo(Or(ContainSubstring("somebody-else"), ContainSubstring(secret.Name)))
+}
+
+// TestRecreatedNamespaceIsAnEvent, and is in the status: the namespace inherits what was
+// granted to its name.
+func TestRecreatedNamespaceIsAnEvent(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-again"}}
+	policy := s.allow(storagev1.NamespaceSet{Names: []string{namespace.Name}}, storagev1.AccessReadWrite)
+	touch := func() {
+		s.must(s.patch(policy, `{"metadata":{"annotations":{"touched":"`+string(uuid.NewUUID())+`"}}}`))
+	}
+	users := func() []storagev1.GrantUser { touch(); s.must(s.get(policy)); return policy.Status.Namespaces }
+	use := func() {
+		s.must(s.client.Create(s.ctx, namespace))
+		cr := &storagev1.SharedVolume{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "images"}}
+		cr.Spec.FileSystemID, cr.Spec.AccessPointID = s.fileSystem, "fsap-00000001"
+		s.must(s.client.Create(s.ctx, cr))
+	}
+	s.runServices(nil, []enginetest.Runnable{volume.Service, volume.Grants}, namespace.Name)
+
+	use()
+	first := string(namespace.UID)
+	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}))
+	s.must(s.client.Delete(s.ctx, namespace))
+	s.Eventually(s.gone(namespace)).Should(BeTrue())
+	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}), "it may come back")
+	s.Expect(s.toldOf(policy)).NotTo(ContainSubstring("created again"))
+
+	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
+	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, namespace)) })
+	use()
+	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: string(namespace.UID), PreviousUID: first}}))
+	s.Eventually(func() string { return s.toldOf(policy) }).Should(And(
+		ContainSubstring("was deleted and created again"), Not(ContainSubstring(namespace.Name)),
+	), "events of what has no namespace are in default, for many to read")
+	s.Eventually(s.condition(policy, "Ready")).Should(HavePrefix("True"))
 }

@@ -158,12 +158,17 @@ func (s *scene) run(others ...string) { s.runWith(nil, others...) }
 
 func (s *scene) runWith(options []enginetest.Option, others ...string) {
 	s.t.Helper()
+	s.runServices(options, []enginetest.Runnable{volume.Service}, others...)
+}
+
+func (s *scene) runServices(options []enginetest.Option, services []enginetest.Runnable, others ...string) {
+	s.t.Helper()
 	options = append(options, func(_ *rest.Config, options *ctrl.Options) {
 		for _, other := range others {
 			options.Cache.DefaultNamespaces[other] = cache.Config{}
 		}
 	})
-	s.operator = enginetest.RunWith(s.t, s.namespace, enginetest.Scheme(s.t, storagev1.AddToScheme), options, volume.Service)
+	s.operator = enginetest.RunWith(s.t, s.namespace, enginetest.Scheme(s.t, storagev1.AddToScheme), options, services...)
 }
 
 // shared makes a SharedVolume of the scene's file system.

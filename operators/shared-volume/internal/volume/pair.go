@@ -64,6 +64,12 @@ func proven(cr *storagev1.SharedVolume, child client.Object) bool {
 	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
 }
 
+// IsOfSharedVolume says whether a volume was made for the SharedVolume that its label
+// names, which may be gone.
+func IsOfSharedVolume(volume *corev1.PersistentVolume) bool {
+	return volume.Spec.CSI != nil && volume.Name == namePrefix+engine.Hash(engine.OwnerUID(volume), volume.Spec.CSI.VolumeHandle)
+}
+
 // volume is reserved for the claim by the claim's UID: no other claim can take the
 // volume, and Kubernetes binds the two at once. A volume that is reserved by name
 // alone would have to be changed by Kubernetes first. A claim that names its volume

@@ -24,6 +24,15 @@ var subject = enginetest.Subject[*storagev1.SharedVolume]{
 
 func TestSharedVolume(t *testing.T) { subject.Test(t) }
 
+func TestSharedVolumePolicy(t *testing.T) {
+	enginetest.Subject[*storagev1.SharedVolumePolicy]{
+		Service:     Grants,
+		AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
+		Conditions:  storagev1.SharedVolumePolicyConditions,
+		Testdata:    "testdata-policy",
+	}.Test(t)
+}
+
 func named(namespace, name string, uid types.UID) *storagev1.SharedVolume {
 	return &storagev1.SharedVolume{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
