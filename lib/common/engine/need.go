@@ -146,8 +146,8 @@ func Labelled(example client.Object, labels map[string]string) Need {
 }
 
 // Sampled objects are those of Labelled without labels. They are looked at in every
-// pass, and at least once in the period; none of them wakes the object that is
-// reconciled. Sampled is for objects of which there are many.
+// pass, and at least once in the period. They wake nobody and are no inputs: a change of
+// one runs no Do again. Sampled is for objects of which there are many.
 func Sampled(example client.Object, period time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, example)
@@ -156,7 +156,8 @@ func Sampled(example client.Object, period time.Duration) Need {
 		}
 		p.wakeAfter(period)
 		all, err := p.view.Sample(ctx, key.Kind, key.Namespace, nil)
-		return p.listed(key, all), err
+		p.listed(key, all)
+		return nil, err
 	}}
 }
 
