@@ -202,7 +202,7 @@ func load(ctx context.Context, url, token string) (finish func() (answered int, 
 	var answered atomic.Int64
 	failures, done := make(chan string, 1000), make(chan struct{})
 	ask := func() {
-		question, err := http.NewRequest(http.MethodGet, url, nil) //nolint:noctx // the last request is to be answered, too
+		question, err := http.NewRequest(http.MethodGet, url, nil) // the last request is to be answered, too
 		if err != nil {
 			failures <- err.Error()
 			return
