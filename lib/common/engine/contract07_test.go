@@ -27,7 +27,7 @@ func TestContract07StampsAndWatches(t *testing.T) {
 		},
 		"is woken by what it owns alone": {
 			seam:   func(s *engine.Seam) { s.Cache = filteredCache{s.Cache, owned} },
-			caught: `Secret prunes does not exist`,
+			caught: `Secret (prunes|wakes) does not exist`,
 		},
 	}}.test(t)
 }

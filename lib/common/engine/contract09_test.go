@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +93,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, held by test.asterism.dev/held", pv.Name))
 	if how == metav1.DeletePropagationForeground {
-		w.Eventually(func() bool { return w.gone(config) }).Should(BeTrue(), "foreground deletion removes what is owned first")
+		w.Eventually(func() bool { return w.gone(config) }).WithTimeout(2*time.Minute).Should(BeTrue(), "foreground deletion removes what is owned first")
 	}
 	w.Expect(w.uid(credentials)).To(Equal(uid), "what the teardown needs is still there")
 

@@ -106,13 +106,14 @@ func Get[O client.Object](in Inputs, name string) (O, bool) {
 // name. They must not be changed.
 func Listed[O client.Object](in Inputs) []O { return ofType[O](in.labelled) }
 
-// ChildrenOf returns the children of a kind that a Need Children found, sorted
-// by name; those that are being deleted are among them. They must not be changed.
-// A child that a stage has looked at by name is the version that the stage judged.
+// ChildrenOf returns the children of a kind that a Need Children found, and those that
+// this pass has made since, sorted by name; those that are being deleted are among them.
+// They must not be changed. A child that a stage has looked at by name is the version
+// that the stage judged.
 func ChildrenOf[O client.Object](in Inputs) []O {
 	judged := maps.Clone(in.children)
-	for key := range judged {
-		if obj, ok := in.objects[key]; ok && in.isOurs(obj) {
+	for key, obj := range in.objects {
+		if in.isOurs(obj) {
 			judged[key] = obj
 		}
 	}

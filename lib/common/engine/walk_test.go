@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -76,6 +77,22 @@ func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
 	w.Eventually(w.condition(cr, "RacksReady")).Should(HavePrefix("False Conflict"))
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
 	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk goes on behind it")
+}
+
+// TestReportKnowsTheChildrenOfItsPass: a child may be complete in the pass that has made
+// the child.
+func TestReportKnowsTheChildrenOfItsPass(t *testing.T) {
+	w := newTestWorld(t)
+	listing := build("ServiceReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{applycorev1.Service(cr.Name, "").WithSpec(applycorev1.ServiceSpec().WithClusterIP(corev1.ClusterIPNone))}
+	})
+	listing.Needs = func(*widget.Widget) []engine.Need { return []engine.Need{engine.Children()} }
+	seen := make(chan int, 100)
+	start(w, service{Name: owner, Owns: []client.Object{&corev1.Service{}}, Stages: []stage{listing}, Report: func(_ *widget.Widget, in engine.Inputs) {
+		seen <- len(engine.ChildrenOf[*corev1.Service](in))
+	}})
+	w.awaitReady(w.widget("knows", widget.Spec{Text: "first"}))
+	w.Expect(<-seen).To(Equal(1))
 }
 
 // TestAConflictIsToldBeforeWhatIsNotReady: only the conflict needs somebody's hands.

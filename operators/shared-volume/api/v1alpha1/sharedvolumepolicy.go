@@ -25,10 +25,12 @@ var SharedVolumePolicyConditions = []string{ConditionNamespacesKnown}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=sharedvolumepolicies,scope=Cluster,shortName=svp
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces.names`
 // +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.namespaces.selector`
 // +kubebuilder:printcolumn:name="File Systems",type=string,JSONPath=`.spec.fileSystems[*].fileSystemID`
 // +kubebuilder:printcolumn:name="Used By",type=string,JSONPath=`.status.namespaces[*].name`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type SharedVolumePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
