@@ -162,6 +162,18 @@ demo-down: ## Remove all that the demo made.
 push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and say how to install them.
 	@$(demo) push
 
+##### Documentation
+
+site := $(CURDIR)/.site
+
+.PHONY: docs
+docs: ## Check the Markdown pages, and render them as a static site in .site.
+	cd tools/docs && GOWORK=off go run .
+	rm -rf $(site)
+	cd tools/docs/site && GOWORK=off go tool hugo --quiet --source $(CURDIR) --config tools/docs/site/hugo.toml \
+	  --destination $(site) --noBuildLock
+	@echo 'The site is in $(site): open index.html.'
+
 ##### Style
 
 # tools/lint has no code of its own.

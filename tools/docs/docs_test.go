@@ -1,0 +1,177 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPages of this repository.
+func TestPages(t *testing.T) {
+	problems, err := check("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// TestSourcesOfReasons: enough is found that an empty answer cannot pass for a good one.
+func TestSourcesOfReasons(t *testing.T) {
+	reasons, _, err := reasonsOf("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []string{
+		"Waiting",             // a constant of the engine
+		"LeftBehind",          // a constant that is not exported
+		"Ready",               // a literal
+		"NamespaceRecreated",  // a constant of an operator's API
+		"MessageBusDenied",    // a kind of server, and what is added to it
+		"IdentityUnreachable", // another
+	} {
+		if reasons[one] == "" {
+			t.Errorf("%s is not found among %v", one, reasons)
+		}
+	}
+}
+
+// repository is a small one without problems.
+var repository = map[string]string{
+	"Makefile":                             "test: ## Run tests.\n\ttrue\n",
+	"README.md":                            "# Top\n\nSee [the page](docs/troubleshooting.md#waiting) and [the folder](docs).\n\n```\nmake test\nkubectl apply -f examples/one.yaml\nkubectl apply -k .demo/default\n```\n",
+	"docs/troubleshooting.md":              "# Reasons\n\n### Waiting\n\n### DatabaseDenied\n",
+	"docs/contracts.md":                    "# Contracts\n\n[1](../lib/common/engine/contract01_test.go)\n",
+	"examples/one.yaml":                    "kind: ConfigMap\n",
+	"tools/demo/operators.go":              "package main\n\nvar installations = []struct{ overlay string }{{\"default\"}}\n",
+	"lib/common/engine/contract01_test.go": "package engine\n",
+	"lib/common/engine/outcome.go":         "package engine\n\nconst ReasonWaiting = \"Waiting\"\n",
+	"operators/nova/backend.go": `package backend
+
+func (Database) kind() string { return "Database" }
+
+func failure(kind string, err error) error { return engine.Fail(kind+"Denied", err) }
+`,
+	"operators/nova/nova_test.go": "package backend\n\nconst ReasonOfTest = \"OfTest\"\n",
+}
+
+func TestProblems(t *testing.T) {
+	for name, test := range map[string]struct {
+		change map[string]string // files
+		want   string            // part of the only problem; empty: there is none
+	}{
+		"nothing": {},
+		"a dead link": {
+			change: map[string]string{"docs/a.md": "[b](b.md)"},
+			want:   "docs/a.md: link b.md: docs/b.md does not exist",
+		},
+		"a dead anchor": {
+			change: map[string]string{"docs/a.md": "[b](troubleshooting.md#gone)"},
+			want:   "docs/troubleshooting.md has no heading of that anchor",
+		},
+		"a dead anchor of the page itself": {
+			change: map[string]string{"docs/a.md": "[b](#gone)"},
+			want:   "docs/a.md has no heading of that anchor",
+		},
+		"anchors of headings that repeat, with code and punctuation": {
+			change: map[string]string{"docs/a.md": "## A `b` (c), d\n\n## Same\n\n## Same\n\n[1](#a-b-c-d) [2](#same) [3](#same-1)"},
+		},
+		"a link out of the repository": {
+			change: map[string]string{"docs/a.md": "[b](../../b.md)"},
+			want:   "leads out of the repository",
+		},
+		"a link in code": {change: map[string]string{"docs/a.md": "`[b](b.md)`\n\n```\n[b](b.md)\n```\n"}},
+		"a link in a table": {
+			change: map[string]string{"docs/a.md": "| a |\n|---|\n| [b](b.md) |\n"},
+			want:   "docs/b.md does not exist",
+		},
+		"an address on the network": {change: map[string]string{"docs/a.md": "[b](https://example.org/b.md)"}},
+		"a manifest that does not exist": {
+			change: map[string]string{"docs/a.md": "```sh\nkubectl apply -n x \\\n  -f one.yaml\n```"},
+			want:   "one.yaml does not exist",
+		},
+		"a manifest beside the page": {change: map[string]string{"examples/a.md": "```sh\nkubectl apply -f one.yaml\n```"}},
+		"a manifest that a command of the page writes": {
+			change: map[string]string{"docs/a.md": "```sh\nkubectl get cp -o yaml > saved.yaml\nkubectl apply -f saved.yaml\nkubectl apply -f -\n```"},
+		},
+		"a script that does not exist": {
+			change: map[string]string{"docs/a.md": "    examples/run now\n"},
+			want:   "examples/run does not exist",
+		},
+		"an installation that is not written": {
+			change: map[string]string{"docs/a.md": "```\nkubectl apply -k .demo/other\n```"},
+			want:   ".demo/other does not exist",
+		},
+		"a target that does not exist": {
+			change: map[string]string{"docs/a.md": "```\nmake A=b tets # what\n```"},
+			want:   "make tets does not exist",
+		},
+		"YAML": {change: map[string]string{"docs/a.md": "```yaml\npath: examples/none\n```"}},
+		"a reason without an entry": {
+			change: map[string]string{"lib/common/engine/other.go": "package engine\n\nconst reasonNew = \"New\"\n"},
+			want:   `no heading "New", which is a reason in lib/common/engine/other.go`,
+		},
+		"a literal without an entry": {
+			change: map[string]string{"operators/nova/other.go": "package nova\n\nvar err = engine.WaitAs(\"New\", \"text\")\n"},
+			want:   `no heading "New"`,
+		},
+		"a kind without an entry": {
+			change: map[string]string{"operators/nova/other.go": "package backend\n\nfunc (Bus) kind() string { return \"Bus\" }\n"},
+			want:   `no heading "BusDenied"`,
+		},
+		"a reason that cannot be followed": {
+			change: map[string]string{"operators/nova/other.go": "package nova\n\nfunc f(text string) error { return engine.Stop(text, \"text\") }\n"},
+			want:   "cannot be followed",
+		},
+		"an entry without a reason": {
+			change: map[string]string{"docs/troubleshooting.md": repository["docs/troubleshooting.md"] + "\n### Old\n"},
+			want:   `heading "Old" is no reason`,
+		},
+		"a contract without a link": {
+			change: map[string]string{"lib/common/engine/contract02_test.go": "package engine\n"},
+			want:   "docs/contracts.md: no link to ../lib/common/engine/contract02_test.go",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems, err := check(write(t, test.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.want == "" && len(problems) > 0 || test.want != "" && (len(problems) != 1 || !strings.Contains(problems[0], test.want)) {
+				t.Errorf("got %q, want %q", problems, test.want)
+			}
+		})
+	}
+}
+
+// write the repository with changes into a folder.
+func write(t *testing.T, change map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for _, files := range []map[string]string{repository, change} {
+		for name, content := range files {
+			path := filepath.Join(root, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+// TestInstallations are those of the demo.
+func TestInstallations(t *testing.T) {
+	names, err := readInstallations("../demo/operators.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(names, "control-plane") {
+		t.Errorf("control-plane is not among %v", names)
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// troubleshooting has one heading of level 3 for each reason.
+const troubleshooting = "docs/troubleshooting.md"
+
+// checkReasons compares the reasons of conditions and events in the Go sources with the
+// headings of the troubleshooting page.
+func checkReasons(root string, all pages) ([]string, error) {
+	reasons, problems, err := reasonsOf(root)
+	if err != nil {
+		return nil, err
+	}
+	described := map[string]bool{}
+	if page := all[troubleshooting]; page != nil {
+		for _, heading := range page.headings {
+			if heading.level == 3 {
+				described[heading.text] = true
+			}
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		if !described[reason] {
+			problems = append(problems, fmt.Sprintf("%s: no heading %q, which is a reason in %s", troubleshooting, reason, reasons[reason]))
+		}
+	}
+	for _, heading := range slices.Sorted(maps.Keys(described)) {
+		if reasons[heading] == "" {
+			problems = append(problems, fmt.Sprintf("%s: heading %q is no reason in lib/common or operators", troubleshooting, heading))
+		}
+	}
+	return problems, nil
+}
+
+// sources are the reasons that Go files give, and how some of them are formed.
+type sources struct {
+	files    *token.FileSet
+	root     string
+	reasons  map[string]string // with the file in which each is
+	kinds    map[string]string // of servers, each of which begins a reason
+	suffixes map[string]string // that are added to a kind
+	problems []string
+}
+
+// reasonsOf the operators: constants whose names begin with Reason or reason, literals
+// where a reason is expected, and every kind of server with every suffix.
+func reasonsOf(root string) (reasons map[string]string, problems []string, err error) {
+	s := &sources{
+		files: token.NewFileSet(), root: root,
+		reasons: map[string]string{}, kinds: map[string]string{}, suffixes: map[string]string{},
+	}
+	for _, folder := range []string{"lib/common", "operators"} {
+		if err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(folder)), s.visit); err != nil {
+			return nil, nil, err
+		}
+	}
+	if (len(s.kinds) == 0) != (len(s.suffixes) == 0) {
+		return nil, nil, fmt.Errorf("kinds of servers are %v, and what is added to them is %v", s.kinds, s.suffixes)
+	}
+	for kind := range s.kinds {
+		for suffix, file := range s.suffixes {
+			s.reasons[kind+suffix] = file
+		}
+	}
+	return s.reasons, s.problems, nil
+}
+
+// forTests are folders whose code runs in tests alone.
+var forTests = regexp.MustCompile(`test$|^testdata$|^widget$|^bench$`)
+
+func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	if entry.IsDir() {
+		if forTests.MatchString(entry.Name()) {
+			return filepath.SkipDir
+		}
+		return nil
+	}
+	if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+		return nil
+	}
+	file, err := parser.ParseFile(s.files, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		s.look(node)
+		return true
+	})
+	return nil
+}
+
+var (
+	nameOfReason = regexp.MustCompile(`^[rR]eason[A-Z]`)
+	// looksLikeReason tells a reason from a sentence.
+	looksLikeReason = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+)
+
+func (s *sources) look(node ast.Node) {
+	switch node := node.(type) {
+	case *ast.ValueSpec:
+		s.lookAtConstants(node)
+	case *ast.AssignStmt:
+		for i, left := range node.Lhs {
+			if i < len(node.Rhs) && strings.EqualFold(nameOf(left), "reason") {
+				s.add(node.Rhs[i])
+			}
+		}
+	case *ast.KeyValueExpr:
+		if nameOf(node.Key) == "Reason" {
+			s.add(node.Value)
+		}
+	case *ast.BinaryExpr:
+		s.lookAtSum(node)
+	case *ast.FuncDecl:
+		s.lookAtKind(node)
+	case *ast.CallExpr:
+		s.lookAtCall(node)
+	}
+}
+
+func (s *sources) lookAtConstants(spec *ast.ValueSpec) {
+	for i, name := range spec.Names {
+		if nameOfReason.MatchString(name.Name) && i < len(spec.Values) {
+			s.add(spec.Values[i])
+		}
+	}
+}
+
+// lookAtSum takes what is added to the kind of a server.
+func (s *sources) lookAtSum(sum *ast.BinaryExpr) {
+	if nameOf(sum.X) != "kind" || sum.Op != token.ADD {
+		return
+	}
+	if text, ok := stringOf(sum.Y); ok && looksLikeReason.MatchString(text) {
+		s.suffixes[text] = s.position(sum)
+	}
+}
+
+// lookAtKind takes what a method kind() returns.
+func (s *sources) lookAtKind(function *ast.FuncDecl) {
+	if function.Name.Name != "kind" || function.Recv == nil || function.Body == nil || len(function.Body.List) != 1 {
+		return
+	}
+	if returned, ok := function.Body.List[0].(*ast.ReturnStmt); ok && len(returned.Results) == 1 {
+		if text, ok := stringOf(returned.Results[0]); ok {
+			s.kinds[text] = s.position(function)
+		}
+	}
+}
+
+// argumentOfReason is where the functions take a reason.
+var argumentOfReason = map[string]int{"WaitAs": 0, "Stop": 0, "Fail": 0, "set": 2, "Event": 2}
+
+func (s *sources) lookAtCall(call *ast.CallExpr) {
+	name := nameOf(call.Fun)
+	if name == "failure" && len(call.Args) > 0 { // of a server of a kind
+		if text, ok := stringOf(call.Args[0]); ok {
+			s.kinds[text] = s.position(call)
+		}
+	}
+	at, ok := argumentOfReason[name]
+	if !ok || at >= len(call.Args) {
+		return
+	}
+	reason := call.Args[at]
+	s.add(reason)
+	if at == 0 && len(call.Args) > 1 && !isFollowed(reason) {
+		s.problems = append(s.problems, fmt.Sprintf("%s: %s takes a reason that cannot be followed: give a constant whose name begins with Reason", s.position(call), name))
+	}
+}
+
+// isFollowed tells a reason that is found elsewhere, or is a literal.
+func isFollowed(reason ast.Expr) bool {
+	switch reason := reason.(type) {
+	case *ast.BasicLit:
+		return true
+	case *ast.BinaryExpr:
+		return nameOf(reason.X) == "kind"
+	case *ast.CallExpr: // the reason of another error
+		return nameOf(reason.Fun) == "Reason"
+	}
+	return nameOfReason.MatchString(nameOf(reason))
+}
+
+func (s *sources) add(value ast.Expr) {
+	if text, ok := stringOf(value); ok && looksLikeReason.MatchString(text) {
+		s.reasons[text] = s.position(value)
+	}
+}
+
+func (s *sources) position(node ast.Node) string {
+	path := s.files.Position(node.Pos()).Filename
+	if relative, err := filepath.Rel(s.root, path); err == nil {
+		return filepath.ToSlash(relative)
+	}
+	return path
+}
+
+// nameOf an identifier, or the last name of a selector.
+func nameOf(node ast.Expr) string {
+	switch node := node.(type) {
+	case *ast.Ident:
+		return node.Name
+	case *ast.SelectorExpr:
+		return node.Sel.Name
+	}
+	return ""
+}
