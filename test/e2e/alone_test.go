@@ -130,6 +130,35 @@ var _ = Describe("A service alone", Ordered, func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainElements("super-0", "scheduler-0"))
 	})
 
+	It("publishes the address of an Ingress and of a load balancer", func(ctx SpecContext) {
+		expose := func(exposure string) {
+			GinkgoHelper()
+			kubectl(ctx, "patch", "novaapi/api", "--namespace="+aloneNamespace, "--type=merge", "--patch="+`{"spec": {"exposure": `+exposure+`}}`)
+		}
+		expectPublic := func(url string) {
+			GinkgoHelper()
+			awaitReady(ctx, "NovaAPI", aloneNamespace, "api")
+			Expect(kubectl(ctx, "get", "novaapi/api", "--namespace="+aloneNamespace, `--output=jsonpath={.status.endpoints[?(@.interface=="Public")].url}`)).To(Equal(url))
+		}
+		admit := func(object string) { // as a controller would
+			GinkgoHelper()
+			Eventually(func() error {
+				_, err := run(ctx, "", "kubectl", "patch", object, "--namespace="+aloneNamespace, "--subresource=status", "--type=merge",
+					`--patch={"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}`)
+				return err
+			}).WithContext(ctx).Should(Succeed())
+		}
+		expose(`{"type": "Ingress", "hostname": "api.example.org", "scheme": "HTTPS"}`)
+		awaitFalse(ctx, object("NovaAPI", aloneNamespace, "api"), "EndpointReady", "Progressing", "Ingress api has no address yet")
+		admit("ingress/api")
+		expectPublic("https://api.example.org/v2.1")
+		expose(`{"type": "LoadBalancer", "hostname": null, "scheme": null}`)
+		admit("service/api-public")
+		expectPublic("http://192.0.2.1:8774/v2.1")
+		expose(`{"type": "Automatic"}`)
+		expectPublic("http://api." + aloneNamespace + ".svc.cluster.local:8774/v2.1")
+	})
+
 	It("scales by its own scale subresource", func(ctx SpecContext) {
 		kubectl(ctx, "scale", "novascheduler/scheduler", "--namespace="+aloneNamespace, "--replicas=2")
 		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")

@@ -114,9 +114,12 @@ func InstallCRDs(t testing.TB, dirs ...string) {
 }
 
 // definitionFiles are the CustomResourceDefinitions of a directory: every YAML
-// file but kustomize's own.
+// file but kustomize's own. The path of one file is that file.
 func definitionFiles(t testing.TB, dir string) []string {
 	t.Helper()
+	if filepath.Ext(dir) == ".yaml" {
+		return []string{dir}
+	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	paths = slices.DeleteFunc(paths, func(path string) bool { return filepath.Base(path) == "kustomization.yaml" })
 	if err != nil || len(paths) == 0 {

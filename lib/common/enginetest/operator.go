@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"asterism.dev/lib/common/operator"
 )
 
-// Scheme knows Kubernetes' own kinds, Route, and what is added.
+// Scheme knows Kubernetes' own kinds, Route, HTTPRoute, and what is added.
 func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install}, addToScheme...) {
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install, gatewayv1.Install}, addToScheme...) {
 		if err := add(scheme); err != nil {
 			t.Fatalf("building the scheme: %v", err)
 		}

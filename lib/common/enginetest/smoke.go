@@ -39,8 +39,8 @@ func (s Subject[T]) Smoke(t *testing.T) {
 
 func (s Subject[T]) try(t *testing.T, c client.Client, child appliedChild) {
 	t.Helper()
-	if child.GetKind() == "Route" {
-		InstallRoute(t)
+	if kind := child.GetKind(); kind == "Route" || kind == "HTTPRoute" {
+		InstallExposures(t)
 	}
 	err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(child.DeepCopy()),
 		client.FieldOwner(s.Service.Name), client.ForceOwnership, client.DryRunAll)

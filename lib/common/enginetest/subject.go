@@ -204,7 +204,7 @@ func clusterIdentity() *unstructured.Unstructured {
 
 func (s Subject[T]) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	return definitions(t, append(s.crds(t), routeDefinition(t)))
+	return definitions(t, append(s.crds(t), exposureDefinitions(t)...))
 }
 
 // typed turns what a fixture says into what an API server would store.
@@ -236,24 +236,34 @@ func typed(t testing.TB, scheme *runtime.Scheme, object *unstructured.Unstructur
 	return empty.(client.Object) //nolint:forcetypeassert // every kind of a fixture has metadata
 }
 
-// routeDefinition is the folder with OpenShift's own definition of Route, in
-// the module that brings its type.
-func routeDefinition(t testing.TB) string {
+// exposureDefinitions are where Route and HTTPRoute are defined, in the modules that
+// bring their types.
+func exposureDefinitions(t testing.TB) []string {
 	t.Helper()
-	module, err := openshiftModule()
-	if err != nil {
-		t.Fatalf("finding the module github.com/openshift/api: %v", err)
+	return []string{
+		filepath.Join(moduleFolder(t, "github.com/openshift/api"), "route", "v1", "zz_generated.crd-manifests"),
+		filepath.Join(moduleFolder(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml"),
 	}
-	return filepath.Join(module, "route", "v1", "zz_generated.crd-manifests")
 }
 
-var openshiftModule = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
-	return strings.TrimSpace(string(out)), err
-})
+var moduleFolders sync.Map
 
-// InstallRoute serves OpenShift's Route; no router ever admits one.
-func InstallRoute(t testing.TB) {
+func moduleFolder(t testing.TB, module string) string {
 	t.Helper()
-	InstallCRDs(t, routeDefinition(t))
+	if known, ok := moduleFolders.Load(module); ok {
+		return known.(string) //nolint:forcetypeassert // stored below
+	}
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		t.Fatalf("finding the module %s: %v", module, err)
+	}
+	folder := strings.TrimSpace(string(out))
+	moduleFolders.Store(module, folder)
+	return folder
+}
+
+// InstallExposures serves Route and HTTPRoute; no router ever admits one.
+func InstallExposures(t testing.TB) {
+	t.Helper()
+	InstallCRDs(t, exposureDefinitions(t)...)
 }

@@ -4,6 +4,7 @@ package main
 import (
 	routev1 "github.com/openshift/api/route/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"asterism.dev/lib/common/operator"
 
@@ -12,6 +13,6 @@ import (
 )
 
 func main() {
-	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, routev1.Install)
+	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, routev1.Install, gatewayv1.Install)
 	operator.Main("nova-api", scheme.AddToScheme, api.Service)
 }

@@ -1,18 +1,5 @@
 package v1alpha1
 
-// Exposure says how a service is made reachable from outside the cluster.
-// +kubebuilder:validation:Enum=Automatic;Route;None
-type Exposure string
-
-const (
-	// ExposureAutomatic makes a Route where the API server serves Routes.
-	ExposureAutomatic Exposure = "Automatic"
-	// ExposureRoute makes a Route and waits where Routes are not served.
-	ExposureRoute Exposure = "Route"
-	// ExposureNone leaves the service reachable inside the cluster only.
-	ExposureNone Exposure = "None"
-)
-
 // EndpointInterface is the audience of an endpoint, as in OpenStack's catalog.
 // +kubebuilder:validation:Enum=Public;Internal
 type EndpointInterface string

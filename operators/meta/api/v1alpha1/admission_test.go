@@ -61,7 +61,7 @@ spec:
 			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
 			HaveKeyWithValue("nova", HaveKeyWithValue("deletionPolicy", "Retain")),
-			HaveKeyWithValue("nova", HaveKeyWithValue("api", map[string]any{"exposure": "Automatic"})),
+			HaveKeyWithValue("nova", HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}})),
 		))
 		Expect(fmt.Sprint(stored.Object["spec"])).NotTo(ContainSubstring("replicas"))
 	})

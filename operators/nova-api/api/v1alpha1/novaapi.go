@@ -27,7 +27,7 @@ var NovaAPIConditions = []string{
 	ConditionEndpointReady,
 }
 
-// NovaAPI runs the compute API with its Service and, where wanted, its Route.
+// NovaAPI runs the compute API with its Service and the object that exposes the API.
 // It checks tokens with the account of identitySecretRef. databaseSecretRef is for
 // the database of cell0. Databases default to nova_api and nova_cell0.
 //
@@ -65,11 +65,11 @@ type NovaAPISpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`
 
-	// exposure is Automatic (a Route where the cluster serves Routes), Route or
-	// None. Default: Automatic.
+	// exposure says how clients outside of the cluster reach the API. Default: type
+	// Automatic.
 	// +optional
-	// +kubebuilder:default=Automatic
-	Exposure commonv1.Exposure `json:"exposure,omitempty"`
+	// +kubebuilder:default={}
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 
 // NovaAPIStatus is what was observed of a NovaAPI.
@@ -77,7 +77,8 @@ type NovaAPIStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 
 	// endpoints are the addresses at which the API is reached: Internal is the
-	// Service, Public the Route or, without one, the Service.
+	// Service; Public is that of the object that exposes the API, once the object is
+	// admitted, or without such an object the Service.
 	// +optional
 	// +listType=map
 	// +listMapKey=interface

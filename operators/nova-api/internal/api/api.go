@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
@@ -21,7 +22,8 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaapis/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
@@ -36,11 +38,12 @@ var Service = engine.Service[*novav1.NovaAPI]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
-		{Condition: novav1.ConditionEndpointReady, Needs: routes, Build: route, Report: endpoints},
+		{Condition: novav1.ConditionEndpointReady, Needs: exposureNeeds, Build: exposed, Report: endpoints},
 	},
 	Report: service.Report,
 	Owns: []client.Object{
-		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &routev1.Route{},
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
+		&routev1.Route{}, &networkingv1.Ingress{}, &gatewayv1.HTTPRoute{},
 	},
 }
 

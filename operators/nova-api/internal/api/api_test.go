@@ -28,7 +28,7 @@ var subject = workloadtest.Subject[*novav1.NovaAPI]{
 	Kind:   "NovaAPI",
 	Sample: "../../config/samples/api.yaml",
 	Spec:   func(cr *novav1.NovaAPI) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
-	Vary:   func(cr *novav1.NovaAPI) { cr.Spec.Exposure = commonv1.ExposureNone },
+	Vary:   func(cr *novav1.NovaAPI) { cr.Spec.Exposure.Type = commonv1.ExposureNone },
 }
 
 func TestNovaAPI(t *testing.T) { subject.Test(t) }
@@ -38,6 +38,7 @@ func TestSuite(t *testing.T) {
 		It("has the host of its Route as the public address", publishesRoute)
 		It("counts its pods although an input is missing", countsPods)
 		It("makes and removes the Route when the exposure changes", changesExposure)
+		It("replaces the object when the type of the exposure changes", changesType)
 	})
 }
 

@@ -5,7 +5,11 @@ import (
 	. "github.com/onsi/gomega"
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
@@ -26,7 +30,7 @@ func admit(route *routev1.Route, host string) func() {
 
 // publishesRoute takes the sample as it is: exposure Automatic, Routes are served.
 func publishesRoute() {
-	enginetest.InstallRoute(GinkgoTB())
+	enginetest.InstallExposures(GinkgoTB())
 	sample := subject
 	sample.Vary = nil
 	w := sample.NewWorld(enginetest.Kubelet{})
@@ -61,7 +65,7 @@ func publishesRoute() {
 }
 
 func changesExposure() {
-	enginetest.InstallRoute(GinkgoTB())
+	enginetest.InstallExposures(GinkgoTB())
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
 	internal := "http://api." + w.Namespace + ".svc.cluster.local:8774/v2.1"
@@ -70,15 +74,55 @@ func changesExposure() {
 	Expect(w.Read(route)).To(BeFalse())
 
 	w.Operator.Requests.Reset()
-	w.Change(cr, func() { cr.Spec.Exposure = commonv1.ExposureRoute })
+	w.Change(cr, func() { cr.Spec.Exposure.Type = commonv1.ExposureRoute })
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing)
 	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(cr.Status.Endpoints[0].URL).To(Equal("https://api.apps.example.org/v2.1"))
 
-	w.Change(cr, func() { cr.Spec.Exposure = commonv1.ExposureNone })
+	w.Change(cr, func() { cr.Spec.Exposure.Type = commonv1.ExposureNone })
 	enginetest.AwaitGone(GinkgoTB(), w.Client, route)
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(cr.Status.Endpoints[0].URL).To(Equal(internal))
 	Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" deployments ")), "pods do not care")
+}
+
+// changesType plays an ingress controller, a Gateway and a cloud, one after the other.
+func changesType() {
+	enginetest.InstallExposures(GinkgoTB())
+	w := subject.NewWorld(enginetest.Kubelet{})
+	cr := w.Ready()
+	public := func(exposure commonv1.Exposure, waitsFor string, made client.Object, admit func(), url string) {
+		GinkgoHelper()
+		w.Change(cr, func() { cr.Spec.Exposure = exposure })
+		before := cr.Status.Endpoints
+		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, waitsFor)
+		Expect(cr.Status.Endpoints).To(Equal(before), "the address that was known before stays")
+		w.ChangeStatus(made, admit)
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		Expect(cr.Status.Endpoints[0]).To(Equal(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: url}))
+	}
+
+	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+	public(commonv1.Exposure{Type: commonv1.ExposureIngress, Hostname: "api.example.org"}, "Ingress api has no address yet", ingress, func() {
+		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
+	}, "http://api.example.org/v2.1")
+
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
+	gateway := commonv1.Exposure{Type: commonv1.ExposureGateway, Hostname: "api.example.org", ParentRef: &commonv1.GatewayReference{Name: "public"}}
+	public(gateway, "HTTPRoute api is not accepted by its Gateway yet", route, func() {
+		route.Status.Parents = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "public"}, ControllerName: "example.org/gateway"}}
+		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
+			meta.SetStatusCondition(&route.Status.Parents[0].Conditions, metav1.Condition{
+				Type: string(kind), Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: route.Generation,
+			})
+		}
+	}, "https://api.example.org/v2.1")
+	enginetest.AwaitGone(GinkgoTB(), w.Client, ingress)
+
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-public"}}
+	public(commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}, "Service api-public has no address of a load balancer yet", service, func() {
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.example.org"}}
+	}, "http://lb.example.org:8774/v2.1")
+	enginetest.AwaitGone(GinkgoTB(), w.Client, route)
 }

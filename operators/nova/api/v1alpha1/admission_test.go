@@ -76,7 +76,7 @@ var _ = Describe("Nova", Ordered, func() {
 			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
 			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
-			HaveKeyWithValue("api", map[string]any{"exposure": "Automatic"}),
+			HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}}),
 			HaveKeyWithValue("cells", ConsistOf(HaveKeyWithValue("apiAccess", "Enabled"))),
 		))
 		Expect(fmt.Sprint(spec)).NotTo(ContainSubstring("replicas"))

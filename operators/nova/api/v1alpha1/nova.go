@@ -186,11 +186,11 @@ type MetadataTemplate struct {
 type APITemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
 
-	// exposure is Automatic (a Route where the cluster serves Routes), Route or
-	// None. Default: Automatic.
+	// exposure says how clients outside of the cluster reach the API. Default: type
+	// Automatic.
 	// +optional
-	// +kubebuilder:default=Automatic
-	Exposure commonv1.Exposure `json:"exposure,omitempty"`
+	// +kubebuilder:default={}
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 
 	// endpoints replace, by interface, the addresses that are registered in the
 	// catalog. Default: what the API is reached at.

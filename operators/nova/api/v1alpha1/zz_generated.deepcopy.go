@@ -13,6 +13,7 @@ import (
 func (in *APITemplate) DeepCopyInto(out *APITemplate) {
 	*out = *in
 	in.ServiceTemplate.DeepCopyInto(&out.ServiceTemplate)
+	in.Exposure.DeepCopyInto(&out.Exposure)
 	if in.Endpoints != nil {
 		in, out := &in.Endpoints, &out.Endpoints
 		*out = make([]apiv1alpha1.Endpoint, len(*in))

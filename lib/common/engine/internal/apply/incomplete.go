@@ -5,9 +5,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
@@ -43,6 +45,16 @@ func Incomplete(obj client.Object) error {
 		}
 	case *routev1.Route:
 		return admitted(obj)
+	case *networkingv1.Ingress:
+		if len(obj.Status.LoadBalancer.Ingress) == 0 {
+			return progressing("Ingress %s has no address yet", obj.Name)
+		}
+	case *gatewayv1.HTTPRoute:
+		return accepted(obj)
+	case *corev1.Service:
+		if obj.Spec.Type == corev1.ServiceTypeLoadBalancer && len(obj.Status.LoadBalancer.Ingress) == 0 {
+			return progressing("Service %s has no address of a load balancer yet", obj.Name)
+		}
 	case family:
 		return childReady(obj)
 	}
@@ -99,6 +111,25 @@ func admitted(route *routev1.Route) error {
 		return refused
 	}
 	return progressing("Route %s is not admitted by any router yet", route.Name)
+}
+
+// accepted repeats what a Gateway says that refuses the HTTPRoute.
+func accepted(route *gatewayv1.HTTPRoute) error {
+	for _, parent := range route.Status.Parents {
+		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
+			found := meta.FindStatusCondition(parent.Conditions, string(kind))
+			if found == nil || found.ObservedGeneration != route.Generation {
+				return progressing("HTTPRoute %s: Gateway %s does not report %s yet", route.Name, parent.ParentRef.Name, kind)
+			}
+			if found.Status != metav1.ConditionTrue {
+				return waiting("HTTPRoute %s: Gateway %s: %s", route.Name, parent.ParentRef.Name, found.Message)
+			}
+		}
+	}
+	if len(route.Status.Parents) == 0 {
+		return progressing("HTTPRoute %s is not accepted by its Gateway yet", route.Name)
+	}
+	return nil
 }
 
 // childReady judges a child of the family by its own Ready, if that speaks of
