@@ -8,8 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 func TestComplete(t *testing.T) {
@@ -72,7 +74,14 @@ func TestComplete(t *testing.T) {
 		"a Route that nobody serves":                {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
 		"a Route without a word why":                {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
 		"a Route that a router serves":              {admission(corev1.ConditionTrue), ""},
-		"what has no life of its own":               {&corev1.Service{ObjectMeta: meta}, ""},
+		"an Ingress without a controller":           {&networkingv1.Ingress{ObjectMeta: meta}, "Ingress x has no address yet"},
+		"a Service without a load balancer": {
+			&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}, "Service x has no address of a load balancer yet",
+		},
+		"an HTTPRoute without a Gateway":        {&gatewayv1.HTTPRoute{ObjectMeta: meta}, "HTTPRoute x is not accepted by its Gateway yet"},
+		"an HTTPRoute that was accepted":        {httpRoute(meta, metav1.ConditionTrue, 2), ""},
+		"an HTTPRoute that was accepted before": {httpRoute(meta, metav1.ConditionTrue, 1), "HTTPRoute x: Gateway g does not report Accepted yet"},
+		"what has no life of its own":           {&corev1.Service{ObjectMeta: meta}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -95,5 +104,23 @@ func TestRouteRepeatsWhyARouterRefuses(t *testing.T) {
 	}}}}
 	err := Incomplete(route)
 	g.Expect(err).To(MatchError("Route x: router inner does not admit host x.example.org: taken"))
+	g.Expect(OutcomeOf(err).Reason).To(Equal(ReasonWaiting))
+}
+
+// httpRoute with the answer of Gateway g about a generation.
+func httpRoute(meta metav1.ObjectMeta, status metav1.ConditionStatus, generation int64) *gatewayv1.HTTPRoute {
+	answer := gatewayv1.RouteParentStatus{ParentRef: gatewayv1.ParentReference{Name: "g"}}
+	for _, kind := range []string{"Accepted", "ResolvedRefs"} {
+		answer.Conditions = append(answer.Conditions, metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Message: "no listener"})
+	}
+	route := &gatewayv1.HTTPRoute{ObjectMeta: meta}
+	route.Status.Parents = []gatewayv1.RouteParentStatus{answer}
+	return route
+}
+
+func TestHTTPRouteRepeatsWhyItsGatewayRefuses(t *testing.T) {
+	g := NewWithT(t)
+	err := Incomplete(httpRoute(metav1.ObjectMeta{Name: "x", Generation: 2}, metav1.ConditionFalse, 2))
+	g.Expect(err).To(MatchError("HTTPRoute x: Gateway g: no listener"))
 	g.Expect(OutcomeOf(err).Reason).To(Equal(ReasonWaiting))
 }
