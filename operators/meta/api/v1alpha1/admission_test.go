@@ -50,6 +50,7 @@ spec:
 		Entry("the sample", `{}`),
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
 		Entry("connection Secrets for everything", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)),
+		Entry("a prefix of the database of a cell beside connection Secrets", fmt.Sprintf(given, `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud"),
 		Entry("no shared volumes", `spec: {sharedVolumes: []}`),
 		Entry("a shared volume with all that can be said", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
 	)
@@ -93,6 +94,7 @@ spec:
 		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
 		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"),
 		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"),
+		Entry("a prefix where everything is given", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud", "must not have namePrefix where connection Secrets are given for everything"),
 		Entry("two shared volumes of one name", fmt.Sprintf(shared, `name: images`)+fmt.Sprintf(`, {name: images, %s}]}`, volume), `Duplicate value: {"name":"images"}`),
 		Entry("a shared volume without a name", fmt.Sprintf(shared, `claimName: images`)+`]}`, "spec.sharedVolumes[0].name: Required value"),
 		Entry("a shared volume whose name is a path", fmt.Sprintf(shared, `name: ../images`)+`]}`, "spec.sharedVolumes[0].name: Invalid value"),
@@ -105,7 +107,7 @@ spec:
 		_, err := server.Update(sample, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("a prefix", `spec: {database: {prefix: other}}`, "must not change prefix"),
+		Entry("a prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),

@@ -62,12 +62,23 @@ func (c *ControlPlane) Common() *commonv1.Status { return &c.Status.Status }
 // +kubebuilder:validation:XValidation:rule="has(self.messageBus.serviceRef) || self.nova.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own where spec.messageBus gives a Secret: that holds the bus of the global services only"
 // +kubebuilder:validation:XValidation:rule="!has(self.database.apiSecretRef) || !has(self.database.cell0SecretRef) || self.nova.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiSecretRef.name, self.database.cell0SecretRef.name]))",message="must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef: a cell cannot share a database with the API or cell0"
 // +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.nova.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef: a cell cannot share a vhost with the global services"
+// +kubebuilder:validation:XValidation:rule="(has(self.namePrefix) ? self.namePrefix : '-') == (has(oldSelf.namePrefix) ? oldSelf.namePrefix : '-')",message="must not change namePrefix: databases, vhosts and accounts are named after it"
+// +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.serviceRef) || has(self.messageBus.serviceRef) || has(self.identity.adminSecretRef) || self.nova.cells.exists(cell, has(cell.database) && has(cell.database.serviceRef) || has(cell.messageBus) && has(cell.messageBus.serviceRef))",optionalOldSelf=true,message="must not have namePrefix where connection Secrets are given for everything: nothing is registered that it could name"
 type ControlPlaneSpec struct {
 	// containerImage runs every service that does not have its own.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ContainerImage string `json:"containerImage"`
+
+	// namePrefix begins the names of databases, vhosts and accounts that are
+	// registered: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,
+	// <namePrefix>_<cell>. It cannot be changed. Default: the name of the ControlPlane.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
+	NamePrefix string `json:"namePrefix,omitempty"`
 
 	// database is where the API database and cell0 are, and every cell that does
 	// not have its own.

@@ -59,6 +59,7 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 		ObjectMeta: named(cr.Name),
 		Spec: novav1.NovaSpec{
 			ContainerImage:    cr.Spec.ContainerImage,
+			NamePrefix:        cr.Spec.NamePrefix,
 			Database:          cr.Spec.Database,
 			MessageBus:        cr.Spec.MessageBus,
 			Identity:          cr.Spec.Identity,

@@ -55,7 +55,7 @@ var _ = Describe("Nova", Ordered, func() {
 	},
 		Entry("the sample", `{}`),
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
-		Entry("no prefix", `spec: {database: {prefix: null}}`),
+		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
@@ -101,10 +101,10 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
-		Entry("a database in both ways", `spec: {database: {prefix: null, apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, eitherDatabase),
-		Entry("an API database without cell0", `spec: {database: {prefix: null, serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}}}`, "must have apiSecretRef and cell0SecretRef together"),
-		Entry("a prefix in capitals", `spec: {database: {prefix: Demo}}`, "spec.database.prefix in body should match"),
-		Entry("a prefix of 25 characters", `spec: {database: {prefix: a234567890123456789012345}}`, "spec.database.prefix: Too long: may not be more than 24"),
+		Entry("a database in both ways", `spec: {database: {apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, eitherDatabase),
+		Entry("an API database without cell0", `spec: {database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}}}`, "must have apiSecretRef and cell0SecretRef together"),
+		Entry("a prefix in capitals", `spec: {namePrefix: Demo}`, "spec.namePrefix in body should match"),
+		Entry("a prefix of 25 characters", `spec: {namePrefix: a234567890123456789012345}`, "spec.namePrefix: Too long: may not be more than 24"),
 
 		Entry("a bus without its administrator", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
 		Entry("no bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null}}`, eitherAccounts),
@@ -155,11 +155,22 @@ spec:
 	},
 		Entry("a cell without a database", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}`, "every cell must have a database of its own"),
 		Entry("a cell without a bus", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}}]}`, "every cell must have a messageBus of its own"),
-		Entry("a prefix", `spec: {database: {prefix: demo}}`, "must not have prefix beside apiSecretRef"),
+		Entry("a prefix", `spec: {namePrefix: demo}`, "must not have namePrefix where connection Secrets are given for everything"),
 		Entry("a management port", `spec: {messageBus: {managementPort: 15672}}`, "must not have managementPort beside connectionSecretRef"),
 		Entry("a cell on the API database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: api-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
 		Entry("a cell on cell0", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell0-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
 		Entry("a cell on the global vhost", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}}]}`, globalBus),
+	)
+
+	DescribeTable("accepts a prefix beside given Secrets where something is registered:", func(patch string) {
+		_, err := server.Create(given, `{spec: {namePrefix: demo, `+patch+`}}`)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("databases", `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}, apiSecretRef: null, cell0SecretRef: null}`),
+		Entry("vhosts", `messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}, connectionSecretRef: null}`),
+		Entry("the account at Keystone", `identity: {adminSecretRef: {name: keystone-admin}, connectionSecretRef: null}`),
+		Entry("the database of a cell", `cells: [{name: cell1, database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]`),
+		Entry("the vhost of a cell", `cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}, messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}}}]`),
 	)
 
 	It("accepts 64 cells with connection Secrets", func() {
@@ -181,8 +192,8 @@ spec:
 		_, err := server.Update(registered, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("another prefix", `spec: {database: {prefix: other}}`, "must not change prefix"),
-		Entry("no prefix any more", `spec: {database: {prefix: null}}`, "must not change prefix"),
+		Entry("another prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
+		Entry("no prefix any more", `spec: {namePrefix: null}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),

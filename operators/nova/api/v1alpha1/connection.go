@@ -54,8 +54,6 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.apiSecretRef) == has(self.cell0SecretRef)",message="must have apiSecretRef and cell0SecretRef together: both databases are needed"
 // +kubebuilder:validation:XValidation:rule="(has(self.apiSecretRef) || has(self.cell0SecretRef)) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef, where that is done already"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.apiSecretRef) ? self.apiSecretRef.name : '-') == (has(oldSelf.apiSecretRef) ? oldSelf.apiSecretRef.name : '-') && (has(self.cell0SecretRef) ? self.cell0SecretRef.name : '-') == (has(oldSelf.cell0SecretRef) ? oldSelf.cell0SecretRef.name : '-')",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
-// +kubebuilder:validation:XValidation:rule="(has(self.prefix) ? self.prefix : '-') == (has(oldSelf.prefix) ? oldSelf.prefix : '-')",message="must not change prefix: databases and accounts are named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.prefix) || !has(self.apiSecretRef)",message="must not have prefix beside apiSecretRef: nothing is registered that it could name"
 type Database struct {
 	// serviceRef names the Service of MariaDB; hostname and port come from it. It
 	// cannot be changed.
@@ -66,15 +64,6 @@ type Database struct {
 	// and accounts there: user (or username), password and optionally ca.crt (which TLS needs), tls.
 	// +optional
 	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
-
-	// prefix begins the names of databases, accounts and vhosts: <prefix>_api,
-	// <prefix>_cell0, <prefix>_<cell>. It cannot be changed. Default: the name of
-	// the Nova.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
-	Prefix string `json:"prefix,omitempty"`
 
 	// apiSecretRef names the Secret with the connection to an API database that
 	// an administrator has made: hostname, user, password and optionally port

@@ -16,7 +16,7 @@ import (
 // backends of a Nova, in the order of the fields of commonv1.Connections.
 var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, messageBus, identity}
 
-func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.Database.Prefix, cr.Name) }
+func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) backend.Backend {
 	made := database(cr, cr.Spec.Database.APISecretRef)

@@ -32,8 +32,8 @@ func (c *cloud) registering() *novav1.Nova {
 	cr.Spec.Database = novav1.Database{
 		ServiceRef:     &commonv1.ServiceReference{Name: "mariadb"},
 		AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
-		Prefix:         c.schema("cloud"),
 	}
+	cr.Spec.NamePrefix = c.schema("cloud")
 	cr.Spec.Cells[0].Database = nil
 	c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": mariaDB.User, "password": mariaDB.Password}})
 	return cr
