@@ -51,6 +51,7 @@ spec:
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
 		Entry("connection Secrets for everything", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)),
 		Entry("a prefix of the database of a cell beside connection Secrets", fmt.Sprintf(given, `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud"),
+		Entry("the Secret of a Neutron that is there already", `spec: {metadataSecretRef: {name: neutron-metadata}}`),
 		Entry("no shared volumes", `spec: {sharedVolumes: []}`),
 		Entry("a shared volume with all that can be said", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
 	)
@@ -87,6 +88,7 @@ spec:
 		Entry("two cells of one name", `spec: {nova: {cells: [{name: cell1}, {name: cell1}]}}`, `Duplicate value: {"name":"cell1"}`),
 		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, "must have serviceRef and adminSecretRef together"),
 		Entry("a half-given bus", `spec: {messageBus: {serviceRef: null}}`, "must have serviceRef and adminSecretRef together"),
+		Entry("a metadata Secret without a name", `spec: {metadataSecretRef: {}}`, "spec.metadataSecretRef.name: Required value"),
 		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef"),
 		Entry("metadata per cell", `spec: {nova: {metadata: {mode: PerCell}}}`, `supported values: "Global"`),
 		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),

@@ -11,8 +11,7 @@ import (
 
 // Condition types of the stages, besides Ready, Stalled and Available.
 const (
-	// ConditionInputsReady is True when every object that the spec names exists,
-	// and the metadata Secret is there.
+	// ConditionInputsReady is True when the metadata Secret is there and has its key.
 	ConditionInputsReady = commonv1.ConditionInputsReady
 	// ConditionNovaReady is True when the Nova is ready.
 	ConditionNovaReady = "NovaReady"
@@ -93,6 +92,13 @@ type ControlPlaneSpec struct {
 	// identity is the account at Keystone and the region of the endpoints.
 	// +required
 	Identity novav1.Identity `json:"identity"`
+
+	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
+	// agent signs its requests with. Give the Secret of a Neutron that is there
+	// already. A change restarts the metadata service. Default: a Secret
+	// <name>-metadata is generated.
+	// +optional
+	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
 	// nova describes the compute services and cells.
 	// +required

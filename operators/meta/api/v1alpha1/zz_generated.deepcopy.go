@@ -74,6 +74,11 @@ func (in *ControlPlaneSpec) DeepCopyInto(out *ControlPlaneSpec) {
 	in.Database.DeepCopyInto(&out.Database)
 	in.MessageBus.DeepCopyInto(&out.MessageBus)
 	in.Identity.DeepCopyInto(&out.Identity)
+	if in.MetadataSecretRef != nil {
+		in, out := &in.MetadataSecretRef, &out.MetadataSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
 	in.Nova.DeepCopyInto(&out.Nova)
 	if in.SharedVolumes != nil {
 		in, out := &in.SharedVolumes, &out.SharedVolumes

@@ -30,7 +30,7 @@ import (
 var Service = engine.Service[*metav1alpha1.ControlPlane]{
 	Name: "meta",
 	Stages: []engine.Stage[*metav1alpha1.ControlPlane]{
-		{Condition: metav1alpha1.ConditionInputsReady, Build: metadataSecret},
+		{Condition: metav1alpha1.ConditionInputsReady, Needs: inputs, Build: metadataSecret},
 		{Condition: metav1alpha1.ConditionNovaReady, Build: nova, Report: reportNova, Continue: true},
 		{Condition: metav1alpha1.ConditionSharedVolumesReady, Needs: children, Build: sharedVolumes},
 	},
@@ -47,11 +47,28 @@ var Service = engine.Service[*metav1alpha1.ControlPlane]{
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-func metadataSecretName(cr *metav1alpha1.ControlPlane) string { return cr.Name + "-metadata" }
+func inputs(cr *metav1alpha1.ControlPlane) []engine.Need {
+	if given := cr.Spec.MetadataSecretRef; given != nil {
+		return []engine.Need{engine.Secret(given.Name, config.KeySharedSecret)}
+	}
+	return nil
+}
 
-// metadataSecret is what Nova's metadata service and Neutron's agent share.
+func metadataSecretRef(cr *metav1alpha1.ControlPlane) *commonv1.SecretReference {
+	if cr.Spec.MetadataSecretRef != nil {
+		return cr.Spec.MetadataSecretRef
+	}
+	return &commonv1.SecretReference{Name: cr.Name + "-metadata"}
+}
+
+// metadataSecret is what Nova's metadata service and Neutron's agent share. A Secret
+// that is given may be the one that was generated before: it is kept.
 func metadataSecret(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
-	return []engine.Child{engine.Generated(applycorev1.Secret(metadataSecretName(cr), ""), config.KeySharedSecret)}, nil
+	secret := applycorev1.Secret(metadataSecretRef(cr).Name, "")
+	if cr.Spec.MetadataSecretRef != nil {
+		return []engine.Child{engine.Kept(secret)}, nil
+	}
+	return []engine.Child{engine.Generated(secret, config.KeySharedSecret)}, nil
 }
 
 func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
@@ -63,7 +80,7 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 			Database:          cr.Spec.Database,
 			MessageBus:        cr.Spec.MessageBus,
 			Identity:          cr.Spec.Identity,
-			MetadataSecretRef: &commonv1.SecretReference{Name: metadataSecretName(cr)},
+			MetadataSecretRef: metadataSecretRef(cr),
 			NovaTemplate:      cr.Spec.Nova,
 		},
 	}}, nil

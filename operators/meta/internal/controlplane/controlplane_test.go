@@ -86,6 +86,24 @@ var _ = Describe("ControlPlane", func() {
 		Expect(w.Operator.Requests.Of("apply", "secrets")).To(BeEmpty(), "a shared secret is never changed again")
 	})
 
+	It("uses the metadata Secret that is given, even if it has generated that Secret", func() {
+		play(nil)
+		w.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		generated := &corev1.Secret{ObjectMeta: named(cr.Name + "-metadata")}
+		w.Change(cr, func() { cr.Spec.MetadataSecretRef = &commonv1.SecretReference{Name: generated.Name} })
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		Expect(w.Read(generated)).To(BeTrue())
+
+		w.Change(cr, func() { cr.Spec.MetadataSecretRef.Name = "neutron" })
+		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionInputsReady, engine.ReasonWaiting, "Secret neutron does not exist")
+		w.Create(&corev1.Secret{ObjectMeta: named("neutron"), StringData: map[string]string{"sharedSecret": "theirs"}})
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		Expect(w.Read(nova)).To(BeTrue())
+		Expect(nova.Spec.MetadataSecretRef.Name).To(Equal("neutron"))
+		enginetest.AwaitGone(GinkgoTB(), w.Client, generated)
+	})
+
 	It("says of the Nova what the Nova says", func() {
 		play(func(obj engine.Object) (condition, message string) {
 			reported := obj.(*novav1.Nova) //nolint:forcetypeassert // it is the kind

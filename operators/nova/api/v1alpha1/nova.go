@@ -132,7 +132,9 @@ type NovaSpec struct {
 	Identity Identity `json:"identity"`
 
 	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
-	// agent signs its requests with. Absent: one is generated.
+	// agent signs its requests with. Give the Secret of a Neutron that is there
+	// already. A change restarts the metadata service. Default: a Secret
+	// <name>-metadata is generated.
 	// +optional
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 

@@ -79,13 +79,15 @@ func inputs(cr *novav1.Nova) []engine.Need {
 }
 
 // credentials come with the secret that the metadata service shares with
-// Neutron, which is generated like the password of an account.
+// Neutron, which is generated like the password of an account. A Secret that is
+// given may be the one that was generated before: it is kept.
 func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	children, err := backend.Credentials(backends...)(cr, in)
-	if cr.Spec.MetadataSecretRef == nil {
-		children = append(children, engine.Generated(applycorev1.Secret(metadataName(cr), ""), config.KeySharedSecret))
+	secret := applycorev1.Secret(metadataSecret(cr), "")
+	if cr.Spec.MetadataSecretRef != nil {
+		return append(children, engine.Kept(secret)), err
 	}
-	return children, err
+	return append(children, engine.Generated(secret, config.KeySharedSecret)), err
 }
 
 func metadataSecret(cr *novav1.Nova) string {
