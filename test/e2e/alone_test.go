@@ -273,7 +273,7 @@ metadata: {name: scheduler}
 spec:
   containerImage: asterism.dev/demo/openstack:bookworm
   apiDatabaseSecretRef: {name: api-database}
-  databaseSecretRef: {name: cell0-database}
+  cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
   identitySecretRef: {name: nova-identity}
 ---
@@ -283,7 +283,7 @@ metadata: {name: api}
 spec:
   containerImage: asterism.dev/demo/openstack:bookworm
   apiDatabaseSecretRef: {name: api-database}
-  databaseSecretRef: {name: cell0-database}
+  cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
   identitySecretRef: {name: nova-identity}
 ---
@@ -293,7 +293,7 @@ metadata: {name: metadata}
 spec:
   containerImage: asterism.dev/demo/openstack:bookworm
   apiDatabaseSecretRef: {name: api-database}
-  databaseSecretRef: {name: cell0-database}
+  cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
   metadataSecretRef: {name: nova-metadata}
 `

@@ -1,21 +1,19 @@
 package v1alpha1
 
 // Connections names the Secrets of a service that needs four connections: to the
-// API database, to its own database, to the message bus and to Keystone. A kind
-// that embeds Connections states the default names of both databases in its
-// description.
+// API database, to the database of cell0, to the message bus and to Keystone.
 type Connections struct {
 	// apiDatabaseSecretRef names the Secret with the connection to the API
 	// database: hostname, user, password and optionally port (3306), database
-	// (default: see the kind), ca.crt (which TLS needs), tls.
+	// (nova_api), ca.crt (which TLS needs), tls.
 	// +required
 	APIDatabaseSecretRef SecretReference `json:"apiDatabaseSecretRef"`
 
-	// databaseSecretRef names the Secret with the connection to the service's
-	// database: hostname, user, password and optionally port (3306), database
-	// (default: see the kind), ca.crt (which TLS needs), tls.
+	// cell0DatabaseSecretRef names the Secret with the connection to the database
+	// of cell0: hostname, user, password and optionally port (3306), database
+	// (nova_cell0), ca.crt (which TLS needs), tls.
 	// +required
-	DatabaseSecretRef SecretReference `json:"databaseSecretRef"`
+	Cell0DatabaseSecretRef SecretReference `json:"cell0DatabaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message
 	// bus: hostname (or a list host[:port],...), user, password and optionally

@@ -40,7 +40,7 @@ func (in *CompletedStage) DeepCopy() *CompletedStage {
 func (in *Connections) DeepCopyInto(out *Connections) {
 	*out = *in
 	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
-	out.DatabaseSecretRef = in.DatabaseSecretRef
+	out.Cell0DatabaseSecretRef = in.Cell0DatabaseSecretRef
 	out.MessageBusSecretRef = in.MessageBusSecretRef
 	out.IdentitySecretRef = in.IdentitySecretRef
 }

@@ -32,7 +32,7 @@ var _ = Describe("ControlPlane", Ordered, func() {
 
 	const given = `
 spec:
-  database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: api}, cell0SecretRef: {name: cell0}}
+  database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: api}, cell0DatabaseSecretRef: {name: cell0}}
   messageBus: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: bus}}
   identity: {adminSecretRef: null, connectionSecretRef: {name: nova-identity}}
   nova: {cells: [{name: cell1, %s}]}
@@ -94,7 +94,7 @@ spec:
 		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),
 		Entry("a cell without a database beside given Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
 		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
-		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"),
+		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef"),
 		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"),
 		Entry("a prefix where everything is given", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud", "must not have namePrefix where connection Secrets are given for everything"),
 		Entry("two shared volumes of one name", fmt.Sprintf(shared, `name: images`)+fmt.Sprintf(`, {name: images, %s}]}`, volume), `Duplicate value: {"name":"images"}`),

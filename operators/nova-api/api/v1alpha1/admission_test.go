@@ -11,7 +11,7 @@ import (
 var admission = workloadtest.Admission{
 	Kind:     "NovaAPI",
 	Sample:   "../../config/samples/api.yaml",
-	Required: []string{"apiDatabaseSecretRef", "databaseSecretRef", "messageBusSecretRef", "identitySecretRef"},
+	Required: []string{"apiDatabaseSecretRef", "cell0DatabaseSecretRef", "messageBusSecretRef", "identitySecretRef"},
 	Defaults: map[string]any{"exposure": map[string]any{"type": "Automatic"}},
 	Accepts: []TableEntry{
 		Entry("a Route with a host name and a certificate", `spec: {exposure: {type: Route, hostname: api.example.org, tlsSecretRef: {name: api-tls}}}`),

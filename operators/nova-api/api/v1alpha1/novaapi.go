@@ -28,8 +28,7 @@ var NovaAPIConditions = []string{
 }
 
 // NovaAPI runs the compute API with its Service and the object that exposes the API.
-// It checks tokens with the account of identitySecretRef. databaseSecretRef is for
-// the database of cell0. Databases default to nova_api and nova_cell0.
+// It checks tokens with the account of identitySecretRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

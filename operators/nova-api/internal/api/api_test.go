@@ -46,7 +46,7 @@ func countsPods() {
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
 	Expect(cr.Status.ReadyReplicas).To(Equal(*cr.Spec.Replicas))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.DatabaseSecretRef.Name, Namespace: w.Namespace}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Cell0DatabaseSecretRef.Name, Namespace: w.Namespace}}
 	w.Delete(secret, metav1.DeletePropagationBackground)
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, secret.Name)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}

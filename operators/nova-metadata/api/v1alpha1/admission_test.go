@@ -11,7 +11,7 @@ import (
 var admission = workloadtest.Admission{
 	Kind:     "NovaMetadata",
 	Sample:   "../../config/samples/metadata.yaml",
-	Required: []string{"apiDatabaseSecretRef", "databaseSecretRef", "messageBusSecretRef", "metadataSecretRef"},
+	Required: []string{"apiDatabaseSecretRef", "cell0DatabaseSecretRef", "messageBusSecretRef", "metadataSecretRef"},
 	Defaults: map[string]any{"mode": "Global"},
 	Accepts: []TableEntry{
 		Entry("no identity", `spec: {identitySecretRef: null}`),

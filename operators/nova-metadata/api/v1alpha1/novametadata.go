@@ -82,11 +82,11 @@ type NovaMetadataSpec struct {
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
-	// databaseSecretRef names the Secret with the connection to cell0's database:
-	// hostname, user, password and optionally port (3306), database (nova_cell0),
-	// ca.crt (which TLS needs), tls.
+	// cell0DatabaseSecretRef names the Secret with the connection to the database
+	// of cell0: hostname, user, password and optionally port (3306), database
+	// (nova_cell0), ca.crt (which TLS needs), tls.
 	// +required
-	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
+	Cell0DatabaseSecretRef commonv1.SecretReference `json:"cell0DatabaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message
 	// bus: hostname (or a list host[:port],...), user, password and optionally

@@ -73,7 +73,7 @@ func (in *NovaMetadataSpec) DeepCopyInto(out *NovaMetadataSpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
 	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
-	out.DatabaseSecretRef = in.DatabaseSecretRef
+	out.Cell0DatabaseSecretRef = in.Cell0DatabaseSecretRef
 	out.MessageBusSecretRef = in.MessageBusSecretRef
 	out.MetadataSecretRef = in.MetadataSecretRef
 	if in.IdentitySecretRef != nil {

@@ -66,7 +66,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		Spec:     cr.Spec.ServiceSpec,
 		Defaults: defaults,
 		Databases: []workload.Database{
-			{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
 		},
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,

@@ -9,7 +9,7 @@ import (
 var admission = workloadtest.Admission{
 	Kind:     "NovaScheduler",
 	Sample:   "../../config/samples/scheduler.yaml",
-	Required: []string{"apiDatabaseSecretRef", "databaseSecretRef", "messageBusSecretRef", "identitySecretRef"},
+	Required: []string{"apiDatabaseSecretRef", "cell0DatabaseSecretRef", "messageBusSecretRef", "identitySecretRef"},
 }
 
 func TestAdmission(t *testing.T) { admission.Run(t) }

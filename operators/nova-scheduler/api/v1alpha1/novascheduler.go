@@ -25,8 +25,7 @@ var NovaSchedulerConditions = []string{
 }
 
 // NovaScheduler runs nova-scheduler, which chooses a host for every server.
-// It asks Placement with the account of identitySecretRef. databaseSecretRef is
-// for the database of cell0. Databases default to nova_api and nova_cell0.
+// It asks Placement with the account of identitySecretRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -19,12 +19,12 @@ func TestAdmission(t *testing.T) {
 }
 
 const (
-	eitherDatabase = "must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef"
+	eitherDatabase = "must have either serviceRef and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef"
 	eitherAccounts = "must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
 	adminTogether  = "must have serviceRef and adminSecretRef together"
 	ownFiles       = "must not end in .conf.d or -ca.crt"
 	movedBus       = "must not move to another message bus, which this version cannot follow"
-	globalDatabase = "must have another database.connectionSecretRef for a cell than spec.database.apiSecretRef and cell0SecretRef"
+	globalDatabase = "must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef"
 	globalBus      = "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"
 )
 
@@ -101,8 +101,8 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
-		Entry("a database in both ways", `spec: {database: {apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, eitherDatabase),
-		Entry("an API database without cell0", `spec: {database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}}}`, "must have apiSecretRef and cell0SecretRef together"),
+		Entry("a database in both ways", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
+		Entry("an API database without cell0", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}}}`, "must have apiDatabaseSecretRef and cell0DatabaseSecretRef together"),
 		Entry("a prefix in capitals", `spec: {namePrefix: Demo}`, "spec.namePrefix in body should match"),
 		Entry("a prefix of 25 characters", `spec: {namePrefix: a234567890123456789012345}`, "spec.namePrefix: Too long: may not be more than 24"),
 
@@ -166,7 +166,7 @@ spec:
 		_, err := server.Create(given, `{spec: {namePrefix: demo, `+patch+`}}`)
 		Expect(err).NotTo(HaveOccurred())
 	},
-		Entry("databases", `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}, apiSecretRef: null, cell0SecretRef: null}`),
+		Entry("databases", `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}, apiDatabaseSecretRef: null, cell0DatabaseSecretRef: null}`),
 		Entry("vhosts", `messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}, connectionSecretRef: null}`),
 		Entry("the account at Keystone", `identity: {adminSecretRef: {name: keystone-admin}, connectionSecretRef: null}`),
 		Entry("the database of a cell", `cells: [{name: cell1, database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]`),
@@ -197,7 +197,7 @@ spec:
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),
-		Entry("a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, apiSecretRef: {name: a}, cell0SecretRef: {name: b}}}`, moved),
+		Entry("a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
 		Entry("a cell less", `spec: {cells: [`+cell1+`]}`, "must keep every cell: taking one out of the list is not supported"),
 		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: taking one out of the list is not supported"),
 		Entry("a cell on the default database", `spec: {cells: [`+cell1+`, {name: cell2}]}`, movedCell),
@@ -222,7 +222,7 @@ spec:
 	)
 
 	It("refuses to move given databases", func() {
-		_, err := server.Update(given, `spec: {database: {apiSecretRef: {name: other}}}`)
+		_, err := server.Update(given, `spec: {database: {apiDatabaseSecretRef: {name: other}}}`)
 		Expect(err).To(MatchError(ContainSubstring(moved)))
 		_, err = server.Update(given, `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: other}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]}`)
 		Expect(err).To(MatchError(ContainSubstring(movedCell)))

@@ -51,9 +51,9 @@ const (
 // Database is where the API database, cell0 and, by default, the cells are.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.serviceRef) == has(self.adminSecretRef)",message="must have serviceRef and adminSecretRef together: the Service says where to register, the Secret as whom"
-// +kubebuilder:validation:XValidation:rule="has(self.apiSecretRef) == has(self.cell0SecretRef)",message="must have apiSecretRef and cell0SecretRef together: both databases are needed"
-// +kubebuilder:validation:XValidation:rule="(has(self.apiSecretRef) || has(self.cell0SecretRef)) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register databases, or apiSecretRef and cell0SecretRef, where that is done already"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.apiSecretRef) ? self.apiSecretRef.name : '-') == (has(oldSelf.apiSecretRef) ? oldSelf.apiSecretRef.name : '-') && (has(self.cell0SecretRef) ? self.cell0SecretRef.name : '-') == (has(oldSelf.cell0SecretRef) ? oldSelf.cell0SecretRef.name : '-')",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="has(self.apiDatabaseSecretRef) == has(self.cell0DatabaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef together: both databases are needed"
+// +kubebuilder:validation:XValidation:rule="(has(self.apiDatabaseSecretRef) || has(self.cell0DatabaseSecretRef)) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef, where that is done already"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.apiDatabaseSecretRef) ? self.apiDatabaseSecretRef.name : '-') == (has(oldSelf.apiDatabaseSecretRef) ? oldSelf.apiDatabaseSecretRef.name : '-') && (has(self.cell0DatabaseSecretRef) ? self.cell0DatabaseSecretRef.name : '-') == (has(oldSelf.cell0DatabaseSecretRef) ? oldSelf.cell0DatabaseSecretRef.name : '-')",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
 type Database struct {
 	// serviceRef names the Service of MariaDB; hostname and port come from it. It
 	// cannot be changed.
@@ -65,20 +65,20 @@ type Database struct {
 	// +optional
 	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
 
-	// apiSecretRef names the Secret with the connection to an API database that
+	// apiDatabaseSecretRef names the Secret with the connection to an API database that
 	// an administrator has made: hostname, user, password and optionally port
 	// (3306), database (nova_api), ca.crt (which TLS needs), tls.
 	// +optional
-	APISecretRef *commonv1.SecretReference `json:"apiSecretRef,omitempty"`
+	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
-	// cell0SecretRef is the same for cell0 (database: nova_cell0). Every cell then
+	// cell0DatabaseSecretRef is the same for cell0 (database: nova_cell0). Every cell then
 	// needs a database of its own.
 	// +optional
-	Cell0SecretRef *commonv1.SecretReference `json:"cell0SecretRef,omitempty"`
+	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
 }
 
 // Given says that an administrator has made the databases already.
-func (d Database) Given() bool { return d.APISecretRef != nil }
+func (d Database) Given() bool { return d.APIDatabaseSecretRef != nil }
 
 // MessageBus is the RabbitMQ of the global services and, by default, the cells.
 //

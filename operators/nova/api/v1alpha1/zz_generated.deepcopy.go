@@ -171,13 +171,13 @@ func (in *Database) DeepCopyInto(out *Database) {
 		*out = new(apiv1alpha1.SecretReference)
 		**out = **in
 	}
-	if in.APISecretRef != nil {
-		in, out := &in.APISecretRef, &out.APISecretRef
+	if in.APIDatabaseSecretRef != nil {
+		in, out := &in.APIDatabaseSecretRef, &out.APIDatabaseSecretRef
 		*out = new(apiv1alpha1.SecretReference)
 		**out = **in
 	}
-	if in.Cell0SecretRef != nil {
-		in, out := &in.Cell0SecretRef, &out.Cell0SecretRef
+	if in.Cell0DatabaseSecretRef != nil {
+		in, out := &in.Cell0DatabaseSecretRef, &out.Cell0DatabaseSecretRef
 		*out = new(apiv1alpha1.SecretReference)
 		**out = **in
 	}

@@ -35,7 +35,7 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Spec:     cr.Spec.Superconductor.Spec(cr.Spec.ContainerImage, cr.Spec.Pod),
 		Databases: []workload.Database{
 			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: "nova_api"},
-			{Section: "database", Secret: c.DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "database", Secret: c.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}

@@ -19,13 +19,13 @@ var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, 
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.APISecretRef)
+	made := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
 	made.Name, made.Purpose, made.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
 	return made
 }
 
 func cell0Database(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.Cell0SecretRef)
+	made := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
 	made.Name, made.Purpose, made.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
 	return made
 }

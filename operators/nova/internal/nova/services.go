@@ -114,9 +114,9 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	return triggers
 }
 
-// connections of the services; their own database is cell0.
+// connections of the services.
 func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
-	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
+	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.Cell0DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
 		if *name, _, err = backends[i](cr).Secret(in); err != nil {
 			return c, err
 		}
@@ -138,7 +138,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		ServiceSpec:          service(cr, cr.Spec.Superconductor, in),
 		Role:                 conductorv1.RoleSuper,
 		APIDatabaseSecretRef: &c.APIDatabaseSecretRef,
-		DatabaseSecretRef:    c.DatabaseSecretRef,
+		DatabaseSecretRef:    c.Cell0DatabaseSecretRef,
 		MessageBusSecretRef:  c.MessageBusSecretRef,
 		IdentitySecretRef:    &c.IdentitySecretRef,
 		Rollout:              conductorv1.RolloutAutomatic,
@@ -168,13 +168,13 @@ func metadata(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{&metadatav1.NovaMetadata{
 		ObjectMeta: named(metadataName(cr)),
 		Spec: metadatav1.NovaMetadataSpec{
-			ServiceSpec:          service(cr, cr.Spec.Metadata.ServiceTemplate, in),
-			Mode:                 metadatav1.MetadataGlobal,
-			APIDatabaseSecretRef: c.APIDatabaseSecretRef,
-			DatabaseSecretRef:    c.DatabaseSecretRef,
-			MessageBusSecretRef:  c.MessageBusSecretRef,
-			IdentitySecretRef:    &c.IdentitySecretRef,
-			MetadataSecretRef:    commonv1.SecretReference{Name: metadataSecret(cr)},
+			ServiceSpec:            service(cr, cr.Spec.Metadata.ServiceTemplate, in),
+			Mode:                   metadatav1.MetadataGlobal,
+			APIDatabaseSecretRef:   c.APIDatabaseSecretRef,
+			Cell0DatabaseSecretRef: c.Cell0DatabaseSecretRef,
+			MessageBusSecretRef:    c.MessageBusSecretRef,
+			IdentitySecretRef:      &c.IdentitySecretRef,
+			MetadataSecretRef:      commonv1.SecretReference{Name: metadataSecret(cr)},
 		},
 	}}, err
 }
