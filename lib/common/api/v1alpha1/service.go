@@ -50,8 +50,10 @@ type ServiceTemplate struct {
 // ServiceSettings are the settings that a service's own kind and a parent's
 // template have in common.
 type ServiceSettings struct {
-	// resources of the service's container.
+	// resources are the requests and limits of the service's container. A change
+	// restarts the pods.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.claims)",message="must not have claims: the pods get no devices"
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
 	// customServiceConfig is an oslo.config snippet that is read after the
@@ -102,17 +104,20 @@ type ExtraFile struct {
 }
 
 // PodSettings are the settings of a pod that have nothing to do with what runs in it.
+// A map or a list that is empty replaces the parent's, so it is not left out.
 type PodSettings struct {
-	// nodeSelector restricts the nodes by label.
+	// nodeSelector restricts the nodes by label. {} restricts nothing, also where the
+	// parent restricts.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
 
-	// tolerations let the pods run on tainted nodes.
+	// tolerations let the pods run on tainted nodes. [] tolerates nothing, also where
+	// the parent tolerates.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	Tolerations []corev1.Toleration `json:"tolerations,omitzero"`
 
 	// affinity replaces the default, which prefers different nodes for the pods
 	// of one service.
@@ -124,12 +129,13 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// imagePullSecrets name the Secrets with which images are pulled.
+	// imagePullSecrets name the Secrets with which images are pulled. [] names none,
+	// also where the parent names some.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
-	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
+	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitzero"`
 
 	// networkPolicy is Enabled or Disabled. Enabled, which is the default: a
 	// NetworkPolicy lets connections in to the ports of nova-api and nova-metadata,

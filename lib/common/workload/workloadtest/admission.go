@@ -192,6 +192,7 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
 	ginkgo.Entry("fewer than no pods", `spec: {replicas: -1}`, "spec.replicas in body should be greater than or equal to 0"),
 	ginkgo.Entry("too many pods", `spec: {replicas: 65}`, "spec.replicas in body should be less than or equal to 64"),
+	ginkgo.Entry("devices", `spec: {resources: {claims: [{name: gpu}]}}`, "spec.resources: Invalid value: must not have claims: the pods get no devices"),
 	ginkgo.Entry("mistyped resources", `spec: {resources: {request: {cpu: 100m}}}`, `unknown field "spec.resources.request"`),
 	ginkgo.Entry("a snippet beyond 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16385)+`"}`, "Too long: may not be more than 16384 bytes"),
 	ginkgo.Entry("a file without a source", `spec: {extraFiles: [{name: policy.yaml}]}`, badSource),

@@ -63,6 +63,7 @@ var _ = Describe("ControlPlane", func() {
 
 	It("makes a Nova and the metadata Secret, and nothing else", func() {
 		play(nil)
+		cr.Spec.Nova.Scheduler.Pod.NodeSelector = map[string]string{}
 		w.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		Expect(cr.Status.Nova).To(HaveValue(And(HaveField("Name", "demo"), HaveField("Ready", metav1.ConditionTrue))))
@@ -77,6 +78,7 @@ var _ = Describe("ControlPlane", func() {
 		Expect(shared.Data).To(HaveKeyWithValue("sharedSecret", Not(BeEmpty())))
 		Expect(w.Read(nova)).To(BeTrue())
 		Expect(nova.Spec.MetadataSecretRef.Name).To(Equal(shared.Name))
+		Expect(nova.Spec.Scheduler.Pod.NodeSelector).To(And(BeEmpty(), Not(BeNil())), "{} replaces spec.pod.nodeSelector of the Nova")
 
 		w.Operator.Requests.Reset()
 		w.Change(cr, func() { cr.Spec.ContainerImage = "quay.example/openstack/nova:next" })

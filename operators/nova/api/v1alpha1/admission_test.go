@@ -136,6 +136,7 @@ spec:
 		Entry("an extra file named as the CA of a database", `spec: {api: {extraFiles: [{name: api_database-ca.crt, content: ""}]}}`, ownFiles),
 		Entry("an extra file named as the CA of a bus", `spec: {cells: [{name: cell1, conductor: {extraFiles: [{name: messagebus-ca.crt, content: ""}]}}]}`, ownFiles),
 
+		Entry("devices for the conductor of a cell", `spec: {cells: [{name: cell1, conductor: {resources: {claims: [{name: gpu}]}}}]}`, "spec.cells[0].conductor.resources: Invalid value: must not have claims: the pods get no devices"),
 		Entry("an endpoint that is no URL", `spec: {api: {endpoints: [{interface: Public, url: nova.example.org}]}}`, "spec.api.endpoints[0].url in body should match"),
 		Entry("an endpoint with a password", `spec: {api: {endpoints: [{interface: Public, url: "https://me:pw@nova.example.org"}]}}`, "spec.api.endpoints[0].url in body should match"),
 		Entry("two endpoints of one interface", `spec: {api: {endpoints: [{interface: Public, url: "https://a"}, {interface: Public, url: "https://b"}]}}`, `Duplicate value: {"interface":"Public"}`),
