@@ -162,12 +162,12 @@ type ServiceStatus struct {
 	// replicas is the number of pods that exist.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	Replicas int32 `json:"replicas,omitempty"`
+	Replicas int32 `json:"replicas"`
 
 	// readyReplicas is the number of pods that are ready.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	ReadyReplicas int32 `json:"readyReplicas"`
 
 	// selector finds the pods; the scale subresource serves it.
 	// +optional

@@ -45,8 +45,10 @@ type Status struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// completed lists the stages that have been complete once for their current
-	// inputs. It can be lost: the stages are then repeated, which changes nothing.
+	// completed is bookkeeping of the operator, and no API: its content can change
+	// with any version. It lists the stages that have been complete once for their
+	// current inputs. It can be lost: the stages are then repeated, which changes
+	// nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage

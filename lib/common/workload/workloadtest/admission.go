@@ -35,8 +35,8 @@ type Admission struct {
 	// Keeps has entries with a patch that is refused after creation, and a part of
 	// the message.
 	Keeps []ginkgo.TableEntry
-	// Columns are the columns of `kubectl get`; Ready, Pods and Message need not be
-	// listed.
+	// Columns are the columns of `kubectl get`; Ready, Pods, Desired and Message need
+	// not be listed.
 	Columns map[string]any
 	// Status is YAML with the fields of the status that Columns show.
 	Status string
@@ -124,9 +124,11 @@ func (a *Admission) defaults() {
 }
 
 func (a *Admission) shows(ready, reason, message string) {
-	columns := map[string]any{"Ready": ready, "Pods": 2.0, "Message": message}
+	columns := map[string]any{"Ready": ready, "Pods": 2.0, "Desired": 3.0, "Message": message}
 	maps.Copy(columns, a.Columns)
-	gomega.Expect(a.server.Columns(a.sample, `
+	sample := a.sample.DeepCopy()
+	gomega.Expect(unstructured.SetNestedField(sample.Object, int64(3), "spec", "replicas")).To(gomega.Succeed())
+	gomega.Expect(a.server.Columns(sample, `
 readyReplicas: 2
 conditions:
 - {type: Ready, status: "`+ready+`", reason: `+reason+`, message: "`+message+`", lastTransitionTime: "2026-01-01T00:00:00Z"}

@@ -125,12 +125,12 @@ spec:
 
 	It("shows its state", func() {
 		Expect(server.Columns(sample, `
-nova: {name: demo, ready: "False", readyCells: 0/1}
+nova: {name: demo, ready: "False", readyCells: 0, desiredCells: 1}
 conditions:
 - {type: Ready, status: "False", reason: Waiting, message: Secret mariadb-admin does not exist, lastTransitionTime: "2026-01-01T00:00:00Z"}
 - {type: Available, status: "False", reason: Waiting, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
 `)).To(Equal(map[string]any{
-			"Ready": "False", "Available": "False", "Cells": "0/1", "Message": "Secret mariadb-admin does not exist",
+			"Ready": "False", "Available": "False", "Cells": 0.0, "Desired": 1.0, "Message": "Secret mariadb-admin does not exist",
 		}))
 	})
 })

@@ -35,7 +35,8 @@ var ControlPlaneConditions = []string{
 // +kubebuilder:resource:path=controlplanes,scope=Namespaced,shortName=cp,categories=openstack
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
-// +kubebuilder:printcolumn:name="Cells",type=string,JSONPath=`.status.nova.readyCells`
+// +kubebuilder:printcolumn:name="Cells",type=integer,JSONPath=`.status.nova.readyCells`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.nova.desiredCells`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 24 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 24 lower-case letters, digits and '-', begin with a letter and not end with '-': cells, pods and databases are named after it"
@@ -175,10 +176,22 @@ type NovaStatus struct {
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Ready metav1.ConditionStatus `json:"ready"`
 
-	// readyCells says how many of the listed cells are ready, as in 1/2.
+	// readyCells is the number of cells that are ready.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	ReadyCells string `json:"readyCells,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	ReadyCells int32 `json:"readyCells"`
+
+	// desiredCells is the number of cells in the spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DesiredCells int32 `json:"desiredCells"`
+
+	// cells says how each cell is, as in the status of the Nova.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Cells []novav1.CellStatus `json:"cells,omitempty"`
 
 	// endpoints are the addresses of the compute API, as in the catalog.
 	// +optional

@@ -87,9 +87,9 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 }
 
 func reportNova(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
-	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown}
+	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown, DesiredCells: int32(len(cr.Spec.Nova.Cells))}
 	if made, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
-		status.ReadyCells, status.Endpoints = made.Status.ReadyCells, made.Status.Endpoints
+		status.ReadyCells, status.Cells, status.Endpoints = made.Status.ReadyCells, made.Status.Cells, made.Status.Endpoints
 		if ready := meta.FindStatusCondition(made.Status.Conditions, commonv1.ConditionReady); ready != nil && made.Status.ObservedGeneration == made.Generation {
 			status.Ready = ready.Status
 		}

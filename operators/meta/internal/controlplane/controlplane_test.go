@@ -109,14 +109,20 @@ var _ = Describe("ControlPlane", func() {
 	It("says of the Nova what the Nova says", func() {
 		play(func(obj engine.Object) (condition, message string) {
 			reported := obj.(*novav1.Nova) //nolint:forcetypeassert // it is the kind
-			reported.Status.ReadyCells = "0/1"
+			reported.Status.Cells = []novav1.CellStatus{{
+				Name: "cell1", Ready: metav1.ConditionFalse, Hosts: &novav1.CellHosts{Mapped: 2},
+				ComputeConfigSecretRef: &commonv1.SecretReference{Name: "demo-cell1-compute-config"},
+			}}
 			return commonv1.ConditionReady, "NovaCell demo-cell1: Secret x does not exist"
 		})
 		w.Create(cr)
 		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionNovaReady, engine.ReasonWaiting, "Nova demo: NovaCell demo-cell1: Secret x does not exist")
 		enginetest.Await(GinkgoTB(), w.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, "Secret x does not exist")
-		Expect(cr.Status.Nova.ReadyCells).To(Equal("0/1"))
+		Expect(w.Read(nova)).To(BeTrue())
+		Expect(cr.Status.Nova).To(HaveValue(And(
+			HaveField("ReadyCells", BeEquivalentTo(0)), HaveField("DesiredCells", BeEquivalentTo(1)), HaveField("Cells", And(HaveLen(1), Equal(nova.Status.Cells))),
+		)))
 	})
 
 	It("leaves alone a Nova that is somebody else's, and goes on when it is gone", func() {

@@ -235,17 +235,18 @@ spec:
 
 	It("shows its state", func() {
 		Expect(server.Columns(registered, `
-readyCells: 1/2
+readyCells: 0
+desiredCells: 2
 endpoints:
 - {interface: Public, url: "https://nova.example.org/v2.1"}
 cells:
-- {name: cell1, uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11, ready: "True", hosts: 0}
+- {name: cell1, uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11, ready: Unknown, hosts: {mapped: 0, unmapped: 0}, computeConfigSecretRef: {name: demo-cell1-compute-config}}
 - {name: cell2, ready: "False", reason: DatabaseUnreachable, message: connection refused}
 conditions:
 - {type: Ready, status: "False", reason: CellNotReady, message: "cell2: connection refused", lastTransitionTime: "2026-01-01T00:00:00Z"}
 - {type: Available, status: "True", reason: Serving, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
 `)).To(Equal(map[string]any{
-			"Ready": "False", "Available": "True", "Cells": "1/2",
+			"Ready": "False", "Available": "True", "Cells": 0.0, "Desired": 2.0,
 			"Public": "https://nova.example.org/v2.1", "Message": "cell2: connection refused",
 		}))
 	})

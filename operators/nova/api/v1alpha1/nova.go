@@ -72,7 +72,8 @@ const MetadataGlobal MetadataMode = "Global"
 // +kubebuilder:resource:path=novas,scope=Namespaced,shortName=nv,categories=openstack
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
-// +kubebuilder:printcolumn:name="Cells",type=string,JSONPath=`.status.readyCells`
+// +kubebuilder:printcolumn:name="Cells",type=integer,JSONPath=`.status.readyCells`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredCells`
 // +kubebuilder:printcolumn:name="Public",type=string,JSONPath=`.status.endpoints[?(@.interface=="Public")].url`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -225,11 +226,15 @@ type NovaStatus struct {
 	// +kubebuilder:validation:MaxItems=2
 	Endpoints []commonv1.Endpoint `json:"endpoints,omitempty"`
 
-	// readyCells says for people how many of the listed cells are ready, as in
-	// 1/2; programs read cells.
+	// readyCells is the number of cells that are ready.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	ReadyCells string `json:"readyCells,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	ReadyCells int32 `json:"readyCells"`
+
+	// desiredCells is the number of cells in the spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DesiredCells int32 `json:"desiredCells"`
 
 	// cells says how each cell of the list is.
 	// +optional
@@ -267,11 +272,14 @@ type CellStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// hosts is the number of compute hosts that are mapped to the cell; absent:
-	// not known.
+	// hosts counts the compute hosts that the cell knows; absent: not counted yet.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Hosts *int32 `json:"hosts,omitempty"`
+	Hosts *CellHosts `json:"hosts,omitempty"`
+
+	// computeConfigSecretRef names the Secret with everything that a compute host
+	// of this cell needs; absent: not made yet.
+	// +optional
+	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
 }
 
 // NovaList is a list of Novas.

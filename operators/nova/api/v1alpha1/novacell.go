@@ -179,12 +179,12 @@ type NovaCellStatus struct {
 	// +optional
 	Mapping *CellMapping `json:"mapping,omitempty"`
 
-	// hosts counts the compute hosts that the cell knows.
+	// hosts counts the compute hosts that the cell knows; absent: not counted yet.
 	// +optional
 	Hosts *CellHosts `json:"hosts,omitempty"`
 
 	// computeConfigSecretRef names the Secret with everything that a compute host
-	// of this cell needs.
+	// of this cell needs; absent: not made yet.
 	// +optional
 	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
 }

@@ -113,7 +113,12 @@ func (in *CellStatus) DeepCopyInto(out *CellStatus) {
 	*out = *in
 	if in.Hosts != nil {
 		in, out := &in.Hosts, &out.Hosts
-		*out = new(int32)
+		*out = new(CellHosts)
+		**out = **in
+	}
+	if in.ComputeConfigSecretRef != nil {
+		in, out := &in.ComputeConfigSecretRef, &out.ComputeConfigSecretRef
+		*out = new(apiv1alpha1.SecretReference)
 		**out = **in
 	}
 }

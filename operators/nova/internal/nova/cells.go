@@ -1,8 +1,6 @@
 package nova
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -68,26 +66,27 @@ func cellMessageBus(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellMessageBus
 // reportCells copies what people want to know of each cell into one table.
 func reportCells(cr *novav1.Nova, in engine.Inputs) {
 	var table []novav1.CellStatus
-	ready := 0
 	for _, cell := range cr.Spec.Cells {
 		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown}
 		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
 			describeCell(&row, made)
 		}
-		if row.Ready == metav1.ConditionTrue {
-			ready++
-		}
 		table = append(table, row)
 	}
 	cr.Status.Cells = table
-	cr.Status.ReadyCells = fmt.Sprintf("%d/%d", ready, len(table))
+}
+
+func countCells(cr *novav1.Nova, _ engine.Inputs) {
+	cr.Status.ReadyCells, cr.Status.DesiredCells = 0, int32(len(cr.Spec.Cells))
+	for _, cell := range cr.Status.Cells {
+		if cell.Ready == metav1.ConditionTrue {
+			cr.Status.ReadyCells++
+		}
+	}
 }
 
 func describeCell(row *novav1.CellStatus, cell *novav1.NovaCell) {
-	row.UUID = cell.Status.UUID
-	if cell.Status.Hosts != nil {
-		row.Hosts = &cell.Status.Hosts.Mapped
-	}
+	row.UUID, row.Hosts, row.ComputeConfigSecretRef = cell.Status.UUID, cell.Status.Hosts, cell.Status.ComputeConfigSecretRef
 	condition := meta.FindStatusCondition(cell.Status.Conditions, commonv1.ConditionReady)
 	if condition == nil || cell.Status.ObservedGeneration != cell.Generation {
 		return

@@ -33,7 +33,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		for _, resource := range []string{"novaschedulers", "novaapis", "novametadata"} {
 			Expect(c.Operator.Requests.Of("apply", resource)).To(BeEmpty(), resource)
 		}
-		Expect(cr.Status.ReadyCells).To(Equal("0/1"))
+		Expect(cr.Status).To(And(HaveField("ReadyCells", BeEquivalentTo(0)), HaveField("DesiredCells", BeEquivalentTo(1))))
 		Expect(meta.IsStatusConditionTrue(cr.Status.Conditions, commonv1.ConditionAvailable)).To(BeFalse())
 
 		c.hold("given-cell1-map", false)
@@ -45,12 +45,15 @@ var _ = Describe("Nova of given Secrets", func() {
 		enginetest.Eventually(GinkgoTB(), "the table of cells is complete", func() error {
 			c.Read(cr)
 			row := cr.Status.Cells[0]
-			if row.Hosts == nil || row.UUID != uuids["cell1"] || row.Ready != metav1.ConditionTrue || cr.Status.ReadyCells != "1/1" {
-				return fmt.Errorf("%s: %+v", cr.Status.ReadyCells, row)
+			if row.Hosts == nil || row.UUID != uuids["cell1"] || row.Ready != metav1.ConditionTrue || cr.Status.ReadyCells != 1 {
+				return fmt.Errorf("%d: %+v", cr.Status.ReadyCells, row)
 			}
 			return nil
 		})
-		Expect(*cr.Status.Cells[0].Hosts).To(BeEquivalentTo(1))
+		Expect(cr.Status.Cells[0]).To(And(
+			HaveField("Hosts", HaveValue(Equal(novav1.CellHosts{Mapped: 1}))),
+			HaveField("ComputeConfigSecretRef", HaveValue(HaveField("Name", cr.Name+"-cell1-compute-config"))),
+		))
 		Expect(cr.Status.Endpoints).To(ContainElement(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://given-api.example.org/v2.1"}))
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		Expect(c.runs).To(Equal(map[string]int{"given-cell0-map": 1, "given-cell1-map": 1}), "each Job ran once")
@@ -125,7 +128,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, missing...)
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
 		Expect(slices.Collect(maps.Keys(c.triggers(cr)))).To(ConsistOf("cell1"))
-		Expect(cr.Status.ReadyCells).To(Equal("1/2"))
+		Expect(cr.Status).To(And(HaveField("ReadyCells", BeEquivalentTo(1)), HaveField("DesiredCells", BeEquivalentTo(2))))
 		Expect(cr.Status.Cells[1]).To(And(HaveField("Ready", metav1.ConditionFalse), HaveField("Reason", engine.ReasonWaiting), HaveField("Message", missing[0])))
 
 		c.cellDatabase("cell2")

@@ -60,6 +60,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.Nova]},
 	},
 	Available: &stage{Needs: availableNeeds, Do: askAPI, Every: askEvery},
+	Report:    countCells,
 	Owns: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
 		&conductorv1.NovaConductor{}, &schedulerv1.NovaScheduler{}, &metadatav1.NovaMetadata{}, &apiv1.NovaAPI{},

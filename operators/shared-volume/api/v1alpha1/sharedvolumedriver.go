@@ -69,6 +69,7 @@ const (
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.managementState`
 // +kubebuilder:printcolumn:name="Managed By",type=string,JSONPath=`.status.driver.managedBy`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.ready`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.nodes.desired`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 7 && self.metadata.name == 'cluster'",message="metadata.name must be cluster: a cluster has one driver"
