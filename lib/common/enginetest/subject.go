@@ -253,7 +253,7 @@ func moduleFolder(t testing.TB, module string) string {
 	if known, ok := moduleFolders.Load(module); ok {
 		return known.(string) //nolint:forcetypeassert // stored below
 	}
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		t.Fatalf("finding the module %s: %v", module, err)
 	}

@@ -26,7 +26,7 @@ import (
 
 var (
 	routeGVK     = routev1.GroupVersion.WithKind("Route")
-	httpRouteGVK = gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute")
+	httpRouteGVK = schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: "HTTPRoute"}
 )
 
 // wholeWeight is the default, which is stated because unset it would be sent as null.
