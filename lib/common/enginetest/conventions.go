@@ -105,6 +105,13 @@ func fieldViolations(path string, schema map[string]any) []string {
 		if has("additionalProperties") && !has("maxProperties") {
 			complain("has no maxProperties")
 		}
+	case nil:
+		if schema["x-kubernetes-int-or-string"] != true {
+			complain("has no type")
+		}
+		if !has("x-kubernetes-validations") {
+			complain("has no rule that bounds it")
+		}
 	default:
 		complain(fmt.Sprintf("has type %v, which is none that the conventions allow", schema["type"]))
 	}

@@ -11,7 +11,10 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-const definitions = "../../config/crd"
+const (
+	definitions = "../../config/crd"
+	capacity    = "must be from 1Mi to 1Ei, such as 20Gi"
+)
 
 func TestAdmission(t *testing.T) {
 	enginetest.Conventions(t, definitions)
@@ -36,6 +39,9 @@ var _ = Describe("SharedVolume", Ordered, func() {
 	},
 		Entry("the sample", `{}`),
 		Entry("everything", `spec: {claimName: pictures.web, access: ReadOnly, capacity: 20Gi, mountOptions: [noatime, noresvport]}`),
+		Entry("a capacity in bytes", `spec: {capacity: 1048576}`),
+		Entry("a capacity with a fraction", `spec: {capacity: 1.5Ti}`),
+		Entry("the largest capacity", `spec: {capacity: 1Ei}`),
 		Entry("the longest IDs", `spec: {fileSystemID: fs-`+strings.Repeat("0", 40)+`, accessPointID: fsap-`+strings.Repeat("f", 40)+`}`),
 		Entry("a name of 63 characters", `metadata: {name: `+strings.Repeat("a", 63)+`}`),
 		Entry("a name of 253 characters", `metadata: {name: `+strings.Repeat("a", 253)+`}`),
@@ -71,8 +77,12 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Entry("an option that moves the mount", `spec: {mountOptions: ["accesspoint=fsap-00000000"]}`, `Unsupported value: "accesspoint=fsap-00000000"`),
 		Entry("an option that lifts read-only", `spec: {access: ReadOnly, mountOptions: [rw]}`, `Unsupported value: "rw"`),
 		Entry("an option twice", `spec: {mountOptions: [noatime, noatime]}`, "Duplicate value"),
-		Entry("no capacity", `spec: {capacity: 0Gi}`, "spec.capacity in body should match"),
-		Entry("a capacity without unit", `spec: {capacity: "1000000000"}`, "may not be more than 8 bytes"),
+		Entry("no capacity", `spec: {capacity: 0Gi}`, capacity),
+		Entry("a negative capacity", `spec: {capacity: -1Gi}`, capacity),
+		Entry("a capacity of a few bytes", `spec: {capacity: 1048575}`, capacity),
+		Entry("a capacity beyond 1Ei", `spec: {capacity: 1025Pi}`, capacity),
+		Entry("a capacity that is no quantity", `spec: {capacity: 20 GB}`, "spec.capacity in body should match"),
+		Entry("a capacity of 33 characters", `spec: {capacity: "`+strings.Repeat("0", 31)+`1G"}`, "may not be more than 32"),
 		Entry("a name of 254 characters", `metadata: {name: `+strings.Repeat("a", 254)+`}`, "no more than 253"),
 		Entry("a mistyped field", `spec: {filesystemID: fs-484648c8}`, `unknown field "spec.filesystemID"`),
 	)
@@ -155,7 +165,7 @@ var _ = Describe("SharedVolumeDriver", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("a second one", `metadata: {name: other}`, "metadata.name must be cluster: a cluster has one driver"),
-		Entry("a state that there is not", `spec: {managementState: Unmanaged}`, `Unsupported value: "Unmanaged"`),
+		Entry("a state that there is not", `spec: {managementState: External}`, `Unsupported value: "External"`),
 		Entry("a mistyped toleration", `spec: {tolerations: [{kee: a}]}`, `unknown field "spec.tolerations[0].kee"`),
 	)
 })

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -143,13 +144,15 @@ type SharedVolumeSpec struct {
 	// +kubebuilder:validation:MaxItems=7
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 
-	// capacity that the claim asks for, in Mi, Gi or Ti. EFS grows with what is
-	// written and ignores it; quotas count it. Default: 1Gi.
+	// capacity that the claim asks for, in bytes or with a unit, such as 20Gi: from
+	// 1Mi to 1Ei. EFS grows with what is written and ignores it; quotas count it. A
+	// change makes the claim anew. Default: 1Gi.
 	// +optional
 	// +default="1Gi"
-	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`
-	Capacity string `json:"capacity,omitempty"`
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('1Ei')) <= 0",message="must be from 1Mi to 1Ei, such as 20Gi"
+	Capacity resource.Quantity `json:"capacity,omitzero"`
 }
 
 // SharedVolumeStatus is what was observed of a SharedVolume.

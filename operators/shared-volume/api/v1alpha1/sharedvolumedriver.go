@@ -45,16 +45,16 @@ var SharedVolumeDriverConditions = []string{
 }
 
 // ManagementState says who looks after the driver.
-// +kubebuilder:validation:Enum=Managed;External;Removed
+// +kubebuilder:validation:Enum=Managed;Unmanaged;Removed
 type ManagementState string
 
 const (
 	// StateManaged installs the driver and keeps it as it should be, unless
 	// somebody else has installed one: that is used and left alone.
 	StateManaged ManagementState = "Managed"
-	// StateExternal uses what is there. Nothing of the driver is installed, changed or
+	// StateUnmanaged uses what is there. Nothing of the driver is installed, changed or
 	// removed; the StorageClass of SharedVolumes is made.
-	StateExternal ManagementState = "External"
+	StateUnmanaged ManagementState = "Unmanaged"
 	// StateRemoved removes what was installed, once no SharedVolume exists.
 	StateRemoved ManagementState = "Removed"
 )
@@ -93,9 +93,9 @@ func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status
 // SharedVolumeDriverSpec is what is wanted of the driver.
 type SharedVolumeDriverSpec struct {
 	// managementState is Managed: the driver is installed, unless somebody else
-	// has done so. External: it is somebody else's business; nothing but a
+	// has done so. Unmanaged: the driver is somebody else's business; nothing but a
 	// StorageClass is made, and nothing of the driver changed or removed. Removed:
-	// what was installed is removed, once no SharedVolume exists.
+	// what was installed is removed, once no SharedVolume exists. Default: Managed.
 	// +optional
 	// +default="Managed"
 	ManagementState ManagementState `json:"managementState,omitempty"`

@@ -117,7 +117,7 @@ func foreign(in engine.Inputs) *kstoragev1.CSIDriver {
 // detected waits for the driver that somebody else is to install.
 func detected(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	_, found := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
-	if !found && cr.Spec.ManagementState == storagev1.StateExternal {
+	if !found && cr.Spec.ManagementState == storagev1.StateUnmanaged {
 		return nil, engine.Wait("CSIDriver %s does not exist: install the driver, or set spec.managementState to %s", volume.DriverName, storagev1.StateManaged)
 	}
 	return nil, nil
@@ -248,7 +248,7 @@ func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, 
 // removed is what was installed; a driver that was handed over stays, and only the
 // StorageClass of SharedVolumes goes.
 func removed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
-	if cr.Spec.ManagementState == storagev1.StateExternal {
+	if cr.Spec.ManagementState == storagev1.StateUnmanaged {
 		var classes []client.Object
 		for _, class := range engine.ChildrenOf[*kstoragev1.StorageClass](in) {
 			classes = append(classes, class)

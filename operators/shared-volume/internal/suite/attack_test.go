@@ -91,7 +91,7 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 		if i == 0 {
 			pod = s.pod("web")
 		}
-		s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = capacity })
+		s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = resource.MustParse(capacity) })
 		if i == 0 { // it is away for long enough that this is written
 			s.Eventually(func() *storagev1.Blockers { s.must(s.get(first)); return first.Status.BlockedBy }).ShouldNot(BeNil())
 			s.end(pod)

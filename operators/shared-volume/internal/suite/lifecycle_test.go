@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,7 +122,7 @@ func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	for name, change := range map[string]func(*storagev1.SharedVolumeSpec){
-		"capacity":  func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = "2Gi" },
+		"capacity":  func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = resource.MustParse("2Gi") },
 		"access":    func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadOnly },
 		"claimName": func(spec *storagev1.SharedVolumeSpec) { spec.ClaimName = "pictures" },
 	} {
@@ -131,7 +132,7 @@ func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 		claim, bound := s.bound(cr)
 		s.Expect(claim.UID).NotTo(Equal(before.UID), name)
 		s.Expect(claim.Name).To(Equal(cr.ClaimName()), name)
-		s.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal(cr.Spec.Capacity), name)
+		s.Expect(claim.Spec.Resources.Requests.Storage().Cmp(cr.Spec.Capacity)).To(BeZero(), name)
 		s.Expect(bound.Spec.CSI.ReadOnly).To(Equal(cr.Spec.Access == storagev1.AccessReadOnly), name)
 	}
 	bound := s.volume(cr)

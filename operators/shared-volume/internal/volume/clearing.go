@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -71,7 +70,7 @@ func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim,
 	if err := whoseVolume(claim, volumes); err != nil {
 		return false, err
 	}
-	if claim.Name != cr.ClaimName() || !asksFor(claim, cr.Spec.Capacity) {
+	if claim.Name != cr.ClaimName() || claim.Spec.Resources.Requests.Storage().Cmp(cr.Spec.Capacity) != 0 {
 		return false, nil
 	}
 	for _, volume := range volumes {
@@ -96,11 +95,6 @@ func whoseVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.Persiste
 		return engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", name, claim.Name)
 	}
 	return nil
-}
-
-func asksFor(claim *corev1.PersistentVolumeClaim, capacity string) bool {
-	wanted, err := resource.ParseQuantity(capacity)
-	return err != nil || claim.Spec.Resources.Requests.Storage().Cmp(wanted) == 0 // what is wrong is reported when it is built
 }
 
 // volumeStays if nothing of it would have to change, and it is for the claim that

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -75,10 +74,6 @@ func IsOfSharedVolume(volume *corev1.PersistentVolume) bool {
 // alone would have to be changed by Kubernetes first. A claim that names its volume
 // is looked at only every 15 s.
 func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	capacity, err := capacityOf(cr)
-	if err != nil {
-		return nil, err
-	}
 	claim, made := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName())
 	if !made {
 		return nil, engine.Wait("PersistentVolumeClaim %s does not exist", cr.ClaimName())
@@ -90,7 +85,7 @@ func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error
 	}
 	return []engine.Child{applycorev1.PersistentVolume(Name(cr)).WithSpec(
 		applycorev1.PersistentVolumeSpec().
-			WithCapacity(capacity).
+			WithCapacity(capacity(cr)).
 			WithAccessModes(corev1.ReadWriteMany).
 			WithPersistentVolumeReclaimPolicy(corev1.PersistentVolumeReclaimRetain).
 			WithStorageClassName(StorageClassName).
@@ -117,25 +112,17 @@ func readOnly(cr *storagev1.SharedVolume) bool { return wanted(cr) != storagev1.
 
 // claim takes no volume but one of this SharedVolume's, by the label.
 func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) {
-	capacity, err := capacityOf(cr)
-	if err != nil {
-		return nil, err
-	}
 	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
 		applycorev1.PersistentVolumeClaimSpec().
 			WithAccessModes(corev1.ReadWriteMany).
 			WithStorageClassName(StorageClassName).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(engine.OwnedBy(cr))).
-			WithResources(applycorev1.VolumeResourceRequirements().WithRequests(capacity)),
+			WithResources(applycorev1.VolumeResourceRequirements().WithRequests(capacity(cr))),
 	)}, nil
 }
 
-func capacityOf(cr *storagev1.SharedVolume) (corev1.ResourceList, error) {
-	quantity, err := resource.ParseQuantity(cr.Spec.Capacity)
-	if err != nil {
-		return nil, engine.Stop(engine.ReasonInvalid, "spec.capacity %q: %v", cr.Spec.Capacity, err)
-	}
-	return corev1.ResourceList{corev1.ResourceStorage: quantity}, nil
+func capacity(cr *storagev1.SharedVolume) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: cr.Spec.Capacity}
 }
 
 func claimNamed(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim {

@@ -92,7 +92,7 @@ func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
 // Kubernetes has named it, which is before it says Bound.
 func TestForeignVolumeOfOurClaim(t *testing.T) {
 	cr := named("a", "images", "1")
-	cr.Spec.Capacity = "1Gi"
+	cr.Spec.Capacity = resource.MustParse("1Gi")
 	own := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(cr)}}
 	own.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID)}
 	for name, c := range map[string]struct {
