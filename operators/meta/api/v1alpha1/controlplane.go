@@ -32,7 +32,7 @@ var ControlPlaneConditions = []string{
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=controlplanes,scope=Namespaced,shortName=cp,categories=openstack
+// +kubebuilder:resource:path=controlplanes,scope=Namespaced,shortName=cplane,categories=openstack
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Cells",type=integer,JSONPath=`.status.nova.readyCells`

@@ -76,7 +76,7 @@ type MountOption string
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=sharedvolumes,scope=Namespaced,shortName=sv
+// +kubebuilder:resource:path=sharedvolumes,scope=Namespaced,shortName=shvol,categories=openstack
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="File System",type=string,JSONPath=`.status.fileSystemID`
 // +kubebuilder:printcolumn:name="Access Point",type=string,JSONPath=`.status.accessPointID`
