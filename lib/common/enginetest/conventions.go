@@ -20,10 +20,14 @@ var kubernetesOwn = []string{"metadata", "conditions", "affinity", "tolerations"
 // Conventions checks the CustomResourceDefinitions of the directories: every
 // field of ours has a description that begins with its name, every string, list,
 // map and number a bound, every list a list type; a status subresource and a
-// Ready column are there, and the whole fits a client-side `kubectl apply`.
+// Ready column are there, and the whole fits a client-side `kubectl apply`. People who
+// may edit or view a namespace may do the same with the kinds.
 func Conventions(t testing.TB, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
+		for _, violation := range people(t, dir) {
+			t.Errorf("%s: %s", dir, violation)
+		}
 		for _, definition := range readDefinitions(t, dir) {
 			for _, violation := range violations(t, definition) {
 				t.Errorf("%s: %s", definition.GetName(), violation)

@@ -34,6 +34,16 @@ func (r Rights) add(group, resource string, verbs ...string) {
 	}
 }
 
+func (r Rights) addRules(rules []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				r.add(group, resource, rule.Verbs...)
+			}
+		}
+	}
+}
+
 func (r Rights) without(other Rights) []Right {
 	var left []Right
 	for right := range r {
@@ -122,30 +132,34 @@ func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema
 	}
 }
 
-// readRole reads every Role and ClusterRole of a file.
+// readRole gives the rights of every Role and ClusterRole of a file.
 func readRole(t testing.TB, path string) Rights {
+	t.Helper()
+	granted := Rights{}
+	for _, role := range readRoles(t, path) {
+		granted.addRules(role.Rules)
+	}
+	return granted
+}
+
+// readRoles reads every Role and ClusterRole of a file.
+func readRoles(t testing.TB, path string) []rbacv1.ClusterRole {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v: type \"make generate\"", err)
 	}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	granted := Rights{}
+	var all []rbacv1.ClusterRole
 	for {
-		role := rbacv1.Role{}
+		role := rbacv1.ClusterRole{}
 		err := decoder.Decode(&role)
 		if errors.Is(err, io.EOF) {
-			return granted
+			return all
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		for _, rule := range role.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					granted.add(group, resource, rule.Verbs...)
-				}
-			}
-		}
+		all = append(all, role)
 	}
 }
