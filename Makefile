@@ -184,7 +184,7 @@ lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.y
 
 .PHONY: $(lint-modules)
 $(lint-modules): lint-%:
-	cd $* && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	cd $* && GOWORK=off golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 
 # Only nova and meta may import other operators, and what a module does not
 # require it cannot import.
