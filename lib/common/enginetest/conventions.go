@@ -84,40 +84,11 @@ func fieldViolations(path string, schema map[string]any) []string {
 	if slices.Contains(kubernetesOwn, name) {
 		return found
 	}
-	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(key string) bool { return schema[key] != nil })
+	for _, message := range boundless(schema) {
+		complain(message)
 	}
-	switch schema["type"] {
-	case "string":
-		if !has("maxLength", "enum", "format") {
-			complain("has no maxLength")
-		}
-	case "integer":
-		if !has("minimum", "maximum") {
-			complain("has no minimum or maximum")
-		}
-	case "array":
-		if !has("maxItems") {
-			complain("has no maxItems")
-		}
-		if !has("x-kubernetes-list-type") {
-			complain("has no list type")
-		}
-		items, _ := schema["items"].(map[string]any)
+	if items, ok := schema["items"].(map[string]any); ok {
 		found = append(found, fieldViolations(path+"[]", items)...)
-	case "object":
-		if has("additionalProperties") && !has("maxProperties") {
-			complain("has no maxProperties")
-		}
-	case nil:
-		if schema["x-kubernetes-int-or-string"] != true {
-			complain("has no type")
-		}
-		if !has("x-kubernetes-validations") {
-			complain("has no rule that bounds it")
-		}
-	default:
-		complain(fmt.Sprintf("has type %v, which is none that the conventions allow", schema["type"]))
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	for below, property := range properties {
@@ -125,4 +96,35 @@ func fieldViolations(path string, schema map[string]any) []string {
 		found = append(found, fieldViolations(path+"."+below, property)...)
 	}
 	return found
+}
+
+// boundless says which bounds a field of its type lacks.
+func boundless(schema map[string]any) []string {
+	bounds := map[any][]bound{
+		"string":  {{"has no maxLength", []string{"maxLength", "enum", "format"}}},
+		"integer": {{"has no minimum or maximum", []string{"minimum", "maximum"}}},
+		"array":   {{"has no maxItems", []string{"maxItems"}}, {"has no list type", []string{"x-kubernetes-list-type"}}},
+		"object":  nil,
+		nil:       {{"has no type", []string{"x-kubernetes-int-or-string"}}, {"has no rule that bounds it", []string{"x-kubernetes-validations"}}},
+	}
+	if schema["additionalProperties"] != nil {
+		bounds["object"] = []bound{{"has no maxProperties", []string{"maxProperties"}}}
+	}
+	demanded, allowed := bounds[schema["type"]]
+	if !allowed {
+		return []string{fmt.Sprintf("has type %v, which is none that the conventions allow", schema["type"])}
+	}
+	var missing []string
+	for _, bound := range demanded {
+		if !slices.ContainsFunc(bound.keys, func(key string) bool { return schema[key] != nil }) {
+			missing = append(missing, bound.missing)
+		}
+	}
+	return missing
+}
+
+// bound is one of the keys of a schema, or a message without any of them.
+type bound struct {
+	missing string
+	keys    []string
 }
