@@ -68,7 +68,7 @@ type NovaAPISpec struct {
 	// exposure says how clients outside of the cluster reach the API. Default: type
 	// Automatic.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={type: Automatic}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 

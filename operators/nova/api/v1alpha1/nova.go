@@ -203,7 +203,7 @@ type APITemplate struct {
 	// exposure says how clients outside of the cluster reach the API. Default: type
 	// Automatic.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={type: Automatic}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 
 	// endpoints replace, by interface, the addresses that are registered in the
