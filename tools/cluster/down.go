@@ -58,23 +58,23 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 	if ours && os.Geteuid() != 0 {
 		return fmt.Errorf("the cluster in %s has a node, which only root can remove: run this with sudo", c.dir)
 	}
-	if err := c.killAll(ctx, ours); err != nil || !ours {
+	if err := killAll(ctx, c.dir, ours); err != nil || !ours {
 		return err
 	}
 	return machine.undo(ctx)
 }
 
-// killAll ends the processes by force, since their data goes too, until none is found any more.
-func (c *cluster) killAll(ctx context.Context, pods bool) error {
+// killAll ends the processes of the cluster in the folder by force, until none is found any more.
+func killAll(ctx context.Context, dir string, pods bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return poll(ctx, pollInterval, func() error {
-		running, err := processes(c.dir)
+		running, err := processes(dir)
 		if err != nil {
 			return err
 		}
 		for _, p := range running {
-			if err := p.signal(c.dir, syscall.SIGKILL); err != nil {
+			if err := p.signal(dir, syscall.SIGKILL); err != nil {
 				return err
 			}
 		}

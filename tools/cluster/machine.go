@@ -82,7 +82,10 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		return err
 	}
 	if owner != nil && owner.Dir != c.dir {
-		return fmt.Errorf("%s has the one full cluster of this machine; remove it first with: cluster --dir %[1]s down", owner.Dir)
+		if err := c.takeOver(ctx, owner); err != nil {
+			return err
+		}
+		owner = nil
 	}
 	if owner == nil {
 		if err := checkFree(); err != nil {
@@ -97,6 +100,23 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		return fmt.Errorf("%s lies on overlayfs, which cannot hold containers: choose a --dir on a disk or volume", c.dir)
 	}
 	return c.installPackages(ctx, missing)
+}
+
+// takeOver frees the node of another cluster whose processes were all killed
+// without `down`. That cluster's folder stays, for its own `up` or `down`.
+func (c *cluster) takeOver(ctx context.Context, owner *machine) error {
+	running, err := processes(owner.Dir)
+	if err != nil {
+		return err
+	}
+	if len(running) > 0 {
+		return fmt.Errorf("%s has the one full cluster of this machine; remove it first with: cluster --dir %[1]s down", owner.Dir)
+	}
+	c.progress.say("no process of the cluster in %s runs: removing its node", owner.Dir)
+	if err := killAll(ctx, owner.Dir, true); err != nil {
+		return err
+	}
+	return owner.undo(ctx)
 }
 
 // checkFree refuses a machine that has another kubelet, or one of our addresses in use.
