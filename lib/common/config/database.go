@@ -45,7 +45,7 @@ func (r *secretReader) hostname() string {
 	if value == "" {
 		return ""
 	}
-	host, err := parseHost(value)
+	host, err := ParseHost(value)
 	if err != nil {
 		if _, _, split := net.SplitHostPort(value); split == nil {
 			err = fmt.Errorf("must be a host alone; the port goes into key %s", KeyPort)

@@ -89,14 +89,14 @@ func (r *secretReader) hosts(port int) []HostPort {
 }
 
 func parseHostPort(entry string, defaultPort int) (HostPort, error) {
-	if host, err := parseHost(entry); err == nil {
+	if host, err := ParseHost(entry); err == nil {
 		return HostPort{Host: host, Port: defaultPort}, nil
 	}
 	name, number, err := net.SplitHostPort(entry)
 	if err != nil {
 		return HostPort{}, fmt.Errorf("is not host or host:port")
 	}
-	host, err := parseHost(name)
+	host, err := ParseHost(name)
 	if err != nil {
 		return HostPort{}, err
 	}

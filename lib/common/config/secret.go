@@ -164,8 +164,9 @@ func (r *secretReader) authority() []byte {
 
 var dnsName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 
-// host checks one name or address; an IPv6 address may stand in brackets.
-func parseHost(value string) (string, error) {
+// ParseHost checks one name or address; an IPv6 address may stand in brackets. The name
+// of a Service gets the domain of the cluster.
+func ParseHost(value string) (string, error) {
 	bare := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
 	if net.ParseIP(bare) != nil && (bare == value || strings.Contains(bare, ":")) {
 		return bare, nil

@@ -19,9 +19,9 @@ func TestAdmission(t *testing.T) {
 }
 
 const (
-	eitherDatabase = "must have either serviceRef and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef"
-	eitherAccounts = "must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
-	adminTogether  = "must have serviceRef and adminSecretRef together"
+	eitherDatabase = "must have either serviceRef or host and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef"
+	eitherAccounts = "must have either serviceRef or host and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
+	adminTogether  = "must have adminSecretRef together with serviceRef or host"
 	ownFiles       = "must not end in .conf.d or -ca.crt"
 	movedBus       = "must not move to another message bus, which this version cannot follow"
 	globalDatabase = "must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef"
@@ -58,6 +58,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
+		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: 192.0.2.1, port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
 		Entry("a cell whose database was registered by hand", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
@@ -99,6 +100,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`, `Unsupported value: "PerCell": supported values: "Global"`),
 
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
+		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host"),
+		Entry("a port of a Service", `spec: {messageBus: {port: 5671}}`, "must have port beside host alone"),
+		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306/"}}`, "host"),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
 		Entry("a database in both ways", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
@@ -198,6 +202,7 @@ spec:
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),
+		Entry("a database server without a Service", `spec: {database: {serviceRef: null, host: db.example.org}}`, moved),
 		Entry("a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
 		Entry("a cell less", `spec: {cells: [`+cell1+`]}`, "must keep every cell: taking one out of the list is not supported"),
 		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: taking one out of the list is not supported"),
@@ -294,10 +299,10 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("a reserved name", `{metadata: {name: demo-cell0}, spec: {cellName: cell0}}`, "must not be one of the reserved names"),
 		Entry("a Nova's name of 25 characters", `{metadata: {name: a234567890123456789012345-cell1}, spec: {novaRef: {name: a234567890123456789012345}}}`, "must name a Nova, whose name has at most 24 characters"),
 		Entry("no API access", `spec: {apiAccess: Disabled}`, `supported values: "Enabled"`),
-		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name beside serviceRef"),
-		Entry("a name beside a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name beside serviceRef, and not beside connectionSecretRef"),
+		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name beside adminSecretRef"),
+		Entry("a name beside a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name beside adminSecretRef, and not beside connectionSecretRef"),
 		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, adminTogether),
-		Entry("a bus without a vhost", `spec: {messageBus: {vhost: null}}`, "must have vhost beside serviceRef"),
+		Entry("a bus without a vhost", `spec: {messageBus: {vhost: null}}`, "must have vhost beside adminSecretRef"),
 		Entry("a half-given bus", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
 		Entry("a vhost with a slash", `spec: {messageBus: {vhost: demo/cell1}}`, "spec.messageBus.vhost in body should match"),
 		Entry("a bus in both ways", `spec: {messageBus: {connectionSecretRef: {name: cell1-bus}}}`, eitherAccounts),

@@ -20,8 +20,8 @@ const APIAccessEnabled APIAccess = "Enabled"
 
 // Cell is one cell of a Nova.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database, which this version cannot follow: add another cell instead"
-// +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="self.?database.?serviceRef.?name.orValue(”) == oldSelf.?database.?serviceRef.?name.orValue(”) && self.?database.?host.orValue(”) == oldSelf.?database.?host.orValue(”) && self.?database.?port.orValue(0) == oldSelf.?database.?port.orValue(0) && self.?database.?connectionSecretRef.?name.orValue(”) == oldSelf.?database.?connectionSecretRef.?name.orValue(”)",message="must not move to another database, which this version cannot follow: add another cell instead"
+// +kubebuilder:validation:XValidation:rule="self.?messageBus.?serviceRef.?name.orValue(”) == oldSelf.?messageBus.?serviceRef.?name.orValue(”) && self.?messageBus.?host.orValue(”) == oldSelf.?messageBus.?host.orValue(”) && self.?messageBus.?port.orValue(0) == oldSelf.?messageBus.?port.orValue(0) && self.?messageBus.?connectionSecretRef.?name.orValue(”) == oldSelf.?messageBus.?connectionSecretRef.?name.orValue(”)",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -56,7 +56,8 @@ type CellMessageBus struct {
 	Connection `json:",inline"`
 
 	// managementPort of RabbitMQ, through which vhosts and users are registered.
-	// Default: the port named "management" of the Service.
+	// Default: the port named "management" of the Service; of a host 15672, or 15671 with
+	// TLS.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535

@@ -2,15 +2,39 @@ package v1alpha1
 
 import commonv1 "asterism.dev/lib/common/api/v1alpha1"
 
+// Server is the address of a server on which the operator registers accounts: a Service,
+// or a host.
+type Server struct {
+	// serviceRef names the Service of the server; hostname and port come from it. It
+	// cannot be changed.
+	// +optional
+	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
+
+	// host is the DNS name or the IP address of a server without a Service in this
+	// namespace, such as one outside of the cluster. It cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$`
+	Host string `json:"host,omitempty"`
+
+	// port of the host. It cannot be changed. Default: 3306 for a database; 5672, or
+	// 5671 with TLS, for a message bus.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+}
+
 // Connection is a server on which the operator registers accounts, or the
 // Secret of what was registered there already.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.serviceRef) == has(self.adminSecretRef)",message="must have serviceRef and adminSecretRef together: the Service says where to register, the Secret as whom"
-// +kubebuilder:validation:XValidation:rule="has(self.connectionSecretRef) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register accounts, or connectionSecretRef, where that is done already"
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceRef) || !has(self.host)",message="must have either serviceRef or host: both say where the server is"
+// +kubebuilder:validation:XValidation:rule="has(self.host) || !has(self.port)",message="must have port beside host alone: a Service has ports of its own"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) || has(self.host)) == has(self.adminSecretRef)",message="must have adminSecretRef together with serviceRef or host: these say where to register, the Secret as whom"
+// +kubebuilder:validation:XValidation:rule="has(self.connectionSecretRef) != (has(self.serviceRef) || has(self.host) || has(self.adminSecretRef))",message="must have either serviceRef or host and adminSecretRef, for the operator to register accounts, or connectionSecretRef, where that is done already"
 type Connection struct {
-	// serviceRef names the Service of the server; hostname and port come from it.
-	// +optional
-	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
+	Server `json:",inline"`
 
 	// adminSecretRef names the Secret with the account that may register others
 	// there: user (or username), password and optionally ca.crt (which TLS needs), tls.
@@ -50,15 +74,14 @@ const (
 
 // Database is where the API database, cell0 and, by default, the cells are.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.serviceRef) == has(self.adminSecretRef)",message="must have serviceRef and adminSecretRef together: the Service says where to register, the Secret as whom"
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceRef) || !has(self.host)",message="must have either serviceRef or host: both say where the server is"
+// +kubebuilder:validation:XValidation:rule="has(self.host) || !has(self.port)",message="must have port beside host alone: a Service has ports of its own"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) || has(self.host)) == has(self.adminSecretRef)",message="must have adminSecretRef together with serviceRef or host: these say where to register, the Secret as whom"
 // +kubebuilder:validation:XValidation:rule="has(self.apiDatabaseSecretRef) == has(self.cell0DatabaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef together: both databases are needed"
-// +kubebuilder:validation:XValidation:rule="(has(self.apiDatabaseSecretRef) || has(self.cell0DatabaseSecretRef)) != (has(self.serviceRef) || has(self.adminSecretRef))",message="must have either serviceRef and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef, where that is done already"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.apiDatabaseSecretRef) ? self.apiDatabaseSecretRef.name : '-') == (has(oldSelf.apiDatabaseSecretRef) ? oldSelf.apiDatabaseSecretRef.name : '-') && (has(self.cell0DatabaseSecretRef) ? self.cell0DatabaseSecretRef.name : '-') == (has(oldSelf.cell0DatabaseSecretRef) ? oldSelf.cell0DatabaseSecretRef.name : '-')",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="(has(self.apiDatabaseSecretRef) || has(self.cell0DatabaseSecretRef)) != (has(self.serviceRef) || has(self.host) || has(self.adminSecretRef))",message="must have either serviceRef or host and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef, where that is done already"
+// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue(”) == oldSelf.?serviceRef.?name.orValue(”) && self.?host.orValue(”) == oldSelf.?host.orValue(”) && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?apiDatabaseSecretRef.?name.orValue(”) == oldSelf.?apiDatabaseSecretRef.?name.orValue(”) && self.?cell0DatabaseSecretRef.?name.orValue(”) == oldSelf.?cell0DatabaseSecretRef.?name.orValue(”)",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
 type Database struct {
-	// serviceRef names the Service of MariaDB; hostname and port come from it. It
-	// cannot be changed.
-	// +optional
-	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
+	Server `json:",inline"`
 
 	// adminSecretRef names the Secret with the account that may create databases
 	// and accounts there: user (or username), password and optionally ca.crt (which TLS needs), tls.
@@ -83,12 +106,13 @@ func (d Database) Given() bool { return d.APIDatabaseSecretRef != nil }
 // MessageBus is the RabbitMQ of the global services and, by default, the cells.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort beside connectionSecretRef: nothing is registered through it"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue(”) == oldSelf.?serviceRef.?name.orValue(”) && self.?host.orValue(”) == oldSelf.?host.orValue(”) && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?connectionSecretRef.?name.orValue(”) == oldSelf.?connectionSecretRef.?name.orValue(”)",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type MessageBus struct {
 	Connection `json:",inline"`
 
 	// managementPort of RabbitMQ, through which vhosts and users are registered.
-	// Default: the port named "management" of the Service.
+	// Default: the port named "management" of the Service; of a host 15672, or 15671 with
+	// TLS.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535

@@ -35,9 +35,9 @@ const AnnotationAbandon = "asterism.dev/abandon"
 type Backend struct {
 	// Owner is the custom resource for which the account is registered.
 	Owner client.Object
-	// Connection names the Service and the Secret of the server's administrator,
-	// or the Secret that is given. Keystone has no Service: the administrator's
-	// Secret has its URL.
+	// Connection names the Service or the host and the Secret of the server's
+	// administrator, or the Secret that is given. Keystone has neither Service nor host:
+	// the administrator's Secret has its URL.
 	Connection novav1.Connection
 	// Server says what kind of server it is.
 	Server Server
@@ -85,10 +85,13 @@ func (b Backend) inputs() []engine.Need {
 		engine.AnyOf(engine.Secret(admin, config.KeyUser), engine.Secret(admin, config.KeyUsername)),
 		engine.Secret(admin, config.KeyPassword),
 	}
-	if b.Connection.ServiceRef == nil {
-		return append(needs, engine.Secret(admin, b.Server.locator()))
+	switch {
+	case b.Connection.ServiceRef != nil:
+		return append(needs, b.serviceNeed())
+	case b.Connection.Host != "":
+		return needs
 	}
-	return append(needs, b.serviceNeed())
+	return append(needs, engine.Secret(admin, b.Server.locator()))
 }
 
 func (b Backend) serviceNeed() engine.Need {
@@ -151,9 +154,14 @@ func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
 // account if the means are gone or the user says so.
 func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 	admin, service := b.Connection.AdminSecretRef, b.Connection.ServiceRef
-	left := b.Server.left(b) + " at the Keystone of Secret " + admin.Name
-	if service != nil {
-		left = b.Server.left(b) + " at Service " + service.Name
+	left := b.Server.left(b) + " at "
+	switch {
+	case service != nil:
+		left += "Service " + service.Name
+	case b.Connection.Host != "":
+		left += "host " + b.Connection.Host
+	default:
+		left += "the Keystone of Secret " + admin.Name
 	}
 	// A Secret or a Service that exists and is wrong can be corrected. Nothing
 	// can be waited for if it does not exist.

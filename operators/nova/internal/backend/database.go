@@ -26,7 +26,7 @@ func (Database) parse(secret map[string][]byte) error {
 }
 
 func (Database) address(b Backend, in engine.Inputs) (host string, port int, err error) {
-	return b.address(in, "mysql", "mariadb", "database")
+	return b.address(in, 3306, "mysql", "mariadb", "database")
 }
 
 func (d Database) settings(b Backend, in engine.Inputs) (map[string]string, error) {

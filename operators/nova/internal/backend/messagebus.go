@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
@@ -15,7 +17,7 @@ import (
 // MessageBus is a RabbitMQ: a backend is a vhost with its user.
 type MessageBus struct {
 	// ManagementPort of RabbitMQ; nil: the Service's port "management", with TLS
-	// "management-tls".
+	// "management-tls"; of a host 15672, with TLS 15671.
 	ManagementPort *int32
 	QueueType      novav1.QueueType
 }
@@ -34,11 +36,11 @@ func (m MessageBus) settings(b Backend, in engine.Inputs) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	name := "amqp"
+	name, otherwise := "amqp", 5672
 	if admin.TLS {
-		name = "amqps"
+		name, otherwise = "amqps", 5671
 	}
-	host, port, err := b.address(in, name)
+	host, port, err := b.address(in, otherwise, name)
 	return map[string]string{
 		config.KeyHostname:     host,
 		config.KeyPort:         strconv.Itoa(port),
@@ -78,6 +80,14 @@ func (m MessageBus) connect(ctx context.Context, b Backend, in engine.Inputs) ([
 
 // management is the address of RabbitMQ's management API. No other port will do.
 func (m MessageBus) management(b Backend, in engine.Inputs, tls bool) (string, error) {
+	if b.Connection.Host != "" {
+		otherwise := int32(15672)
+		if tls {
+			otherwise = 15671
+		}
+		host, port, err := b.host(int(ptr.Deref(m.ManagementPort, otherwise)))
+		return join(host, port), err
+	}
 	service, err := b.service(in)
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
@@ -25,9 +26,12 @@ func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 	return service, nil
 }
 
-// address is the host name of the Service, and its first port that has one of
-// the names, or else its first port.
-func (b Backend) address(in engine.Inputs, ports ...string) (host string, port int, err error) {
+// address is the host name of the Service, and its first port that has one of the
+// names, or else its first port; or the host, with the default port unless there is one.
+func (b Backend) address(in engine.Inputs, otherwise int, ports ...string) (host string, port int, err error) {
+	if b.Connection.Host != "" {
+		return b.host(int(ptr.Deref(b.Connection.Port, int32(otherwise)))) //nolint:gosec // a port
+	}
 	service, err := b.service(in)
 	if err != nil {
 		return "", 0, err
@@ -40,6 +44,15 @@ func (b Backend) address(in engine.Inputs, ports ...string) (host string, port i
 		port = int(service.Spec.Ports[0].Port)
 	}
 	return hostname(service), port, nil
+}
+
+// host is that of the spec, with a port.
+func (b Backend) host(port int) (string, int, error) {
+	host, err := config.ParseHost(b.Connection.Host)
+	if err != nil {
+		return "", 0, engine.Stop(engine.ReasonInvalid, "host %s %s", b.Connection.Host, err)
+	}
+	return host, port, nil
 }
 
 func hostname(service *corev1.Service) string {

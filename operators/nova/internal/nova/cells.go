@@ -39,7 +39,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 
 // cellDatabase is the cell's own server, or a database on the one of the Nova.
 func cellDatabase(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellDatabase {
-	connection := novav1.Connection{ServiceRef: cr.Spec.Database.ServiceRef, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
+	connection := novav1.Connection{Server: cr.Spec.Database.Server, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
 	if cell.Database != nil {
 		connection = *cell.Database
 	}

@@ -34,7 +34,7 @@ func database(cr *novav1.Nova, given *commonv1.SecretReference) backend.Backend 
 	d := cr.Spec.Database
 	return backend.Backend{
 		Owner:      cr,
-		Connection: novav1.Connection{ServiceRef: d.ServiceRef, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
+		Connection: novav1.Connection{Server: d.Server, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
 		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
 	}
 }

@@ -30,7 +30,7 @@ const wrong = "wr0ng'p@ss/word"
 func (c *cloud) registering() *novav1.Nova {
 	cr := c.given()
 	cr.Spec.Database = novav1.Database{
-		ServiceRef:     &commonv1.ServiceReference{Name: "mariadb"},
+		Server:         novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
 		AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
 	}
 	cr.Spec.NamePrefix = c.schema("cloud")
@@ -61,7 +61,7 @@ func registersBus(c *cloud, cr *novav1.Nova) string {
 		&corev1.Secret{ObjectMeta: named("rabbitmq-admin"), StringData: map[string]string{"username": "guest", "password": wrong}},
 	)
 	cr.Spec.MessageBus.Connection = novav1.Connection{
-		ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
+		Server: novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
 	}
 	return "rabbitmq." + c.Namespace + ".svc.cluster.local:" + port
 }
@@ -110,7 +110,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		healthy := c.given()
 		silent := healthy.DeepCopy()
 		silent.Name = "silent"
-		silent.Spec.Database = novav1.Database{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}, AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"}}
+		silent.Spec.Database = novav1.Database{Server: novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}}, AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"}}
 		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": "admin", "password": wrong}})
 		c.Create(silent, healthy)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, healthy)
