@@ -58,7 +58,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
-		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: 192.0.2.1, port: 5671, managementPort: 15671}}`),
+		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
 		Entry("a cell whose database was registered by hand", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
@@ -102,7 +102,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
 		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host"),
 		Entry("a port of a Service", `spec: {messageBus: {port: 5671}}`, "must have port beside host alone"),
-		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306/"}}`, "host"),
+		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306"}}`, "must be a DNS name or an IP address; the port belongs in field port"),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
 		Entry("a database in both ways", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),

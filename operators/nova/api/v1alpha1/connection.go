@@ -15,7 +15,7 @@ type Server struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$')",message="must be a DNS name or an IP address; the port belongs in field port"
 	Host string `json:"host,omitempty"`
 
 	// port of the host. It cannot be changed. Default: 3306 for a database; 5672, or
@@ -79,7 +79,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) || has(self.host)) == has(self.adminSecretRef)",message="must have adminSecretRef together with serviceRef or host: these say where to register, the Secret as whom"
 // +kubebuilder:validation:XValidation:rule="has(self.apiDatabaseSecretRef) == has(self.cell0DatabaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef together: both databases are needed"
 // +kubebuilder:validation:XValidation:rule="(has(self.apiDatabaseSecretRef) || has(self.cell0DatabaseSecretRef)) != (has(self.serviceRef) || has(self.host) || has(self.adminSecretRef))",message="must have either serviceRef or host and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef, where that is done already"
-// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue(”) == oldSelf.?serviceRef.?name.orValue(”) && self.?host.orValue(”) == oldSelf.?host.orValue(”) && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?apiDatabaseSecretRef.?name.orValue(”) == oldSelf.?apiDatabaseSecretRef.?name.orValue(”) && self.?cell0DatabaseSecretRef.?name.orValue(”) == oldSelf.?cell0DatabaseSecretRef.?name.orValue(”)",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue('-') == oldSelf.?serviceRef.?name.orValue('-') && self.?host.orValue('-') == oldSelf.?host.orValue('-') && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?apiDatabaseSecretRef.?name.orValue('-') == oldSelf.?apiDatabaseSecretRef.?name.orValue('-') && self.?cell0DatabaseSecretRef.?name.orValue('-') == oldSelf.?cell0DatabaseSecretRef.?name.orValue('-')",message="must not move to another server or Secret, which this version cannot follow: only adminSecretRef can change"
 type Database struct {
 	Server `json:",inline"`
 
@@ -106,7 +106,7 @@ func (d Database) Given() bool { return d.APIDatabaseSecretRef != nil }
 // MessageBus is the RabbitMQ of the global services and, by default, the cells.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort beside connectionSecretRef: nothing is registered through it"
-// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue(”) == oldSelf.?serviceRef.?name.orValue(”) && self.?host.orValue(”) == oldSelf.?host.orValue(”) && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?connectionSecretRef.?name.orValue(”) == oldSelf.?connectionSecretRef.?name.orValue(”)",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue('-') == oldSelf.?serviceRef.?name.orValue('-') && self.?host.orValue('-') == oldSelf.?host.orValue('-') && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?connectionSecretRef.?name.orValue('-') == oldSelf.?connectionSecretRef.?name.orValue('-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type MessageBus struct {
 	Connection `json:",inline"`
 
