@@ -130,7 +130,7 @@ type NovaCellSpec struct {
 // NovaCellDatabase is the server and the name of a cell's database.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.adminSecretRef)",message="must have name beside adminSecretRef, and not beside connectionSecretRef, which has it itself"
-// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue('-') == oldSelf.?serviceRef.?name.orValue('-') && self.?host.orValue('-') == oldSelf.?host.orValue('-') && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?connectionSecretRef.?name.orValue('-') == oldSelf.?connectionSecretRef.?name.orValue('-') && self.?name.orValue('-') == oldSelf.?name.orValue('-')",message="must not move to another database, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-') && (has(self.name) ? self.name : '-') == (has(oldSelf.name) ? oldSelf.name : '-')",message="must not move to another database, which this version cannot follow: only adminSecretRef can change"
 type NovaCellDatabase struct {
 	Connection `json:",inline"`
 
@@ -146,7 +146,7 @@ type NovaCellDatabase struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.adminSecretRef)",message="must have vhost beside adminSecretRef, and not beside connectionSecretRef, which has it itself"
 // +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: queues and account are in it"
-// +kubebuilder:validation:XValidation:rule="self.?serviceRef.?name.orValue('-') == oldSelf.?serviceRef.?name.orValue('-') && self.?host.orValue('-') == oldSelf.?host.orValue('-') && self.?port.orValue(0) == oldSelf.?port.orValue(0) && self.?connectionSecretRef.?name.orValue('-') == oldSelf.?connectionSecretRef.?name.orValue('-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
 type NovaCellMessageBus struct {
 	CellMessageBus `json:",inline"`
 
