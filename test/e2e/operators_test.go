@@ -72,14 +72,21 @@ patches:
 }
 
 // kustomize applies a kustomization whose paths are absolute.
-func kustomize(ctx context.Context, kustomization string) {
+func kustomize(ctx context.Context, content string) {
 	GinkgoHelper()
-	folder := GinkgoT().TempDir()
+	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", kustomization(content))
+}
+
+// kustomization is a new folder with a kustomization, whose absolute paths of the
+// repository kustomize takes as relative paths alone.
+func kustomization(content string) (folder string) {
+	GinkgoHelper()
+	folder = GinkgoT().TempDir()
 	relative, err := filepath.Rel(folder, repository())
 	Expect(err).NotTo(HaveOccurred())
-	kustomization = strings.ReplaceAll(kustomization, repository(), relative)
-	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
-	kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "-k", folder)
+	content = strings.ReplaceAll(content, repository(), relative)
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(content), 0o600)).To(Succeed())
+	return folder
 }
 
 // awaitOperators waits until every operator of some namespaces runs its newest revision.
