@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -26,10 +28,16 @@ func TestPodsThatCannotStartAreExplained(t *testing.T) {
 	crashed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "starting\ncannot log in with p4ssw0rd\n"}
 	killed := waiting("CrashLoopBackOff", "")
 	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	running := func(since time.Duration, started bool) corev1.PodStatus {
+		state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-since))}}
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: state, Started: new(started)}}}
+	}
 	for name, test := range map[string]struct {
 		status corev1.PodStatus
 		said   string
 	}{
+		"probe":   {running(2*time.Minute, true), ": the readiness probe of container main fails: see kubectl describe pod"},
+		"startup": {running(2*time.Minute, false), ": the startup probe of container main fails: see kubectl describe pod"},
 		"image":   {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff", "Back-off pulling image \"x\"\nsecond line")}}, `: ImagePullBackOff: Back-off pulling image "x"`},
 		"init":    {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{crashed}, ContainerStatuses: []corev1.ContainerStatus{waiting("PodInitializing", "")}}, ": CrashLoopBackOff, ended with 1: starting / cannot log in with ***"},
 		"crashes": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{crashed}}, ": CrashLoopBackOff, ended with 1: starting / cannot log in with ***"},

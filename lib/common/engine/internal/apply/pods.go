@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -77,6 +78,11 @@ func troubleOf(pod *corev1.Pod, mask func(string) string) string {
 			}
 		}
 	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if trouble := unready(container); trouble != "" {
+			return trouble
+		}
+	}
 	if pod.Status.Phase == corev1.PodFailed {
 		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)
 	}
@@ -106,6 +112,23 @@ func containerTrouble(container corev1.ContainerStatus, mask func(string) string
 		}
 	}
 	return strings.TrimPrefix(strings.Join(said, ""), ", ")
+}
+
+// unreadyAfter is how long a container may run before its probes are the trouble.
+const unreadyAfter = time.Minute
+
+// unready names the probe that a running container fails. The status has no more of it;
+// the answers to the probe are in events of the pod, which no operator may read.
+func unready(container corev1.ContainerStatus) string {
+	running := container.State.Running
+	if running == nil || container.Ready || time.Since(running.StartedAt.Time) < unreadyAfter {
+		return ""
+	}
+	probe := "readiness"
+	if container.Started != nil && !*container.Started {
+		probe = "startup"
+	}
+	return fmt.Sprintf("the %s probe of container %s fails: see kubectl describe pod", probe, container.Name)
 }
 
 const (
