@@ -1,5 +1,5 @@
-# `make help` lists the targets. Every list of modules is a glob: a new operator
-# is a directory, a line in go.work, and what `make verify-config` wants of config.
+# `make help` lists the targets. Every list of modules is a glob: a new operator needs
+# a directory, a line in go.work, and the lines in config that `make verify-config` checks.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,7 +10,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
-suites := test/e2e # outside of the workspace, as the tools are
+suites := test/e2e # outside of the workspace, like the tools
 tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
@@ -44,11 +44,11 @@ generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(tidy-modules) verify-config ## Regenerate everything; fail if the tree is not clean then.
+verify: generate $(tidy-modules) verify-config ## Regenerate everything; fail if the tree is not clean afterwards.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
-	  printf 'The tree is not clean after "make generate"; commit what it made:\n%s\n' "$$changed" >&2; exit 1; }
+	  printf 'The tree is not clean after "make generate": commit these changes:\n%s\n' "$$changed" >&2; exit 1; }
 
-# Every operator is installed, and may work in the namespaces that are handed over.
+# config installs every operator, and the RoleBindings of a namespace give it rights.
 .PHONY: verify-config
 verify-config:
 	@for operator in $(operators); do \
@@ -82,11 +82,11 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
 
-# What the benches count holds for few objects as well; their times do not count.
+# The benches check counts, which hold for few objects as well. They do not check times.
 few := -count-of 100 -runs 1
 
-# The tests compare with the real oslo.config and register at a real MariaDB; Go's
-# detector of races needs a C compiler.
+# The tests compare with the real oslo.config and register at a real MariaDB. Go's
+# race detector needs a C compiler.
 test-packages := gcc libc6-dev mariadb-client-core mariadb-server-core python3-oslo.config
 
 .PHONY: test-requirements
@@ -96,10 +96,10 @@ test-requirements: ## Install the Debian packages that the tests need (as root).
 	done; \
 	(($${#missing[@]})) || exit 0; \
 	install="apt-get install -y --no-install-recommends $${missing[*]}"; \
-	[[ $$EUID == 0 ]] || { echo "Packages are missing that the tests need. As root, type: apt-get update && $$install" >&2; exit 1; }; \
+	[[ $$EUID == 0 ]] || { echo "The tests need packages that are not installed. As root, run: apt-get update && $$install" >&2; exit 1; }; \
 	echo "Installing $${missing[*]} …"; apt-get -qq update; DEBIAN_FRONTEND=noninteractive $${install/install/-qq install}
 
-# A result of before says nothing of the API server of now, nor of another module's CRDs.
+# -count 1: a cached result may be of another API server, or of other CRDs.
 test-flags := -race -count 1
 
 .PHONY: $(test-modules)
@@ -122,13 +122,13 @@ test-server: ## Start the API server that the test suites use.
 	$(cluster) up --control-plane-only
 
 .PHONY: test-server-down
-test-server-down: ## Stop it and remove what it made.
+test-server-down: ## Stop this API server and remove its files.
 	$(cluster) down
 
 ##### Figures
 
 .PHONY: bench
-bench: test-server ## Measure against a bare client; BENCH_ARGS are those of the benches.
+bench: test-server ## Compare with bare clients; BENCH_ARGS are arguments of the benches.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	for target in $(benches); do $(MAKE) --no-print-directory $$target; done
 
@@ -139,27 +139,27 @@ $(benches): bench-%:
 
 ##### Demo
 
-# CLUSTER and IMAGE_REGISTRY may be given in the environment or on the command line.
+# CLUSTER and IMAGE_REGISTRY are set in the environment or on the command line.
 demo := cd tools/demo && CLUSTER='$(CLUSTER)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 	@echo 'Building tools/demo …'; $(demo) up
 
-# Registration of accounts is also tested against the demo's own servers.
+# The tests also register accounts at the demo's servers.
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
 	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=300s --show-node-events=false .
 
 .PHONY: demo-down
-demo-down: ## Remove all that the demo made.
+demo-down: ## Remove everything that the demo has created.
 	@$(demo) down
 
 ##### Installation
 
 .PHONY: push
-push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and say how to install them.
+push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and print the commands of the installation.
 	@$(demo) push
 
 ##### Documentation
@@ -186,17 +186,17 @@ lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.y
 $(lint-modules): lint-%:
 	cd $* && GOWORK=off golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 
-# Only nova and meta may import other operators, and what a module does not
-# require it cannot import.
+# Only nova and meta may import other operators. A module cannot import a module that it
+# does not require.
 .PHONY: lint-requirements
 lint-requirements:
 	@! grep -nE '^(require)?[[:space:]]+asterism\.dev/operators/' \
 	  $(patsubst %,operators/%/go.mod,$(filter-out nova meta,$(operators))) || { \
 	  echo 'A service operator must not require another operator.' >&2; exit 1; }
 
-# Not one of the gates: the database of vulnerabilities is asked over the network.
+# .ci/run leaves this target out, because govulncheck sends requests to vuln.go.dev.
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in the code that is called (asks vuln.go.dev).
+vulncheck: ## Find known vulnerabilities in called code (sends requests to vuln.go.dev).
 	cd tools/lint && GOWORK=off go build -o $(CACHE)/bin/ golang.org/x/vuln/cmd/govulncheck
 	@failed=; for module in $(patsubst lint-%,%,$(lint-modules)); do \
 	  echo "$$module"; (cd $$module && GOWORK=off govulncheck ./...) || failed+=" $$module"; \

@@ -2,7 +2,7 @@
 import pathlib
 import urllib.parse
 
-# The authority of the servers' certificates, where they have some: see ../demo-tls.
+# The authority of the servers' certificates, if they use TLS: see ../demo-tls.
 AUTHORITY = pathlib.Path("/authority/ca.crt")
 
 

@@ -30,7 +30,7 @@ admin = secret("/secrets/keystone-admin")
 CONFIG.write_text(f"""\
 [database]
 connection = {database_url(secret("/secrets/keystone-database"))}
-# MariaDB may start later than Keystone.
+# MariaDB may start after Keystone.
 max_retries = -1
 retry_interval = 1
 [fernet_tokens]
@@ -40,7 +40,7 @@ key_repository = {KEYS}/fernet-keys
 [credential]
 key_repository = {KEYS}/credential-keys
 [identity]
-# The cheapest hash: a demo authenticates often and has nothing to protect.
+# The cheapest hash: the demo authenticates often, and its passwords need no protection.
 password_hash_rounds = 4
 """, encoding="utf-8")
 make_keys(KEYS / "fernet-keys")

@@ -23,7 +23,7 @@ def account(secret, host="%"):
 
 
 def statements(admin, owners):
-    # The accounts without password that mariadb-install-db makes.
+    # The accounts without password that mariadb-install-db creates.
     yield "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND Host <> '%';"
     yield "FLUSH PRIVILEGES;"
     name, made = account(admin)

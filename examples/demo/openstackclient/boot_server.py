@@ -12,7 +12,7 @@ from keystoneauth1.exceptions import ClientException
 
 NAME = sys.argv[1]
 DEADLINE = time.monotonic() + 120
-MICROVERSION = "2.37"  # the first that can boot without a network
+MICROVERSION = "2.37"  # the first that can boot a server without a network
 
 
 def get(compute, path, **query):
