@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// readFamily reads objects of testdata. So that the files stay short, an
-// owner's name there is its UID as well.
+// readFamily reads objects of testdata. It sets an owner's UID from its kind and name, so
+// that the files stay short.
 func readFamily(t *testing.T, name string) *family {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestStuckWalksDownToWhatHoldsEverythingUp(t *testing.T) {
+func TestDiagnoseFindsTheBlockingObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		root [2]string
 		path string
@@ -72,7 +72,7 @@ func TestResponsibleOperatorIsTheOneWithTheLongestName(t *testing.T) {
 	}
 }
 
-func TestLinesAboutAnObjectOrElseAll(t *testing.T) {
+func TestLinesAboutReturnsAllLinesIfNoneHasTheWord(t *testing.T) {
 	const log = "started\nNova demo: refused\nlease renewed\n"
 	if got := linesAbout(log, "demo"); got != "Nova demo: refused" {
 		t.Errorf("got %q", got)

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// family is a set of objects by who made whom.
+// family is a set of objects with their children by owner reference.
 type family struct {
 	all      []*unstructured.Unstructured
 	children map[types.UID][]*unstructured.Unstructured
 }
 
-// newFamily orders them by age, which is the order in which a parent made them.
+// newFamily sorts the objects by age, the order in which a parent created them.
 func newFamily(objects []*unstructured.Unstructured) *family {
 	f := &family{all: slices.Clone(objects), children: map[types.UID][]*unstructured.Unstructured{}}
 	slices.SortStableFunc(f.all, func(a, b *unstructured.Unstructured) int {
@@ -47,8 +47,8 @@ func (f *family) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// tree writes an object and below it what it made. Pods are left out: the
-// workload above them counts them.
+// tree writes an object with its children below it. It leaves out ReplicaSets and pods,
+// which the workload above counts.
 func (f *family) tree(out io.Writer, root *unstructured.Unstructured, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tREADY\tAVAILABLE\tMESSAGE\tAGE")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTreeShowsChildrenInTheOrderInWhichTheyWereMade(t *testing.T) {
+func TestTreeShowsChildrenInTheOrderOfCreation(t *testing.T) {
 	f := readFamily(t, "ready.yaml")
 	var out strings.Builder
 	if err := f.tree(&out, f.find("ControlPlane", "demo"), time.Date(2026, 1, 1, 10, 1, 40, 0, time.UTC)); err != nil {
@@ -26,7 +26,7 @@ ControlPlane/demo                              True      True                100
 	}
 }
 
-func TestTreeShowsWhatIsWaitedFor(t *testing.T) {
+func TestTreeShowsTheMessageOfAnObjectThatIsNotReady(t *testing.T) {
 	f := readFamily(t, "own-trouble.yaml")
 	var out strings.Builder
 	if err := f.tree(&out, f.find("Nova", "demo"), time.Now()); err != nil {
@@ -39,7 +39,7 @@ func TestTreeShowsWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// trimmed takes the spaces between and behind columns out of a comparison.
+// trimmed reduces the spaces between columns and removes those at the end of lines.
 func trimmed(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {
