@@ -1,8 +1,8 @@
-"""Turns mounted Secrets into values for OpenStack's configuration files."""
+"""Converts mounted Secrets to values for OpenStack's configuration files."""
 import pathlib
 import urllib.parse
 
-# The authority of the servers' certificates, where they have some: see ../demo-tls.
+# The authority of the servers' certificates. The file exists only with ../demo-tls.
 AUTHORITY = pathlib.Path("/authority/ca.crt")
 
 
