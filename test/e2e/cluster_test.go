@@ -143,7 +143,7 @@ func removeLeftovers(ctx context.Context) {
 }
 
 func releaseFinalizers(ctx context.Context, namespace string) {
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		list, err := listOf(ctx, kind, namespace)
 		if err != nil || kind == sharedVolume {
 			continue // the demo's operator finalizes SharedVolumes, whose volumes are cluster-scoped
@@ -165,8 +165,8 @@ func releaseFinalizers(ctx context.Context, namespace string) {
 
 var withoutFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 
-// familyKinds are Asterism's kinds, parents before children.
-var familyKinds = []string{
+// asterismKinds are Asterism's kinds, parents before children.
+var asterismKinds = []string{
 	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI", sharedVolume,
 }
 

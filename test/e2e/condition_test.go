@@ -59,7 +59,7 @@ func awaitReady(ctx context.Context, kind, namespace, name string) {
 // first: a parent that is Ready for its generation has updated its children.
 func awaitSettled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		objects, err := listOf(ctx, kind, namespace)
 		Expect(err).NotTo(HaveOccurred())
 		for i := range objects {
@@ -112,7 +112,7 @@ func explain(namespace string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	lines := []string{"Objects that are not ready in namespace " + namespace + ":"}
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		objects, err := listOf(ctx, kind, namespace)
 		if err != nil {
 			lines = append(lines, err.Error())

@@ -29,7 +29,7 @@ var _ = Describe("The demo", Ordered, func() {
 	})
 
 	It("is Ready in every kind", func(ctx SpecContext) {
-		for _, kind := range familyKinds {
+		for _, kind := range asterismKinds {
 			found, err := listOf(ctx, kind, demoNamespace)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(found).NotTo(BeEmpty(), kind)

@@ -102,7 +102,7 @@ func holdRollouts(ctx context.Context, hold bool) {
 	}
 }
 
-// driftAll changes every field that an operator owns, one after the other on each object,
+// driftAll changes every field that an operator owns, in sequence on each object,
 // and expects that each is restored.
 func driftAll(ctx context.Context) {
 	GinkgoHelper()

@@ -64,7 +64,7 @@ var childKinds = []schema.GroupVersionKind{
 func everything(ctx context.Context, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
 	kinds := childKinds
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		kinds = append(kinds[:len(kinds):len(kinds)], object(kind, "", "").GroupVersionKind())
 	}
 	var all []unstructured.Unstructured

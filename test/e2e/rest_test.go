@@ -58,7 +58,7 @@ func restSpecs() {
 			WithContext(ctx).WithTimeout(atRest).WithPolling(5 * time.Second).Should(BeEmpty())
 
 		after := reconciles(ctx, demoOperators...) // also of SharedVolumeDriver, and of rights
-		Expect(after).To(HaveLen(len(familyKinds)+2), "a controller is not in the metrics: %v", after)
+		Expect(after).To(HaveLen(len(asterismKinds)+2), "a controller is not in the metrics: %v", after)
 		for controller, count := range after {
 			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s did not reconcile again", controller)
 		}

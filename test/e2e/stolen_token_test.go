@@ -40,26 +40,26 @@ var refusedAttacks = []attack{
 		_, err := api.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})
 		return err
 	}},
-	{"run a pod beside the cluster's own", func(ctx context.Context, api kubernetes.Interface) error {
+	{"run a pod in a namespace that is not handed over", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.CoreV1().Pods(otherNamespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "thief"}}, dryRun)
 		return err
 	}},
-	{"run a DaemonSet beside the cluster's own", func(ctx context.Context, api kubernetes.Interface) error {
+	{"run a DaemonSet in a namespace that is not handed over", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.AppsV1().DaemonSets(otherNamespace).Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "thief"}}, dryRun)
 		return err
 	}},
-	{"enter a pod", func(ctx context.Context, api kubernetes.Interface) error {
+	{"run a command in a pod", func(ctx context.Context, api kubernetes.Interface) error {
 		return api.CoreV1().RESTClient().Post().Namespace(demoNamespace).Resource("pods").Name("mariadb-0").SubResource("exec").Param("command", "id").Do(ctx).Error()
 	}},
-	{"take the token of another account", func(ctx context.Context, api kubernetes.Interface) error {
+	{"create a token of another account", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.CoreV1().ServiceAccounts(otherNamespace).CreateToken(ctx, "daemon-set-controller", &authenticationv1.TokenRequest{}, dryRun)
 		return err
 	}},
-	{"take a namespace over", func(ctx context.Context, api kubernetes.Interface) error {
+	{"create the RoleBinding that hands a namespace over", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.RbacV1().RoleBindings(otherNamespace).Create(ctx, bindingFor("asterism-nova-operator"), dryRun)
 		return err
 	}},
-	{"give its rights in a namespace that is handed over to somebody else", func(ctx context.Context, api kubernetes.Interface) error {
+	{"create another RoleBinding in a namespace that is handed over", func(ctx context.Context, api kubernetes.Interface) error {
 		_, err := api.RbacV1().RoleBindings(demoNamespace).Create(ctx, bindingFor("thief"), dryRun)
 		return err
 	}},

@@ -97,7 +97,7 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		return fmt.Errorf("statfs %s: %w", c.dir, err)
 	}
 	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return fmt.Errorf("%s lies on overlayfs, which cannot hold containers: choose a --dir on a disk or volume", c.dir)
+		return fmt.Errorf("%s is on overlayfs, which cannot store containers: choose a --dir on a disk or volume", c.dir)
 	}
 	return c.installPackages(ctx, missing)
 }

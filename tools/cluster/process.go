@@ -125,8 +125,8 @@ func (p process) signal(dir string, sig syscall.Signal) error {
 	return nil
 }
 
-// gone waits for the end of the process or of the context.
-func (p process) gone(ctx context.Context, dir string) error {
+// awaitEnd waits for the end of the process or of the context.
+func (p process) awaitEnd(ctx context.Context, dir string) error {
 	return poll(ctx, 20*time.Millisecond, func() error {
 		if now, ok := readProcess(dir, p.pid); ok && now.ticks == p.ticks {
 			return fmt.Errorf("%s (pid %d) still runs", p.component, p.pid)
@@ -142,7 +142,7 @@ func (p process) stop(ctx context.Context, dir string) error {
 	}
 	terminating, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if p.gone(terminating, dir) == nil {
+	if p.awaitEnd(terminating, dir) == nil {
 		return nil
 	}
 	if err := p.signal(dir, syscall.SIGKILL); err != nil {
@@ -150,7 +150,7 @@ func (p process) stop(ctx context.Context, dir string) error {
 	}
 	killing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return p.gone(killing, dir)
+	return p.awaitEnd(killing, dir)
 }
 
 // start runs a component in its own session with its output in a log, so that it outlives

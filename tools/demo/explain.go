@@ -22,11 +22,11 @@ func (d *demo) explain(ctx context.Context, failure error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	objects, err := d.kube.family(ctx)
+	objects, err := d.kube.allObjects(ctx)
 	if err != nil {
 		return fmt.Errorf("%w\nand the cause cannot be read from the cluster: %w", failure, err)
 	}
-	all := newFamily(objects)
+	all := newObjectTree(objects)
 	sections := []string{failure.Error()}
 	if root := all.find(missing.object.kind, missing.object.name); root != nil {
 		found := all.diagnose(root)
@@ -38,7 +38,7 @@ func (d *demo) explain(ctx context.Context, failure error) error {
 }
 
 // evidence returns the warnings about an object and the log that explains its state.
-func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Unstructured) []string {
+func (d *demo) evidence(ctx context.Context, all *objectTree, leaf *unstructured.Unstructured) []string {
 	var found []string
 	if warnings := d.kube.warnings(ctx, leaf); warnings != "" {
 		found = append(found, fmt.Sprintf("Warnings about %s/%s:\n%s", leaf.GetKind(), leaf.GetName(), indent(warnings)))
@@ -48,7 +48,7 @@ func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Uns
 		if trouble := podTrouble(leaf); trouble.logged {
 			found = append(found, d.kube.logOf(ctx, leaf, trouble.container, trouble.previous, ""))
 		}
-	case isFamily(leaf) && !all.diagnose(leaf).stalled(): // the condition of a stalled object is enough
+	case isAsterismKind(leaf) && !all.diagnose(leaf).stalled(): // the condition of a stalled object is enough
 		found = append(found, d.operatorEvidence(ctx, all, leaf)...)
 	}
 	return found
@@ -56,7 +56,7 @@ func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Uns
 
 // operatorEvidence returns the operator's log lines about the object, or the reason why
 // the operator is not ready.
-func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructured.Unstructured) []string {
+func (d *demo) operatorEvidence(ctx context.Context, all *objectTree, o *unstructured.Unstructured) []string {
 	names, err := d.operators()
 	if err != nil {
 		return []string{err.Error()}

@@ -162,11 +162,11 @@ func (k *kube) giveUpStalled(ctx context.Context, wanted object, giveUp func(err
 			return
 		case <-ticker.C:
 		}
-		objects, err := k.family(ctx)
+		objects, err := k.allObjects(ctx)
 		if err != nil {
 			continue // the watch of await reports an unreachable API server
 		}
-		all := newFamily(objects)
+		all := newObjectTree(objects)
 		if root := all.find(wanted.kind, wanted.name); root != nil && all.diagnose(root).stalled() {
 			stalled++
 		} else {
@@ -201,10 +201,10 @@ func (k *kube) in(resource schema.GroupVersionResource, namespace string) dynami
 	return k.objects.Resource(resource).Namespace(namespace)
 }
 
-// family lists the objects of Asterism's kinds, the workloads of the demo's namespace, and
+// allObjects lists the objects of Asterism's kinds, the workloads of the demo's namespace, and
 // the operators.
-func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	resources, err := k.familyResources()
+func (k *kube) allObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	resources, err := k.asterismResources()
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +220,8 @@ func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error)
 	return found, err
 }
 
-// familyResources lists the namespaced resources of Asterism that the API server serves.
-func (k *kube) familyResources() (resources []schema.GroupVersionResource, err error) {
+// asterismResources lists the namespaced resources of Asterism that the API server serves.
+func (k *kube) asterismResources() (resources []schema.GroupVersionResource, err error) {
 	_, served, err := k.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && len(served) == 0 {
 		return nil, err

@@ -30,7 +30,7 @@ func serve(t *testing.T, fixture string) *kube {
 	}
 	typed := kubernetesfake.NewClientset()
 	var objects []runtime.Object
-	for _, o := range readFamily(t, fixture).all {
+	for _, o := range readObjectTree(t, fixture).all {
 		o.SetNamespace(namespace)
 		objects = append(objects, o)
 	}

@@ -81,15 +81,15 @@ func TestStepsStartWhenTheirNeedsAreDone(t *testing.T) {
 	p, _, _ := recorded(0)
 	var mu sync.Mutex
 	var order []string
-	beside := make(chan struct{})
+	parallel := make(chan struct{})
 	record := func(name string) {
 		mu.Lock()
 		defer mu.Unlock()
 		order = append(order, name)
 	}
 	err := p.run(t.Context(), []step{
-		{"a", nil, func(context.Context, *line) error { <-beside; record("a"); return nil }},
-		{"b", nil, func(context.Context, *line) error { record("b"); close(beside); return nil }},
+		{"a", nil, func(context.Context, *line) error { <-parallel; record("a"); return nil }},
+		{"b", nil, func(context.Context, *line) error { record("b"); close(parallel); return nil }},
 		{"c", []string{"a", "b"}, func(context.Context, *line) error { record("c"); return nil }},
 	})
 	if got := strings.Join(order, " "); err != nil || got != "b a c" {

@@ -14,9 +14,9 @@ type state struct {
 	message string
 }
 
-// readiness computes it by Kubernetes' own conventions.
+// readiness returns the state of an object by Kubernetes' own conventions.
 func readiness(o *unstructured.Unstructured) state {
-	if isFamily(o) && len(conditions(o)) == 0 {
+	if isAsterismKind(o) && len(conditions(o)) == 0 {
 		return state{message: "its operator has not set a condition yet"}
 	}
 	// By the conventions a running Job and a failed pod are Current, but the demo waits for completion.
@@ -33,8 +33,8 @@ func readiness(o *unstructured.Unstructured) state {
 	return state{ready: result.Status == status.CurrentStatus, message: result.Message}
 }
 
-// isFamily reports whether the kind is one of Asterism's.
-func isFamily(o *unstructured.Unstructured) bool {
+// isAsterismKind reports whether the kind is one of Asterism's.
+func isAsterismKind(o *unstructured.Unstructured) bool {
 	return strings.HasSuffix(o.GroupVersionKind().Group, group)
 }
 

@@ -33,13 +33,13 @@ func (d *demo) report(ctx context.Context, out io.Writer, elapsed time.Duration)
 		return fmt.Errorf("the demo is ready, but its report failed: %w", err)
 	}
 	_, _ = fmt.Fprintln(out)
-	objects, err := d.kube.family(ctx)
+	objects, err := d.kube.allObjects(ctx)
 	if err != nil {
 		return err
 	}
-	all := newFamily(objects)
+	all := newObjectTree(objects)
 	if root := all.find("ControlPlane", controlPlane); root != nil {
-		if err := all.tree(out, root, time.Now()); err != nil {
+		if err := all.write(out, root, time.Now()); err != nil {
 			return err
 		}
 	}

@@ -85,8 +85,8 @@ func (d *demo) shareFiles(ctx context.Context, line *line) error {
 	)
 }
 
-// nameInstances sets an instance id in each node without a cloud's: the driver ends if it
-// finds none at its start.
+// nameInstances sets spec.providerID of nodes without one: the driver reads its instance's
+// ID from this field, and ends at its start if the field is empty.
 func (d *demo) nameInstances(ctx context.Context) error {
 	nodes := d.kube.typed.CoreV1().Nodes()
 	all, err := nodes.List(ctx, metav1.ListOptions{})

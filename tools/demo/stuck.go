@@ -17,7 +17,7 @@ type stuck struct {
 }
 
 // diagnose follows the blocking children down to an object that no child blocks.
-func (f *family) diagnose(root *unstructured.Unstructured) stuck {
+func (f *objectTree) diagnose(root *unstructured.Unstructured) stuck {
 	s := stuck{path: []*unstructured.Unstructured{root}}
 	for next := f.blockingChild(root); next != nil; next = f.blockingChild(next) {
 		s.path = append(s.path, next)
@@ -28,7 +28,7 @@ func (f *family) diagnose(root *unstructured.Unstructured) stuck {
 // blockingChild returns the child that blocks an object of Asterism: the child named in
 // its condition's message, or else, if the condition's reason is Progressing or empty, the
 // first that is not ready. Of another object it returns the newest that is not ready.
-func (f *family) blockingChild(o *unstructured.Unstructured) *unstructured.Unstructured {
+func (f *objectTree) blockingChild(o *unstructured.Unstructured) *unstructured.Unstructured {
 	var waiting []*unstructured.Unstructured
 	for _, child := range f.children[o.GetUID()] {
 		if !readiness(child).ready {
@@ -38,7 +38,7 @@ func (f *family) blockingChild(o *unstructured.Unstructured) *unstructured.Unstr
 	if len(waiting) == 0 {
 		return nil
 	}
-	if !isFamily(o) {
+	if !isAsterismKind(o) {
 		return waiting[len(waiting)-1]
 	}
 	trouble := conditionShown(o)
@@ -60,7 +60,7 @@ func (s stuck) leaf() *unstructured.Unstructured { return s.path[len(s.path)-1] 
 // stalled reports whether an object of the path has the condition Stalled.
 func (s stuck) stalled() bool {
 	return slices.ContainsFunc(s.path, func(o *unstructured.Unstructured) bool {
-		return isFamily(o) && condition(o, "Stalled").status == "True"
+		return isAsterismKind(o) && condition(o, "Stalled").status == "True"
 	})
 }
 
@@ -94,7 +94,7 @@ func stateText(o *unstructured.Unstructured) string {
 func conditionShown(o *unstructured.Unstructured) conditionState {
 	for _, c := range conditions(o) {
 		switch {
-		case isFamily(o) && c.status == "False" && c.kind != "Ready" && c.kind != "Available" && c.kind != "Stalled":
+		case isAsterismKind(o) && c.status == "False" && c.kind != "Ready" && c.kind != "Available" && c.kind != "Stalled":
 			return c
 		case c.status == "True" && (c.kind == "Failed" || c.kind == "ReplicaFailure"):
 			return c
@@ -102,7 +102,7 @@ func conditionShown(o *unstructured.Unstructured) conditionState {
 			return c
 		}
 	}
-	if isFamily(o) {
+	if isAsterismKind(o) {
 		return condition(o, "Ready")
 	}
 	return conditionState{}

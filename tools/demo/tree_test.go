@@ -7,9 +7,9 @@ import (
 )
 
 func TestTreeShowsChildrenInTheOrderOfCreation(t *testing.T) {
-	f := readFamily(t, "ready.yaml")
+	f := readObjectTree(t, "ready.yaml")
 	var out strings.Builder
-	if err := f.tree(&out, f.find("ControlPlane", "demo"), time.Date(2026, 1, 1, 10, 1, 40, 0, time.UTC)); err != nil {
+	if err := f.write(&out, f.find("ControlPlane", "demo"), time.Date(2026, 1, 1, 10, 1, 40, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	want := `
@@ -27,9 +27,9 @@ ControlPlane/demo                              True      True                100
 }
 
 func TestTreeShowsTheMessageOfAnObjectThatIsNotReady(t *testing.T) {
-	f := readFamily(t, "own-trouble.yaml")
+	f := readObjectTree(t, "own-trouble.yaml")
 	var out strings.Builder
-	if err := f.tree(&out, f.find("Nova", "demo"), time.Now()); err != nil {
+	if err := f.write(&out, f.find("Nova", "demo"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Nova/demo", "False", "keystone.openstack.svc:5000: connection refused", "└─NovaConductor/demo-superconductor"} {

@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 			change: map[string]string{"docs/a.md": "```sh\nkubectl apply -n x \\\n  -f one.yaml\n```"},
 			want:   "one.yaml does not exist",
 		},
-		"a manifest beside the page": {change: map[string]string{"examples/a.md": "```sh\nkubectl apply -f one.yaml\n```"}},
+		"a manifest in the page's folder": {change: map[string]string{"examples/a.md": "```sh\nkubectl apply -f one.yaml\n```"}},
 		"a manifest that a command of the page writes": {
 			change: map[string]string{"docs/a.md": "```sh\nkubectl get cp -o yaml > saved.yaml\nkubectl apply -f saved.yaml\nkubectl apply -f -\n```"},
 		},
