@@ -1,4 +1,4 @@
-"""Turns mounted Secrets into values for OpenStack's configuration files."""
+"""Converts mounted Secrets to values for OpenStack's configuration files."""
 import pathlib
 import urllib.parse
 

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// randomUID is in the range that OpenShift gives a namespace.
+// randomUID is a uid from a range that OpenShift would assign to a namespace.
 const randomUID = 1000650000
 
-// randomUser gives every pod of a namespace a user that no image knows, as
+// randomUser sets a uid without an account in the image for every pod of a namespace, as
 // OpenShift does.
 const randomUser = `
 apiVersion: admissionregistration.k8s.io/v1
@@ -42,8 +42,8 @@ metadata: {name: %[1]s, labels: {%[3]s: "true"}}
 spec: {policyName: %[1]s}
 `
 
-// Each service has nothing but Secrets beside it, written by hand, with three
-// keys each; the accounts are made by hand as well.
+// The namespace contains services without a Nova. The test creates their Secrets, with
+// three keys each, and their accounts.
 var _ = Describe("A service alone", Ordered, func() {
 	const user = "alone"
 	var (
@@ -57,17 +57,17 @@ var _ = Describe("A service alone", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		makeNamespace(ctx, aloneNamespace)
 		handOver(ctx, aloneNamespace, sharedOperators)
-		apply(ctx, aloneNamespace, fmt.Sprintf(randomUser, aloneNamespace, randomUID, madeHere))
+		apply(ctx, aloneNamespace, fmt.Sprintf(randomUser, aloneNamespace, randomUID, testNamespaceLabel))
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", aloneNamespace)
 		})
 		makeAccounts(ctx, user)
 		identity = signIn(ctx, demoNamespace)
-		identity.makeUser(ctx, user, canaryIdentity, "made by hand")
+		identity.makeUser(ctx, user, canaryIdentity, "created by the test")
 		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
 	})
 
-	It("says which Secret it lacks, and which key, and which value cannot be", func(ctx SpecContext) {
+	It("names a missing Secret, a missing key and an invalid value", func(ctx SpecContext) {
 		apply(ctx, aloneNamespace, aloneCRs)
 		conductor := object("NovaConductor", aloneNamespace, "super")
 		awaitFalse(ctx, conductor, "InputsReady", "Waiting", "Secret cell0-database")
@@ -83,7 +83,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		awaitFalse(ctx, conductor, "Ready", "Waiting", "Secret bus", "password", "slash")
 	})
 
-	It("leaves what is somebody else's as it is", func(ctx SpecContext) {
+	It("does not change a foreign object", func(ctx SpecContext) {
 		apply(ctx, aloneNamespace, foreignObjects)
 		uids := uidsOf(ctx, aloneNamespace)
 		scheduler := object("NovaScheduler", aloneNamespace, "scheduler")
@@ -92,7 +92,7 @@ var _ = Describe("A service alone", Ordered, func() {
 
 		var scripts corev1.ConfigMap
 		Expect(k8s.Get(ctx, name("scheduler-scripts"), &scripts)).To(Succeed())
-		Expect(scripts.Data).To(Equal(map[string]string{"whose": "mine"}))
+		Expect(scripts.Data).To(Equal(map[string]string{"owner": "foreign"}))
 		Expect(k8s.Delete(ctx, &scripts)).To(Succeed())
 		awaitFalse(ctx, scheduler, "WorkloadReady", "Conflict", "StatefulSet scheduler")
 
@@ -100,7 +100,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		kubectl(ctx, "delete", "statefulset", "scheduler", "--namespace="+aloneNamespace)
 	})
 
-	It("says why its schema is not there, without the password, and recovers", func(ctx SpecContext) {
+	It("reports why its schema failed, without the password, and recovers", func(ctx SpecContext) {
 		conductor := object("NovaConductor", aloneNamespace, "super")
 		awaitFalse(ctx, conductor, "SchemaReady", "JobFailed", "Access denied for user 'alone'")
 		Expect(conditionOf(read(ctx, "NovaConductor", aloneNamespace, "super"), "SchemaReady").message).NotTo(ContainSubstring("c4n4ry"))
@@ -108,7 +108,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		awaitReady(ctx, "NovaConductor", aloneNamespace, "super")
 	})
 
-	It("is Ready, under a user that no image knows", func(ctx SpecContext) {
+	It("is Ready with a uid without an account in the image", func(ctx SpecContext) {
 		for kind, instance := range map[string]string{"NovaScheduler": "scheduler", "NovaAPI": "api", "NovaMetadata": "metadata"} {
 			awaitReady(ctx, kind, aloneNamespace, instance)
 		}
@@ -119,10 +119,10 @@ var _ = Describe("A service alone", Ordered, func() {
 		}
 	})
 
-	It("answers", func(ctx SpecContext) {
+	It("answers requests", func(ctx SpecContext) {
 		api, metadata := "http://api."+aloneNamespace+".svc.cluster.local:8774", "http://metadata."+aloneNamespace+".svc.cluster.local:8775"
 		Expect(statusOf(ctx, metadata+"/", nil)).To(Equal(http.StatusOK))
-		Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "without a signature")
+		Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "a request without a signature")
 		Expect(statusOf(ctx, api+"/v2.1/flavors", nil)).To(Equal(http.StatusUnauthorized))
 		Expect(statusOf(ctx, api+"/v2.1/flavors", http.Header{"X-Auth-Token": {identity.provider.Token()}})).To(Equal(http.StatusOK))
 		Eventually(func() []string { // services report every ten seconds
@@ -140,7 +140,7 @@ var _ = Describe("A service alone", Ordered, func() {
 			awaitReady(ctx, "NovaAPI", aloneNamespace, "api")
 			Expect(kubectl(ctx, "get", "novaapi/api", "--namespace="+aloneNamespace, `--output=jsonpath={.status.endpoints[?(@.interface=="Public")].url}`)).To(Equal(url))
 		}
-		admit := func(object string) { // as a controller would
+		publish := func(object string) { // sets the address, as a controller would
 			GinkgoHelper()
 			Eventually(func() error {
 				_, err := run(ctx, "", "kubectl", "patch", object, "--namespace="+aloneNamespace, "--subresource=status", "--type=merge",
@@ -150,10 +150,10 @@ var _ = Describe("A service alone", Ordered, func() {
 		}
 		expose(`{"type": "Ingress", "hostname": "api.example.org", "scheme": "HTTPS"}`)
 		awaitFalse(ctx, object("NovaAPI", aloneNamespace, "api"), "EndpointReady", "Progressing", "Ingress api has no address yet")
-		admit("ingress/api")
+		publish("ingress/api")
 		expectPublic("https://api.example.org/v2.1")
 		expose(`{"type": "LoadBalancer", "hostname": null, "scheme": null}`)
-		admit("service/api-public")
+		publish("service/api-public")
 		expectPublic("http://192.0.2.1:8774/v2.1")
 		expose(`{"type": "Automatic"}`)
 		expectPublic("http://api." + aloneNamespace + ".svc.cluster.local:8774/v2.1")
@@ -166,7 +166,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		Expect(uidsOf(ctx, aloneNamespace)).To(HaveKey("PodDisruptionBudget/scheduler"))
 	})
 
-	It("says within 15 s why its pods cannot start", func(ctx SpecContext) {
+	It("reports within 15 s why its pods cannot start", func(ctx SpecContext) {
 		image := func(name string) {
 			GinkgoHelper()
 			kubectl(ctx, "patch", "novascheduler/scheduler", "--namespace="+aloneNamespace, "--type=merge",
@@ -177,7 +177,7 @@ var _ = Describe("A service alone", Ordered, func() {
 			"registry.invalid/NOVA":      "InvalidImageName",
 		} {
 			image(unusable)
-			Eventually(func() []string { // once the pod before has ended
+			Eventually(func() []string { // once the previous pod has ended
 				return waitingReasons(podsOf(ctx, aloneNamespace, map[string]string{"app.kubernetes.io/instance": "scheduler"}))
 			}).WithContext(ctx).Should(ContainElement(ContainSubstring(reason)))
 			awaitWithin(ctx, 15*time.Second, "NovaScheduler", aloneNamespace, "scheduler", func(g Gomega, o *unstructured.Unstructured) {
@@ -188,7 +188,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
 	})
 
-	It("goes with all that it made", func(ctx SpecContext) {
+	It("is deleted with everything that it created", func(ctx SpecContext) {
 		foreground := metav1.DeletePropagationForeground
 		for kind, instance := range map[string]string{"NovaConductor": "super", "NovaScheduler": "scheduler", "NovaAPI": "api", "NovaMetadata": "metadata"} {
 			Expect(k8s.Delete(ctx, object(kind, aloneNamespace, instance), &client.DeleteOptions{PropagationPolicy: &foreground})).To(Succeed())
@@ -205,7 +205,7 @@ var _ = Describe("A service alone", Ordered, func() {
 	})
 })
 
-// waitingReasons are those for which containers do not run, init containers included.
+// waitingReasons returns the reasons of waiting containers, init containers included.
 func waitingReasons(pods []corev1.Pod) []string {
 	var reasons []string
 	for _, pod := range pods {
@@ -218,8 +218,8 @@ func waitingReasons(pods []corev1.Pod) []string {
 	return reasons
 }
 
-// makeAccounts makes databases with the names that are the default, and an
-// account that may not yet use them, as a mistake of an administrator.
+// makeAccounts creates databases with the default names, and an account without rights on
+// them, which simulates a mistake of an administrator.
 func makeAccounts(ctx context.Context, user string) {
 	GinkgoHelper()
 	drop := []string{"DROP DATABASE IF EXISTS nova_api", "DROP DATABASE IF EXISTS nova_cell0", "DROP USER IF EXISTS '" + user + "'@'%'"}
@@ -233,7 +233,7 @@ func makeAccounts(ctx context.Context, user string) {
 	})
 }
 
-// quoted is a string literal of SQL.
+// quoted returns a string literal of SQL.
 func quoted(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
@@ -242,18 +242,18 @@ const foreignObjects = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: scheduler-scripts}
-data: {whose: mine}
+data: {owner: foreign}
 ---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: scheduler}
 spec:
   replicas: 0
-  serviceName: mine
-  selector: {matchLabels: {whose: mine}}
+  serviceName: foreign
+  selector: {matchLabels: {owner: foreign}}
   template:
-    metadata: {labels: {whose: mine}}
-    spec: {containers: [{name: mine, image: asterism.dev/demo/openstack:bookworm}]}
+    metadata: {labels: {owner: foreign}}
+    spec: {containers: [{name: foreign, image: asterism.dev/demo/openstack:bookworm}]}
 `
 
 const aloneCRs = `

@@ -44,7 +44,7 @@ func (r request) isWrite() bool {
 	return false
 }
 
-// isWork leaves out what an operator does to lead and to answer for its metrics.
+// isWork excludes the requests for leader election and for access to metrics.
 func (r request) isWork() bool {
 	switch r.ObjectRef.Resource {
 	case "leases", "tokenreviews", "subjectaccessreviews":
@@ -53,16 +53,16 @@ func (r request) isWork() bool {
 	return true
 }
 
-// creates says whether the request made an object: an apply may, too.
+// creates reports whether the request created an object, also by server-side apply.
 func (r request) creates() bool { return r.Response.Code == 201 }
 
-// isCut says whether whoever made the request was gone before its answer: it may
-// have had its effect.
-func (r request) isCut() bool { return r.Response.Code == http.StatusGatewayTimeout }
+// isAborted reports whether the client ended before the response. The request may have
+// had its effect.
+func (r request) isAborted() bool { return r.Response.Code == http.StatusGatewayTimeout }
 
 func auditPath() string { return filepath.Join(stateFolder(), "audit.log") }
 
-// auditNow is the place in the audit log at which what comes is written.
+// auditNow returns the current end of the audit log, for auditSince.
 func auditNow() int64 {
 	GinkgoHelper()
 	info, err := os.Stat(auditPath())
@@ -70,14 +70,14 @@ func auditNow() int64 {
 	return info.Size()
 }
 
-// auditSince reads what was written since then.
+// auditSince returns the requests logged after a position.
 func auditSince(position int64) []request {
 	GinkgoHelper()
 	all, _ := auditFrom(position)
 	return all
 }
 
-// auditFrom also returns the place at which to go on.
+// auditFrom also returns the position at which to continue.
 func auditFrom(position int64) ([]request, int64) {
 	GinkgoHelper()
 	file, err := os.Open(auditPath())
@@ -89,7 +89,7 @@ func auditFrom(position int64) ([]request, int64) {
 	for reader := bufio.NewReader(file); ; {
 		line, err := reader.ReadBytes('\n')
 		if err == io.EOF {
-			return all, position // without a line that is half written
+			return all, position // before an incomplete line
 		}
 		Expect(err).NotTo(HaveOccurred())
 		position += int64(len(line))
@@ -100,12 +100,12 @@ func auditFrom(position int64) ([]request, int64) {
 	}
 }
 
-// by keeps the requests of the service accounts of some namespaces that are work.
+// by selects the requests of the service accounts of some namespaces for which isWork holds.
 func by(requests []request, namespaces ...string) []request {
 	var kept []request
 	for _, r := range requests {
-		isTheirs := func(namespace string) bool { return strings.HasPrefix(r.User.Username, account(namespace)) }
-		if slices.ContainsFunc(namespaces, isTheirs) && r.isWork() {
+		isFrom := func(namespace string) bool { return strings.HasPrefix(r.User.Username, account(namespace)) }
+		if slices.ContainsFunc(namespaces, isFrom) && r.isWork() {
 			kept = append(kept, r)
 		}
 	}

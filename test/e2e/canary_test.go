@@ -24,15 +24,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// leak is a secret, and how it would look where it should not be.
+// leak is a form in which a secret value could leak.
 type leak struct {
-	secret string // where it belongs: namespace/name/key
+	secret string // its Secret: namespace/name/key
 	form   string
 	text   []byte
 }
 
-// After everything else, whatever the other containers did is searched for the
-// passwords: those of administrators, those made by hand, and the generated ones.
+// This runs last and searches the results of all other specs for passwords: those of
+// administrators, those of the tests, and the generated ones.
 var _ = Describe("A password", Serial, Ordered, func() {
 	var leaks leaks
 
@@ -40,22 +40,22 @@ var _ = Describe("A password", Serial, Ordered, func() {
 		leaks = allLeaks(collected.values())
 		AddReportEntry("secrets", fmt.Sprintf("%d forms of %d values", len(leaks.all), len(collected.values())))
 		for _, canary := range []string{canaryMariaDB, canaryRabbitMQ, canaryKeystone, canaryDatabase, canaryBus, canaryIdentity, canaryShared} {
-			Expect(slices.ContainsFunc(leaks.all, func(l leak) bool { return string(l.text) == canary })).To(BeTrue(), "no Secret had %q", canary)
+			Expect(slices.ContainsFunc(leaks.all, func(l leak) bool { return string(l.text) == canary })).To(BeTrue(), "no Secret contained %q", canary)
 		}
 	})
 
-	It("is found where it is, in each of its forms", func() {
+	It("is found in a text, in each of its forms", func() {
 		for _, l := range leaks.all {
 			Expect(leaks.find(fmt.Appendf(nil, "before %s after", l.text))).NotTo(BeEmpty(), "%s of %s", l.form, l.secret)
 		}
 		Expect(leaks.find([]byte("nothing"))).To(BeEmpty())
 	})
 
-	It("is in no object but the Secrets that it belongs in", func(ctx SpecContext) {
+	It("is in no object except its Secrets", func(ctx SpecContext) {
 		count := 0
 		for _, o := range allObjects(ctx) {
 			if o.GetKind() == "Secret" {
-				unstructured.RemoveNestedField(o.Object, "data") // searched below
+				unstructured.RemoveNestedField(o.Object, "data") // searched in the next spec
 			}
 			text, err := json.Marshal(o.Object)
 			Expect(err).NotTo(HaveOccurred())
@@ -65,7 +65,7 @@ var _ = Describe("A password", Serial, Ordered, func() {
 		Expect(count).To(BeNumerically(">", 200))
 	})
 
-	It("is, if an administrator's, in no other Secret", func() {
+	It("is in no other Secret, if it is an administrator's", func() {
 		administrators := newLeaks(slices.DeleteFunc(slices.Clone(leaks.all), func(l leak) bool { return !isAdministrators(l.secret) }))
 		Expect(administrators.all).NotTo(BeEmpty())
 		for secret, data := range collected.all() {
@@ -81,9 +81,9 @@ var _ = Describe("A password", Serial, Ordered, func() {
 	It("is in no line of the audit log", func() {
 		content, err := os.ReadFile(auditPath())
 		Expect(err).NotTo(HaveOccurred())
-		// Bodies, also of what was deleted since.
+		// The log contains bodies, also of deleted objects.
 		hasBodies, err := regexp.Match(`"resource":"novacells","namespace":"`+crashNamespace+`".*"requestObject":{`, content)
-		Expect(hasBodies, err).To(BeTrue(), "bodies are searched as well")
+		Expect(hasBodies, err).To(BeTrue(), "the audit log contains no bodies to search")
 		Expect(leaks.find(content)).To(BeEmpty())
 	})
 
@@ -100,7 +100,7 @@ var _ = Describe("A password", Serial, Ordered, func() {
 	})
 })
 
-// isAdministrators says whether a Secret, namespace/name, is one that a user gave.
+// isAdministrators reports whether a Secret, namespace/name, is an administrator's.
 func isAdministrators(secret string) bool {
 	for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
 		if strings.HasSuffix(strings.TrimSuffix(secret, "/password"), name) {
@@ -110,7 +110,7 @@ func isAdministrators(secret string) bool {
 	return false
 }
 
-// leaks are searched for all at once.
+// leaks finds any of its leaks in one pass over a text.
 type leaks struct {
 	all     []leak
 	matcher *ahocorasick.Matcher
@@ -124,7 +124,7 @@ func newLeaks(all []leak) leaks {
 	return leaks{all, ahocorasick.NewMatcher(texts)}
 }
 
-// find says which secrets are in a text; never what they are.
+// find returns the names of the secrets in a text, never their values.
 func (l leaks) find(text []byte) []string {
 	var found []string
 	for _, hit := range l.matcher.MatchThreadSafe(text) {
@@ -133,8 +133,8 @@ func (l leaks) find(text []byte) []string {
 	return found
 }
 
-// allLeaks lists every form of every value; most forms of a value without
-// special characters are the same.
+// allLeaks lists each different form of each value. Most forms of a value without special
+// characters are equal.
 func allLeaks(values map[string]string) leaks {
 	var all []leak
 	known := map[string]bool{}
@@ -149,7 +149,7 @@ func allLeaks(values map[string]string) leaks {
 	return newLeaks(all)
 }
 
-// forms are the ways in which a value could be written.
+// forms returns the encodings of a value, by name.
 func forms(value string) map[string]string {
 	asJSON, _ := json.Marshal(value)
 	var plain bytes.Buffer
@@ -175,7 +175,7 @@ func forms(value string) map[string]string {
 	return all
 }
 
-// percent encodes every byte that is neither letter nor digit nor one of -._~
+// percent encodes every byte except letters, digits and -._~
 func percent(value string) string {
 	var out strings.Builder
 	for _, b := range []byte(value) {
@@ -188,7 +188,7 @@ func percent(value string) string {
 	return out.String()
 }
 
-// latin1 writes each byte as a character, as the URLs for PyMySQL do.
+// latin1 converts each byte to a character, as in the URLs for PyMySQL.
 func latin1(value string) string {
 	var out strings.Builder
 	for _, b := range []byte(value) {
@@ -197,8 +197,8 @@ func latin1(value string) string {
 	return out.String()
 }
 
-// allObjects lists every object of the namespaces that the operators work in,
-// of every kind that can be listed.
+// allObjects lists the objects of every listable kind in the watched namespaces, and those
+// without a namespace.
 func allObjects(ctx context.Context) []unstructured.Unstructured {
 	GinkgoHelper()
 	_, served, err := typed.Discovery().ServerGroupsAndResources()
@@ -224,12 +224,12 @@ func allObjects(ctx context.Context) []unstructured.Unstructured {
 	return all
 }
 
-// watched are the demo's namespaces and those of the tests.
+// watched reports whether a namespace is the demo's or the tests'.
 func watched(namespace string) bool {
 	return namespace == demoNamespace || slices.Contains(demoOperators, namespace) || strings.HasPrefix(namespace, "e2e-")
 }
 
-// secretWatch remembers every Secret that was there during the suite.
+// secretWatch stores every Secret that existed during the suite.
 type secretWatch struct {
 	mu   sync.Mutex
 	data map[string]map[string][]byte // by namespace/name
@@ -263,8 +263,8 @@ func (w *secretWatch) all() map[string]map[string][]byte {
 	return maps.Clone(w.data)
 }
 
-// values are the secrets themselves, by where they belong. Several Secrets may
-// hold the same one.
+// values returns the secret values by namespace/name/key. A value in several Secrets is
+// returned once.
 func (w *secretWatch) values() map[string]string {
 	values, known := map[string]string{}, map[string]bool{}
 	for name, data := range w.all() {

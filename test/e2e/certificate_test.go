@@ -30,12 +30,12 @@ func newAuthority(name string) authority {
 	return authority{certificate: certificate, key: key}
 }
 
-// pem is the authority's own certificate.
+// pem returns the authority's own certificate.
 func (a authority) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: a.certificate.Raw}))
 }
 
-// sign makes the Secret of a server with these host names.
+// sign returns the content of a server's TLS Secret for these host names.
 func (a authority) sign(notAfter time.Time, hosts ...string) map[string]string {
 	GinkgoHelper()
 	key := newKey()

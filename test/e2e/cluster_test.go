@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	// demoNamespace holds the ControlPlane that `make demo` made.
+	// demoNamespace is the namespace of the ControlPlane of `make demo`.
 	demoNamespace = "openstack"
-	// systemNamespace and storageNamespace hold the operators of the demo.
+	// systemNamespace and storageNamespace are the namespaces of the demo's operators.
 	systemNamespace  = "asterism-system"
 	storageNamespace = "asterism-storage"
 	openStack        = "asterism.dev/demo/openstack:bookworm"
-	// tester is the field manager of whatever the tests write.
+	// tester is the field manager and the user agent of the tests.
 	tester = "e2e"
-	// madeHere labels every namespace that the tests make.
-	madeHere = "e2e.asterism.dev/namespace"
+	// testNamespaceLabel is the label of every namespace that the tests create.
+	testNamespaceLabel = "e2e.asterism.dev/namespace"
 )
 
 var demoOperators = []string{systemNamespace, storageNamespace}
@@ -48,7 +48,7 @@ var (
 	config *rest.Config
 )
 
-// connect takes the cluster of KUBECONFIG.
+// connect connects to the cluster of KUBECONFIG.
 func connect() {
 	GinkgoHelper()
 	if k8s != nil {
@@ -67,7 +67,7 @@ func connect() {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// stateFolder is where tools/cluster keeps kubeconfig and audit log.
+// stateFolder returns the folder of tools/cluster with the kubeconfig and the audit log.
 func stateFolder() string { return filepath.Dir(os.Getenv("KUBECONFIG")) }
 
 func repository(parts ...string) string {
@@ -76,7 +76,7 @@ func repository(parts ...string) string {
 	return filepath.Join(append([]string{root}, parts...)...)
 }
 
-// run runs a program and returns what it printed on standard output.
+// run runs a program and returns its standard output.
 func run(ctx context.Context, stdin, program string, args ...string) (string, error) {
 	var out, problem bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)
@@ -88,7 +88,7 @@ func run(ctx context.Context, stdin, program string, args ...string) (string, er
 	return out.String(), nil
 }
 
-// kubectl must succeed.
+// kubectl runs kubectl, which must succeed.
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := run(ctx, "", "kubectl", args...)
@@ -107,12 +107,12 @@ func tryApply(ctx context.Context, namespace, manifests string) error {
 	return err
 }
 
-// execIn runs a command in the container that is the pod's default.
+// execIn runs a command in the pod's default container.
 func execIn(ctx context.Context, namespace, pod string, command ...string) (string, error) {
 	return run(ctx, "", "kubectl", append([]string{"exec", "--namespace=" + namespace, pod, "--"}, command...)...)
 }
 
-// makeNamespace makes an empty namespace in which pods must be restricted.
+// makeNamespace creates a namespace with the restricted pod security standard.
 func makeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	apply(ctx, name, fmt.Sprintf(`
@@ -121,20 +121,20 @@ kind: Namespace
 metadata:
   name: %s
   labels: {%s: "true", pod-security.kubernetes.io/enforce: restricted}
-`, name, madeHere))
+`, name, testNamespaceLabel))
 }
 
-// removeLeftovers removes every namespace that an earlier run made, whatever it
-// holds: nobody may be left who could take a finalizer away.
+// removeLeftovers deletes the namespaces of earlier runs, and removes finalizers for which
+// no operator may be left.
 func removeLeftovers(ctx context.Context) {
 	GinkgoHelper()
 	var namespaces corev1.NamespaceList
-	Expect(k8s.List(ctx, &namespaces, client.HasLabels{madeHere})).To(Succeed())
+	Expect(k8s.List(ctx, &namespaces, client.HasLabels{testNamespaceLabel})).To(Succeed())
 	for i := range namespaces.Items {
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, &namespaces.Items[i]))).To(Succeed())
 	}
 	Eventually(func(g Gomega) {
-		g.Expect(k8s.List(ctx, &namespaces, client.HasLabels{madeHere})).To(Succeed())
+		g.Expect(k8s.List(ctx, &namespaces, client.HasLabels{testNamespaceLabel})).To(Succeed())
 		for _, namespace := range namespaces.Items {
 			releaseFinalizers(ctx, namespace.Name)
 		}
@@ -143,10 +143,10 @@ func removeLeftovers(ctx context.Context) {
 }
 
 func releaseFinalizers(ctx context.Context, namespace string) {
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		list, err := listOf(ctx, kind, namespace)
 		if err != nil || kind == sharedVolume {
-			continue // a SharedVolume has a volume without a namespace, and an operator that watches all of them
+			continue // the demo's operator finalizes SharedVolumes, whose volumes are cluster-scoped
 		}
 		for i := range list {
 			if len(list[i].GetFinalizers()) == 0 {
@@ -165,14 +165,14 @@ func releaseFinalizers(ctx context.Context, namespace string) {
 
 var withoutFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 
-// familyKinds in the order in which they make each other.
-var familyKinds = []string{
+// asterismKinds are Asterism's kinds, parents before children.
+var asterismKinds = []string{
 	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI", sharedVolume,
 }
 
 const sharedVolume = "SharedVolume"
 
-// object is an empty object of the family.
+// object returns an empty object of one of Asterism's kinds.
 func object(kind, namespace, name string) *unstructured.Unstructured {
 	group := "nova.asterism.dev"
 	switch kind {
@@ -189,7 +189,7 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// read gets an object of the family, which must exist.
+// read reads an object of one of Asterism's kinds, which must exist.
 func read(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := object(kind, namespace, name)
@@ -218,7 +218,7 @@ func secret(ctx context.Context, namespace, name string) map[string]string {
 	return values
 }
 
-// setSecret makes a Secret, or changes one, so that it has exactly these keys.
+// setSecret creates or updates a Secret so that it has exactly these keys.
 func setSecret(ctx context.Context, namespace, name string, values map[string]string) {
 	GinkgoHelper()
 	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: values}
@@ -233,7 +233,7 @@ func setSecret(ctx context.Context, namespace, name string, values map[string]st
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// dial reaches services of the cluster by their names: the node is this machine.
+// dial connects to a Service by its name. This machine is the node, so it reaches ClusterIPs.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

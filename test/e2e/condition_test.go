@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// condition is one condition of an object; zero if it has none of that type.
+// condition is a condition of an object; only its kind is set if the object has none.
 type condition struct{ kind, status, reason, message string }
 
 func (c condition) String() string {
@@ -41,13 +41,13 @@ func conditionOf(o *unstructured.Unstructured, kind string) condition {
 	return condition{kind: kind}
 }
 
-// isReady also wants that the operator has seen the last change.
+// isReady reports whether an object is Ready for its current generation.
 func isReady(o *unstructured.Unstructured) bool {
 	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	return conditionOf(o, "Ready").status == "True" && observed == o.GetGeneration()
 }
 
-// awaitReady waits for an object of the family.
+// awaitReady waits until an object of one of Asterism's kinds is Ready.
 func awaitReady(ctx context.Context, kind, namespace, name string) {
 	GinkgoHelper()
 	awaitWithin(ctx, patience, kind, namespace, name, func(g Gomega, o *unstructured.Unstructured) {
@@ -55,11 +55,11 @@ func awaitReady(ctx context.Context, kind, namespace, name string) {
 	})
 }
 
-// awaitSettled waits until every object of the family in a namespace is Ready, parents
-// first: a parent that has seen its last change has made its last of its children.
+// awaitSettled waits until every object of Asterism's kinds in a namespace is Ready, parents
+// first: a parent that is Ready for its generation has updated its children.
 func awaitSettled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for _, kind := range familyKinds {
+	for _, kind := range asterismKinds {
 		objects, err := listOf(ctx, kind, namespace)
 		Expect(err).NotTo(HaveOccurred())
 		for i := range objects {
@@ -84,8 +84,8 @@ func awaitFalse(ctx context.Context, o *unstructured.Unstructured, kind, reason 
 	})
 }
 
-// awaitWithin waits for what a check says of an object of the family; a failure
-// tells all that is stuck in its namespace.
+// awaitWithin waits until a check of an object succeeds. A failure lists everything in the
+// namespace that is not ready.
 func awaitWithin(ctx context.Context, limit time.Duration, kind, namespace, name string, check func(Gomega, *unstructured.Unstructured)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -95,7 +95,7 @@ func awaitWithin(ctx context.Context, limit time.Duration, kind, namespace, name
 	}).WithContext(ctx).WithTimeout(limit).WithPolling(250*time.Millisecond).Should(Succeed(), func() string { return explain(namespace) })
 }
 
-// awaitGone waits until an object of the family does not exist.
+// awaitGone waits until an object of one of Asterism's kinds does not exist.
 func awaitGone(ctx context.Context, kind, namespace, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -106,13 +106,13 @@ func awaitGone(ctx context.Context, kind, namespace, name string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
 }
 
-// explain says what is stuck in a namespace: each object of the family with its
-// conditions, each pod that is not ready with its last lines.
+// explain lists what is not ready in a namespace: objects of Asterism's kinds with their
+// conditions, and pods with the last lines of their logs.
 func explain(namespace string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	lines := []string{"What is not ready in namespace " + namespace + ":"}
-	for _, kind := range familyKinds {
+	lines := []string{"Objects that are not ready in namespace " + namespace + ":"}
+	for _, kind := range asterismKinds {
 		objects, err := listOf(ctx, kind, namespace)
 		if err != nil {
 			lines = append(lines, err.Error())
@@ -137,7 +137,7 @@ func stuck(o *unstructured.Unstructured) []string {
 	}
 	lines := []string{fmt.Sprintf("%s/%s", o.GetKind(), o.GetName())}
 	if at := o.GetDeletionTimestamp(); at != nil {
-		lines[0] += fmt.Sprintf(" is being deleted, held by %v", o.GetFinalizers())
+		lines[0] += fmt.Sprintf(" is being deleted and has finalizers %v", o.GetFinalizers())
 	}
 	for _, c := range conditions(o) {
 		if c.status != "True" && c.reason != "NotReached" {

@@ -20,13 +20,13 @@ import (
 const (
 	crashNamespace = "e2e-crash"
 	crashOperators = "e2e-crash-operators"
-	// crashes of operators, each after one of the first writes of a deployment
-	// that makes more than that.
+	// crashes is the number of kills of operators, each after one of the first crashWithin
+	// writes of a deployment.
 	crashes     = 12
 	crashWithin = 80
 )
 
-// crashControlPlane has the names of the demo's, with which it is compared.
+// crashControlPlane has the same names as the demo's, for the comparison.
 const crashControlPlane = `
 apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
@@ -39,7 +39,7 @@ spec:
   nova: {cells: [{name: cell1}]}
 `
 
-// Operators that are killed while they deploy; then the namespace goes.
+// Operators are killed while they deploy. Then the namespace is deleted.
 var _ = Describe("A deployment", Ordered, func() {
 	var began int64
 
@@ -50,7 +50,7 @@ var _ = Describe("A deployment", Ordered, func() {
 		awaitInfrastructure(ctx, crashNamespace)
 	})
 
-	It("ends well although its operators are killed on the way", func(ctx SpecContext) {
+	It("becomes Ready although its operators are killed meanwhile", func(ctx SpecContext) {
 		points := rand.New(rand.NewSource(GinkgoRandomSeed())).Perm(crashWithin)[:crashes] //nolint:gosec // repeatable, by Ginkgo's seed
 		slices.Sort(points)
 		began = auditNow()
@@ -61,8 +61,8 @@ var _ = Describe("A deployment", Ordered, func() {
 		Expect(killed).To(HaveLen(crashes))
 	}, SpecTimeout(12*time.Minute))
 
-	It("has made the same as one that was left in peace", func(ctx SpecContext) {
-		// Beside this, another test takes things from the demo, which come back.
+	It("has created the same objects as a deployment without crashes", func(ctx SpecContext) {
+		// Another spec deletes objects of the demo at the same time, which are recreated.
 		Eventually(func(g Gomega) {
 			g.Expect(namesOf(ctx, crashNamespace)).To(Equal(namesOf(ctx, demoNamespace)))
 		}).WithContext(ctx).Should(Succeed())
@@ -70,37 +70,37 @@ var _ = Describe("A deployment", Ordered, func() {
 		Expect(rabbitNames(ctx, crashNamespace, "users")).To(HaveLen(3), "the administrator, and one for each vhost")
 	})
 
-	It("has run each Job once, and changed no password", func() {
-		made, cut := map[string]int{}, map[string]bool{}
+	It("has created each Job and each password once", func() {
+		created, aborted := map[string]int{}, map[string]bool{}
 		for _, r := range auditSince(began) {
 			if r.ObjectRef.Namespace != crashNamespace || !r.isWrite() || r.ObjectRef.Subresource != "" {
 				continue
 			}
-			what, makes := "", false
+			name, isCreation := "", false
 			switch {
 			case r.ObjectRef.Resource == "jobs":
-				what, makes = "Job "+suffix.ReplaceAllString(r.ObjectRef.Name, ""), r.creates()
+				name, isCreation = "Job "+suffix.ReplaceAllString(r.ObjectRef.Name, ""), r.creates()
 			case r.ObjectRef.Resource == "secrets" && strings.HasSuffix(r.ObjectRef.Name, "-credentials"):
-				what, makes = "Secret "+r.ObjectRef.Name, r.Response.Code < 300
+				name, isCreation = "Secret "+r.ObjectRef.Name, r.Response.Code < 300
 			default:
 				continue
 			}
-			if makes {
-				made[what]++
-			} else if r.isCut() {
-				cut[what] = true
+			if isCreation {
+				created[name]++
+			} else if r.isAborted() {
+				aborted[name] = true
 			}
 		}
-		for what := range cut { // was made by that request, or else by the next one
-			made[what] = max(made[what], 1)
+		for name := range aborted { // created by the aborted request, or by the next one
+			created[name] = max(created[name], 1)
 		}
-		Expect(made).To(Equal(map[string]int{
+		Expect(created).To(Equal(map[string]int{
 			"Job demo-superconductor-db": 1, "Job demo-cell1-conductor-db": 1, "Job demo-cell0-map": 1, "Job demo-cell1-map": 1,
 			"Secret demo-credentials": 1, "Secret demo-cell1-credentials": 1,
 		}))
 	})
 
-	It("goes with its namespace and its MariaDB, although its operators' rights go first", func(ctx SpecContext) {
+	It("is deleted with its namespace and its MariaDB, although its operators' RoleBindings are deleted first", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "rolebindings", "--all", "--wait=false", "--namespace="+crashNamespace)
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}})).To(Succeed())
 		Eventually(func() bool {
@@ -110,7 +110,7 @@ var _ = Describe("A deployment", Ordered, func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// leftBehind is what the operators of a namespace say that they could not delete.
+// leftBehind returns the messages of the events LeftBehind in the operators' namespace.
 func leftBehind(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	var found corev1.EventList
@@ -122,8 +122,8 @@ func leftBehind(ctx context.Context, namespace string) []string {
 	return left
 }
 
-// killAfter kills the operator that makes one of these writes, counted from a
-// place in the audit log, and returns whom it killed.
+// killAfter kills the operator of each of these writes, counted from a position in the
+// audit log, and returns the writes and their operators.
 func killAfter(ctx context.Context, position int64, points []int) (killed []string) {
 	GinkgoHelper()
 	count := 0
@@ -146,8 +146,8 @@ func killAfter(ctx context.Context, position int64, points []int) (killed []stri
 	return killed
 }
 
-// kill ends an operator's process without a warning, and then its pod, so that
-// the kubelet does not wait before it starts the next.
+// kill kills an operator's process, and then deletes its pod, so that no back-off of the
+// kubelet delays the restart.
 func kill(ctx context.Context, serviceAccount string) {
 	GinkgoHelper()
 	for _, pod := range podsOf(ctx, crashOperators, operatorLabel) {
@@ -157,7 +157,7 @@ func kill(ctx context.Context, serviceAccount string) {
 		for _, status := range pod.Status.ContainerStatuses {
 			if id, ok := strings.CutPrefix(status.ContainerID, "containerd://"); ok && status.State.Running != nil {
 				_, err := run(ctx, "", "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
-				if err != nil { // it may be gone by now: two of its writes are close together
+				if err != nil { // the process may have been killed before: two writes are close together
 					Expect(err.Error()).To(Or(ContainSubstring("not found"), ContainSubstring("process already finished")))
 				}
 			}
@@ -166,11 +166,11 @@ func kill(ctx context.Context, serviceAccount string) {
 	}
 }
 
-// suffix is the hash at the end of a name.
+// suffix matches the hash at the end of a name.
 var suffix = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// namesOf lists what operators made in a namespace, but for what follows from a
-// compute node, and shared volumes, which only the demo has.
+// namesOf lists the objects that operators created in a namespace, except pods, and the
+// Jobs of compute hosts and the SharedVolumes, which only the demo has.
 func namesOf(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	var names []string

@@ -23,13 +23,13 @@ func connectDatabase(ctx context.Context, namespace string) *sql.DB {
 	settings := mysql.NewConfig()
 	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc.cluster.local:3306"
 	settings.User, settings.Passwd = admin["user"], admin["password"]
-	settings.TLSConfig = "preferred" // whatever certificate the server has
+	settings.TLSConfig = "preferred" // TLS if the server has it, with any certificate
 	connector, err := mysql.NewConnector(settings)
 	Expect(err).NotTo(HaveOccurred())
 	return sql.OpenDB(connector)
 }
 
-// query returns the first column of what the MariaDB of a namespace answers.
+// query returns the first column of a query to the MariaDB of a namespace.
 func query(ctx context.Context, namespace, statement string, args ...any) []string {
 	GinkgoHelper()
 	db := connectDatabase(ctx, namespace)
@@ -47,13 +47,13 @@ func query(ctx context.Context, namespace, statement string, args ...any) []stri
 	return values
 }
 
-// execute runs statements at the MariaDB of a namespace.
+// execute executes statements in the MariaDB of a namespace.
 func execute(ctx context.Context, namespace string, statements ...string) {
 	GinkgoHelper()
 	db := connectDatabase(ctx, namespace)
 	defer func() { _ = db.Close() }()
 	for _, statement := range statements {
 		_, err := db.ExecContext(ctx, statement)
-		Expect(err).NotTo(HaveOccurred(), "a statement of the test: %.30s…", statement)
+		Expect(err).NotTo(HaveOccurred(), "statement of the test: %.30s…", statement)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // deletionSpecs delete the two ControlPlanes of the cloud with faults.
 func deletionSpecs() {
-	It("goes in the foreground, and leaves the databases and its neighbour", func(ctx SpecContext) {
+	It("is deleted in the foreground, without the databases and the other ControlPlane", func(ctx SpecContext) {
 		remove(ctx, "second", metav1.DeletePropagationForeground)
 		expectRemoved(ctx, "second")
 		Expect(databasesOf(ctx, "second")).To(ConsistOf("second_api", "second_cell0", "second_cell1", "second_cell2"))
@@ -21,8 +21,8 @@ func deletionSpecs() {
 		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveLen(2))
 	})
 
-	It("goes in the background, and comes back with the server that it had", func(ctx SpecContext) {
-		// Without an account, it would try again without a pause, and log each time.
+	It("is deleted in the background, and recreated with its server", func(ctx SpecContext) {
+		// Without an account, nova-compute would retry without a pause, and log each attempt.
 		kubectl(ctx, "delete", "deployment", "nova-compute", "--namespace="+cloudNamespace)
 		remove(ctx, "main", metav1.DeletePropagationBackground)
 		expectRemoved(ctx, "main")
@@ -35,7 +35,7 @@ func deletionSpecs() {
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
 	})
 
-	It("goes without its database server, and lists what it leaves there", func(ctx SpecContext) {
+	It("is deleted without its database server, and lists the accounts that remain", func(ctx SpecContext) {
 		account := accountOf(ctx, "main_api", "main")
 		kubectl(ctx, "delete", "service", "faulty-mariadb", "--namespace="+cloudNamespace)
 		remove(ctx, "main", metav1.DeletePropagationForeground)
@@ -50,8 +50,8 @@ func remove(ctx context.Context, name string, how metav1.DeletionPropagation) {
 	awaitGone(ctx, "ControlPlane", cloudNamespace, name)
 }
 
-// expectRemoved wants nothing of a ControlPlane left, in the cluster or at the
-// servers, but its databases.
+// expectRemoved expects that nothing of a ControlPlane is left in the cluster and at the
+// servers, except its databases.
 func expectRemoved(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() []string {
@@ -71,8 +71,8 @@ func expectRemoved(ctx context.Context, name string) {
 
 func expectBusAndIdentityRemoved(ctx context.Context, name string) {
 	GinkgoHelper()
-	for _, what := range []string{"vhosts", "users"} {
-		Expect(rabbitNames(ctx, cloudNamespace, what)).NotTo(ContainElement(HavePrefix(name+"_")), what)
+	for _, collection := range []string{"vhosts", "users"} {
+		Expect(rabbitNames(ctx, cloudNamespace, collection)).NotTo(ContainElement(HavePrefix(name+"_")), collection)
 	}
 	Expect(signIn(ctx, cloudNamespace).users(ctx)).NotTo(ContainElement(HavePrefix(name + "_")))
 	Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "overview", nil, nil)).To(Equal(http.StatusOK))

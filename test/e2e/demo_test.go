@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The demo's ControlPlane: what it is, that it stays so, and what changes it.
+// These specs check the demo's ControlPlane: its state, that it stays stable, and its changes.
 var _ = Describe("The demo", Ordered, func() {
 	var nova cloud
 	apiPods := map[string]string{"app.kubernetes.io/instance": "demo-api"}
@@ -29,7 +29,7 @@ var _ = Describe("The demo", Ordered, func() {
 	})
 
 	It("is Ready in every kind", func(ctx SpecContext) {
-		for _, kind := range familyKinds {
+		for _, kind := range asterismKinds {
 			found, err := listOf(ctx, kind, demoNamespace)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(found).NotTo(BeEmpty(), kind)
@@ -40,7 +40,7 @@ var _ = Describe("The demo", Ordered, func() {
 	})
 
 	It("lists its services as up", func(ctx SpecContext) {
-		// A service that was scaled down leaves the rows of its pods behind.
+		// After a scale-down, the rows of the deleted pods remain.
 		isGone := func(s computeService) bool { return s.State == "down" && !strings.HasSuffix(s.Host, "-0") }
 		Eventually(func(g Gomega) {
 			g.Expect(slices.DeleteFunc(nova.services(ctx), isGone)).To(ConsistOf(
@@ -72,7 +72,7 @@ var _ = Describe("The demo", Ordered, func() {
 		}
 	})
 
-	It("answers those with a token, and no other", func(ctx SpecContext) {
+	It("answers only requests with a token", func(ctx SpecContext) {
 		since := time.Now()
 		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
 		var log string
@@ -80,17 +80,17 @@ var _ = Describe("The demo", Ordered, func() {
 			log = logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
 			return log
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("/v2.1/servers"))
-		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not check a token")
+		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not validate a token")
 
 		Expect(statusOf(ctx, "http://demo-api.openstack.svc.cluster.local:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("serves metadata to those who know the shared secret", func(ctx SpecContext) {
+	It("serves metadata to requests signed with the shared secret", func(ctx SpecContext) {
 		const address = "http://demo-metadata.openstack.svc.cluster.local:8775"
 		Expect(statusOf(ctx, address+"/", nil)).To(Equal(http.StatusOK))
 		id := nova.activeServers(ctx)[0].ID
 		shared := secret(ctx, demoNamespace, "demo-metadata")["sharedSecret"]
-		question := func(key string) http.Header {
+		signed := func(key string) http.Header {
 			signature := hmac.New(sha256.New, []byte(key))
 			signature.Write([]byte(id))
 			return http.Header{
@@ -99,10 +99,10 @@ var _ = Describe("The demo", Ordered, func() {
 			}
 		}
 		path := address + "/latest/meta-data/instance-id"
-		Expect(statusOf(ctx, path, question("wrong"))).To(Equal(http.StatusForbidden))
+		Expect(statusOf(ctx, path, signed("wrong"))).To(Equal(http.StatusForbidden))
 		since := time.Now()
-		Expect(statusOf(ctx, path, question(shared))).NotTo(Equal(http.StatusForbidden))
-		// It finds the server in its cell, and then asks Neutron, which the demo lacks.
+		Expect(statusOf(ctx, path, signed(shared))).NotTo(Equal(http.StatusForbidden))
+		// It finds the server in its cell, and then sends a request to Neutron, which the demo lacks.
 		Eventually(func() string {
 			return logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("endpoint for network service in RegionOne region not found"))
@@ -113,7 +113,7 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(query(ctx, demoNamespace, "SELECT vm_state FROM demo_cell1.instances WHERE hostname = 'demo' AND deleted = 0")).To(ContainElement("active"))
 	})
 
-	It("is left alone by a second `make demo`", func(ctx SpecContext) {
+	It("is not changed by a second `make demo`", func(ctx SpecContext) {
 		before, from := uidsOf(ctx, demoNamespace), auditNow()
 		_, err := run(ctx, "", "make", "--no-print-directory", "-C", repository(), "demo")
 		Expect(err).NotTo(HaveOccurred())
@@ -121,7 +121,7 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(texts(writes(by(auditSince(from), demoOperators...)))).To(BeEmpty())
 	}, SpecTimeout(12*time.Minute))
 
-	It("gives a budget for disruptions to services with two pods", func(ctx SpecContext) {
+	It("has a PodDisruptionBudget for each service with two pods", func(ctx SpecContext) {
 		services := []string{"api", "metadata", "scheduler", "superconductor"}
 		DeferCleanup(func(ctx SpecContext) { scaleServices(ctx, 1, services) })
 		scaleServices(ctx, 2, services)
@@ -140,7 +140,7 @@ var _ = Describe("The demo", Ordered, func() {
 	driftSpecs()
 })
 
-// scaleServices of the demo's ControlPlane, and wait until all of them are Ready.
+// scaleServices scales services of the demo's ControlPlane, and waits until all are Ready.
 func scaleServices(ctx context.Context, replicas int, services []string) {
 	GinkgoHelper()
 	sizes := map[string]any{}
@@ -154,16 +154,16 @@ func scaleServices(ctx context.Context, replicas int, services []string) {
 	awaitSettled(ctx, demoNamespace)
 }
 
-// statusOf is the HTTP status with which a URL answers.
+// statusOf returns the HTTP status of a URL.
 func statusOf(ctx context.Context, url string, header http.Header) int {
 	GinkgoHelper()
-	question, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())
 	if header != nil {
-		question.Header = header
+		request.Header = header
 	}
-	answer, err := httpClient.Do(question)
+	response, err := httpClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(answer.Body.Close()).To(Succeed())
-	return answer.StatusCode
+	Expect(response.Body.Close()).To(Succeed())
+	return response.StatusCode
 }

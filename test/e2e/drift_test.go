@@ -24,12 +24,12 @@ import (
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// fieldOwners are the names under which the demo's operators own fields.
+// fieldOwners are the field managers of the demo's operators.
 var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-scheduler", "nova-api", "nova-metadata"}
 
-// driftSpecs change every field that an operator owns of what it makes.
+// driftSpecs change every field that an operator owns.
 func driftSpecs() {
-	It("heals every field that its operators own, and restarts nothing", func(ctx SpecContext) {
+	It("restores every field that its operators own, and restarts no pod", func(ctx SpecContext) {
 		pods, rollouts := servicePods(ctx, demoNamespace, "demo"), rolloutsOf(ctx, demoNamespace)
 		holdRollouts(ctx, true)
 		driftAll(ctx)
@@ -38,11 +38,11 @@ func driftSpecs() {
 		awaitNoRestart(ctx, demoNamespace, "demo", pods, rollouts)
 	}, SpecTimeout(12*time.Minute))
 
-	It("heals what changed while its operators were down", func(ctx SpecContext) {
+	It("restores changes made while its operators were down", func(ctx SpecContext) {
 		pods, rollouts := servicePods(ctx, demoNamespace, "demo"), rolloutsOf(ctx, demoNamespace)
 		holdRollouts(ctx, true)
 		down := []string{"nova", "nova-scheduler", "nova-api", "nova-metadata"}
-		DeferCleanup(func(ctx SpecContext) { // also if this fails half-way
+		DeferCleanup(func(ctx SpecContext) { // also after a failure
 			scaleOperators(ctx, systemNamespace, 1, down...)
 			holdRollouts(ctx, false)
 		})
@@ -69,20 +69,20 @@ func driftSpecs() {
 	}, SpecTimeout(6*time.Minute))
 }
 
-// contentOf is what somebody states of an object, without what the server adds.
+// contentOf returns the spec, labels and hash of the data of an object.
 func contentOf(ctx context.Context, name string) string {
 	GinkgoHelper()
 	var o unstructured.Unstructured
 	Expect(json.Unmarshal([]byte(kubectl(ctx, "get", name, "--namespace="+demoNamespace, "--output=json")), &o.Object)).To(Succeed())
-	data, err := json.Marshal(o.Object["data"]) // which may be secret
+	data, err := json.Marshal(o.Object["data"]) // hashed below, as it may be secret
 	Expect(err).NotTo(HaveOccurred())
 	text, err := json.Marshal([]any{o.Object["spec"], sha256.Sum256(data), o.GetLabels()})
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-// holdRollouts keeps workloads from acting on a template, by fields that are
-// not the operators', so that a field that is healed at once restarts no pod.
+// holdRollouts pauses the rollout of changed pod templates, by fields that the operators do
+// not own, so that a drift that is restored restarts no pod.
 func holdRollouts(ctx context.Context, hold bool) {
 	GinkgoHelper()
 	strategy, paused := "RollingUpdate", "false"
@@ -102,14 +102,14 @@ func holdRollouts(ctx context.Context, hold bool) {
 	}
 }
 
-// driftAll changes every field that an operator owns, one after the other on
-// each object, and wants each healed.
+// driftAll changes every field that an operator owns, in sequence on each object,
+// and expects that each is restored.
 func driftAll(ctx context.Context) {
 	GinkgoHelper()
 	var tally tally
 	var workers sync.WaitGroup
 	for _, o := range everything(ctx, demoNamespace) {
-		if isMadeOnce(&o) {
+		if isCreatedOnce(&o) {
 			continue
 		}
 		for _, entry := range o.GetManagedFields() {
@@ -124,27 +124,27 @@ func driftAll(ctx context.Context) {
 	}
 	workers.Wait()
 	AddReportEntry("drift", tally.String())
-	Expect(tally.unhealed).To(BeEmpty())
-	Expect(tally.healed).To(BeNumerically(">", 200))
+	Expect(tally.failed).To(BeEmpty())
+	Expect(tally.restored).To(BeNumerically(">", 200))
 }
 
-// isMadeOnce says of what an operator makes once and never writes again: Jobs,
-// and Secrets with generated passwords, which are immutable.
-func isMadeOnce(o *unstructured.Unstructured) bool {
+// isCreatedOnce reports whether an operator writes an object only once: Jobs, and the
+// immutable Secrets with generated passwords.
+func isCreatedOnce(o *unstructured.Unstructured) bool {
 	immutable, _, _ := unstructured.NestedBool(o.Object, "immutable")
 	return o.GetKind() == "Job" || o.GetKind() == "Secret" && immutable
 }
 
-// tally counts what became of the fields.
+// tally counts the results of the fields.
 type tally struct {
-	mu       sync.Mutex
-	healed   int
-	fixed    map[string]int // that nobody can change, by kind
-	unhealed []string
+	mu        sync.Mutex
+	restored  int
+	immutable map[string]int // by kind
+	failed    []string
 }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d fields healed; immutable: %v", t.healed, t.fixed)
+	return fmt.Sprintf("%d fields restored; immutable: %v", t.restored, t.immutable)
 }
 
 func drift(ctx context.Context, o *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, tally *tally) {
@@ -165,22 +165,22 @@ func drift(ctx context.Context, o *unstructured.Unstructured, entry metav1.Manag
 		tally.mu.Lock()
 		switch {
 		case err != nil:
-			tally.unhealed = append(tally.unhealed, fmt.Sprintf("%s: %v", name, err))
+			tally.failed = append(tally.failed, fmt.Sprintf("%s: %v", name, err))
 		case changed:
-			tally.healed++
+			tally.restored++
 		default:
-			if tally.fixed == nil {
-				tally.fixed = map[string]int{}
+			if tally.immutable == nil {
+				tally.immutable = map[string]int{}
 			}
-			tally.fixed[o.GetKind()]++
+			tally.immutable[o.GetKind()]++
 		}
 		tally.mu.Unlock()
 	}
 }
 
-// mayDrift leaves out what cannot be healed by design: an object is ours by its
-// owner, so that one with another owner is somebody else's, and the garbage
-// collector may act on an owner that does not exist.
+// mayDrift excludes fields that operators do not restore by design: an object with a
+// changed owner is a foreign object, and the garbage collector may delete an object whose
+// owner does not exist.
 func mayDrift(o *unstructured.Unstructured, path fieldpath.Path) bool {
 	text := path.String()
 	if strings.HasPrefix(text, ".metadata.ownerReferences") {
@@ -189,17 +189,17 @@ func mayDrift(o *unstructured.Unstructured, path fieldpath.Path) bool {
 	return len(o.GetOwnerReferences()) > 0 || !strings.Contains(text, "asterism.dev/owner")
 }
 
-// driftOne changes a field to another value or, if there is none that the
-// server takes, removes it, and waits until it is as it was at first, and its
-// owner's again. changed is false if the server refuses both.
+// driftOne changes a field or, if the API server refuses that, removes it, and waits until
+// the operator owns the field with its first value. changed is false if the server
+// refuses the change and the removal.
 func driftOne(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path) (changed bool, err error) {
-	was, found := locate(o.Object, path)
+	original, found := locate(o.Object, path)
 	if !found {
-		return false, errors.New("it is owned, but not there")
+		return false, errors.New("the field is owned, but does not exist")
 	}
 	for _, mutate := range []func(any) (any, bool){otherValue, noValue} {
-		// What its parent says may be changed as well at the moment.
-		current, err := awaitHealed(ctx, o, manager, path, was)
+		// A drift of the parent may have changed the value for the moment.
+		current, err := awaitRestored(ctx, o, manager, path, original)
 		if err != nil {
 			return false, err
 		}
@@ -208,21 +208,21 @@ func driftOne(ctx context.Context, o *unstructured.Unstructured, manager string,
 			continue
 		}
 		err = k8s.Update(ctx, current, client.FieldOwner("e2e-drift"))
-		if apierrors.IsConflict(err) { // something else of it was written meanwhile
+		if apierrors.IsConflict(err) { // another field was written meanwhile
 			return driftOne(ctx, o, manager, path)
 		}
 		if err == nil && current.GetResourceVersion() != before {
-			_, err := awaitHealed(ctx, o, manager, path, was)
+			_, err := awaitRestored(ctx, o, manager, path, original)
 			return true, err
 		}
 	}
 	return false, nil
 }
 
-// awaitHealed returns the object when it has the value, of the owner.
-func awaitHealed(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path, was any) (*unstructured.Unstructured, error) {
-	// A walk that ends early heals nothing behind it: where a server is slow, calls of
-	// ten seconds and back-offs of thirty may come one after the other.
+// awaitRestored returns the object once the manager owns the field with its original value.
+func awaitRestored(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path, original any) (*unstructured.Unstructured, error) {
+	// A walk that ends early restores nothing in later stages: with a slow server, calls of
+	// ten seconds and back-offs of thirty may follow each other.
 	const limit = 3 * time.Minute
 	for started := time.Now(); time.Since(started) < limit; {
 		current := o.DeepCopy()
@@ -230,7 +230,7 @@ func awaitHealed(ctx context.Context, o *unstructured.Unstructured, manager stri
 			return nil, err
 		}
 		value, found := locate(current.Object, path)
-		if found && reflect.DeepEqual(value, was) && owns(current, manager, path) {
+		if found && reflect.DeepEqual(value, original) && owns(current, manager, path) {
 			return current, nil
 		}
 		select {
@@ -239,7 +239,7 @@ func awaitHealed(ctx context.Context, o *unstructured.Unstructured, manager stri
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return nil, fmt.Errorf("not healed within %s", limit)
+	return nil, fmt.Errorf("not restored within %s", limit)
 }
 
 func owns(o *unstructured.Unstructured, manager string, path fieldpath.Path) bool {
@@ -273,7 +273,7 @@ func otherValue(value any) (any, bool) {
 // noValue removes a field.
 func noValue(any) (any, bool) { return nil, true }
 
-// locate finds what a path of managedFields leads to.
+// locate returns the value at a path of managedFields.
 func locate(value any, path fieldpath.Path) (any, bool) {
 	for _, element := range path {
 		switch container := value.(type) {
@@ -315,7 +315,7 @@ func indexOf(list []any, element fieldpath.PathElement) int {
 	})
 }
 
-// alter replaces or removes what a path leads to; false if mutate has nothing.
+// alter replaces or removes the value at a path; false if mutate has no other value.
 func alter(root map[string]any, path fieldpath.Path, mutate func(any) (any, bool)) bool {
 	parent, found := locate(root, path[:len(path)-1])
 	if !found {
@@ -336,7 +336,7 @@ func alter(root map[string]any, path fieldpath.Path, mutate func(any) (any, bool
 		return true
 	case []any:
 		if value, ok := mutate(container[indexOf(container, last)]); !ok || value != nil {
-			return false // another element would be somebody else's, and stay
+			return false // another element would have another owner, and stay
 		}
 		kept := slices.Delete(slices.Clone(container), indexOf(container, last), indexOf(container, last)+1)
 		owner, _ := locate(root, path[:len(path)-2])
@@ -350,7 +350,7 @@ func alter(root map[string]any, path fieldpath.Path, mutate func(any) (any, bool
 	return false
 }
 
-// isKey says whether a path is a key of a list's element: changed, it would be
+// isKey reports whether a path is a key of a list's element. A changed key would give
 // another element.
 func isKey(path fieldpath.Path) bool {
 	if len(path) < 2 || path[len(path)-2].Key == nil {
@@ -359,8 +359,8 @@ func isKey(path fieldpath.Path) bool {
 	return slices.ContainsFunc(*path[len(path)-2].Key, func(key smdvalue.Field) bool { return key.Name == *path[len(path)-1].FieldName })
 }
 
-// servicePods are the UIDs of the pods of a Nova's services. Its Jobs are not
-// among them: one runs again if what it depends on was changed and back.
+// servicePods returns the UIDs of the pods of a Nova's services, without those of Jobs: a
+// Job runs again after its inputs drift and are restored.
 func servicePods(ctx context.Context, namespace, nova string) map[string]string {
 	GinkgoHelper()
 	uids := map[string]string{}
@@ -373,8 +373,8 @@ func servicePods(ctx context.Context, namespace, nova string) map[string]string 
 	return uids
 }
 
-// rolloutsOf are the pod templates of a namespace's workloads, and how often a
-// Deployment has rolled one out.
+// rolloutsOf returns the pod templates of a namespace's workloads, with the revisions of
+// the Deployments.
 func rolloutsOf(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	rollouts := map[string]string{}
@@ -391,8 +391,8 @@ func rolloutsOf(ctx context.Context, namespace string) map[string]string {
 	return rollouts
 }
 
-// awaitHeld waits until nothing would be rolled out any more: of what a parent was healed,
-// or a Secret that a child reads, the child may still have to hear.
+// awaitHeld waits until no workload would be rolled out: a child may not yet have seen that
+// its parent, or a Secret that it reads, was restored.
 func awaitHeld(ctx context.Context, namespace string, rollouts map[string]string) {
 	GinkgoHelper()
 	awaitSettled(ctx, namespace)
@@ -400,9 +400,9 @@ func awaitHeld(ctx context.Context, namespace string, rollouts map[string]string
 	Consistently(rolloutsOf).WithContext(ctx).WithArguments(namespace).Should(Equal(rollouts))
 }
 
-// awaitNoRestart waits until a Nova's services have the pods of before, and no others: one
-// that a changed number of replicas made takes a while to end, one that was restarted
-// never comes back, and one that surged was counted.
+// awaitNoRestart waits until a Nova's services have exactly the previous pods. An extra pod
+// of a changed number of replicas takes a while to end; a restarted pod never gets its
+// old UID; and a surge would change the revision.
 func awaitNoRestart(ctx context.Context, namespace, nova string, pods, rollouts map[string]string) {
 	GinkgoHelper()
 	awaitReady(ctx, "ControlPlane", namespace, nova)

@@ -1,9 +1,9 @@
-// Package e2e tests the operators on a cluster with a real kubelet, MariaDB,
-// RabbitMQ, Keystone, Placement and Nova: the one that `make demo` left, with
-// the ControlPlane demo in namespace openstack.
+// Package e2e tests the operators on the cluster of `make demo`, with a real kubelet,
+// MariaDB, RabbitMQ, Keystone, Placement and Nova, and the ControlPlane demo in namespace
+// openstack.
 //
-// Each top-level container works in namespaces of its own, so that Ginkgo runs
-// them side by side; those marked Serial come after all others.
+// Each top-level container has its own namespaces, so that Ginkgo can run containers in
+// parallel. Containers marked Serial run after all others.
 package e2e
 
 import (
@@ -20,8 +20,8 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "Nova on a real cluster")
 }
 
-// patience is how long anything may take that is not waiting by design; several
-// deployments share two cores.
+// patience is the time limit of everything that does not wait by design. It is long,
+// because several deployments share two cores.
 const patience = 10 * time.Minute
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {

@@ -14,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// swallower is a server that never answers: the queues of its ports are full,
-// and then Linux drops what comes.
-const swallower = `
+// silentServer is a server that never answers: the queues of its ports are full, so Linux
+// drops new connections.
+const silentServer = `
 apiVersion: v1
 kind: Pod
-metadata: {name: swallower, labels: {app.kubernetes.io/name: swallower}}
+metadata: {name: silent-server, labels: {app.kubernetes.io/name: silent-server}}
 spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 0
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
-  - name: swallower
+  - name: silent-server
     image: asterism.dev/demo/openstack:bookworm
     imagePullPolicy: IfNotPresent
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
@@ -48,7 +48,7 @@ spec:
       signal.pause()
 `
 
-// faultyService is a Service whose selector the test moves.
+// faultyService is a Service whose selector the test changes.
 const faultyService = `
 apiVersion: v1
 kind: Service
@@ -70,7 +70,7 @@ spec:
   nova: {cells: [{name: cell1}]}
 `
 
-// secondControlPlane has the region of main, and a second cell that is broken.
+// secondControlPlane has the region of main, and a second cell without a database server.
 const secondControlPlane = `
 apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
@@ -87,18 +87,17 @@ spec:
       database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: mariadb-admin}}
 `
 
-// retryWithin is how long after the return of a server a success may take: the
-// longest back-off, and the work itself.
+// retryWithin is the time from the return of a server to success: the longest back-off and
+// the work itself.
 const retryWithin = 40 * time.Second
 
-// A cloud whose administrators and servers do wrong what can be done wrong, one
-// after the other.
+// The administrators and servers of this cloud make one mistake after the other.
 var _ = Describe("A cloud with faults", Ordered, func() {
 	var (
 		nova   = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
 		admins map[string]map[string]string
 	)
-	// wrong is an administrator's Secret with a password that is not theirs.
+	// setAdmin writes an administrator's Secret, with a wrong password unless it is "".
 	setAdmin := func(ctx context.Context, name, password string) {
 		values := map[string]string{}
 		for key, value := range admins[name] {
@@ -117,10 +116,10 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
 			admins[name] = secret(ctx, cloudNamespace, name)
 		}
-		apply(ctx, cloudNamespace, swallower+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, "faulty-cell2"))
+		apply(ctx, cloudNamespace, silentServer+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, "faulty-cell2"))
 	})
 
-	It("asks for a Secret that is missing, and for its key", func(ctx SpecContext) {
+	It("reports a missing Secret, and a missing key", func(ctx SpecContext) {
 		apply(ctx, cloudNamespace, mainControlPlane)
 		awaitFalse(ctx, nova(), "InputsReady", "Waiting", "Secret main-")
 		setAdmin(ctx, "rabbitmq-default-user", "wrong")
@@ -130,13 +129,13 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		awaitInfrastructure(ctx, cloudNamespace)
 	})
 
-	It("says which server refuses", func(ctx SpecContext) {
+	It("names a server that refuses connections", func(ctx SpecContext) {
 		setAdmin(ctx, "mariadb-admin", "wrong")
 		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "refused")
 	})
 
-	It("says which server swallows what is sent, while twenty others are served at once", func(ctx SpecContext) {
-		point(ctx, "faulty-mariadb", "swallower")
+	It("names a server that does not answer, while twenty other Novas proceed", func(ctx SpecContext) {
+		point(ctx, "faulty-mariadb", "silent-server")
 		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "timed out")
 		for i := range 20 {
 			other := object("Nova", cloudNamespace, fmt.Sprintf("other-%02d", i))
@@ -154,20 +153,20 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		}
 	})
 
-	It("goes on when the server is back, and says that the password is wrong", func(ctx SpecContext) {
-		execute(ctx, cloudNamespace, "CREATE DATABASE main_cell0 COMMENT 'somebody else'", "CREATE TABLE main_cell0.mine (id INT)")
+	It("continues when the server is back, and reports a wrong password", func(ctx SpecContext) {
+		execute(ctx, cloudNamespace, "CREATE DATABASE main_cell0 COMMENT 'another owner'", "CREATE TABLE main_cell0.foreign_table (id INT)")
 		point(ctx, "faulty-mariadb", "mariadb")
 		awaitWithin(ctx, retryWithin, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "DatabaseReady").reason).To(Equal("DatabaseDenied"))
 		})
 	})
 
-	It("leaves a foreign database, vhost and user as they are", func(ctx SpecContext) {
+	It("does not change a foreign database, vhost and user", func(ctx SpecContext) {
 		setAdmin(ctx, "mariadb-admin", "")
 		awaitFalse(ctx, nova(), "DatabaseReady", "Conflict", "main_cell0")
 		Expect(query(ctx, cloudNamespace, "SELECT CONCAT(SCHEMA_COMMENT, ' ', TABLE_NAME) FROM information_schema.SCHEMATA JOIN information_schema.TABLES ON TABLE_SCHEMA = SCHEMA_NAME WHERE SCHEMA_NAME = 'main_cell0'")).
-			To(Equal([]string{"somebody else mine"}))
-		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "somebody else"}, nil)).To(Equal(http.StatusCreated))
+			To(Equal([]string{"another owner foreign_table"}))
+		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "another owner"}, nil)).To(Equal(http.StatusCreated))
 		execute(ctx, cloudNamespace, "DROP DATABASE main_cell0")
 
 		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc.cluster.local:15672")
@@ -175,12 +174,12 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		awaitFalse(ctx, nova(), "MessageBusReady", "Conflict", "main_api")
 		var vhost struct{ Description string }
 		Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "vhosts/main_api", nil, &vhost)).To(Equal(http.StatusOK))
-		Expect(vhost.Description).To(Equal("somebody else"))
+		Expect(vhost.Description).To(Equal("another owner"))
 		Expect(rabbit(ctx, cloudNamespace, http.MethodDelete, "vhosts/main_api", nil, nil)).To(Equal(http.StatusNoContent))
 
 		awaitFalse(ctx, nova(), "IdentityReady", "IdentityDenied", "keystone.e2e-cloud.svc.cluster.local:5000")
 		admin, user := signIn(ctx, cloudNamespace), accountOf(ctx, "main_nova", "main")
-		admin.makeUser(ctx, user, canaryIdentity, "somebody else")
+		admin.makeUser(ctx, user, canaryIdentity, "another owner")
 		setAdmin(ctx, "keystone-admin", "")
 		awaitFalse(ctx, nova(), "IdentityReady", "Conflict", user)
 		admin.removeUser(ctx, user)
@@ -193,7 +192,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		bootServer(ctx, cloudNamespace, "kept")
 	})
 
-	It("holds up no cell for a broken one, and repairs that one", func(ctx SpecContext) {
+	It("deploys a cell although another is broken, and repairs the broken cell", func(ctx SpecContext) {
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
 		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc.cluster.local:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
@@ -204,14 +203,14 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell2")
 	})
 
-	It("keeps two Novas apart", func(ctx SpecContext) {
+	It("separates two Novas", func(ctx SpecContext) {
 		awaitFalse(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "Conflict", "RegionOne")
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
 		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", "http://main-api.e2e-cloud.svc.cluster.local:8774/v2.1")))
 	})
 
-	It("notices a stopped RabbitMQ, restarts nothing, and is Ready again by itself", func(ctx SpecContext) {
+	It("reports a stopped RabbitMQ, restarts no pod, and recovers by itself", func(ctx SpecContext) {
 		before := servicePods(ctx, cloudNamespace, "main")
 		_, err := execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "stop_app")
 		Expect(err).NotTo(HaveOccurred())
@@ -229,13 +228,13 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		}
 	})
 
-	It("loses nothing with the pods of MariaDB and RabbitMQ", func(ctx SpecContext) {
+	It("loses no data when the pods of MariaDB and RabbitMQ are deleted", func(ctx SpecContext) {
 		databases, vhosts := databasesOf(ctx, "main"), rabbitNames(ctx, cloudNamespace, "vhosts")
 		kubectl(ctx, "delete", "pods", "mariadb-0", "rabbitmq-0", "--namespace="+cloudNamespace)
 		awaitInfrastructure(ctx, cloudNamespace)
 		Expect(databasesOf(ctx, "main")).To(Equal(databases))
 		Expect(rabbitNames(ctx, cloudNamespace, "vhosts")).To(Equal(vhosts))
-		Eventually(func() error { // Keystone has to connect again
+		Eventually(func() error { // Keystone has to reconnect
 			return InterceptGomegaFailure(func() {
 				Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 			})
@@ -246,14 +245,14 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	deletionSpecs()
 })
 
-// point moves a Service to the pods of a name.
+// point changes a Service's selector to the pods of a name.
 func point(ctx context.Context, service, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "patch", "service", service, "--namespace="+cloudNamespace, "--type=merge", `--patch={"spec":{"selector":{"app.kubernetes.io/name":"`+name+`"}}}`)
 }
 
-// accountOf is the name of an account of a Nova: it ends in digits of a hash of
-// its UID, so that nobody else has it.
+// accountOf returns the name of an account of a Nova. It ends in digits of a hash of the
+// Nova's UID, so that it is unique.
 func accountOf(ctx context.Context, account, nova string) string {
 	GinkgoHelper()
 	sum := sha256.Sum256([]byte(read(ctx, "Nova", cloudNamespace, nova).GetUID()))

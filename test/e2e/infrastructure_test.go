@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Passwords with everything in them that a shell, a URL, SQL, JSON, an INI file
-// or oslo.config could take for something else. Each tells where it was found.
+// Passwords with the special characters of shells, URLs, SQL, JSON, INI files and
+// oslo.config. Each contains its own name.
 const (
 	canaryMariaDB  = `c4n4ry-mariadb'"\$%@:#?& é`
 	canaryRabbitMQ = `'c4n4ry-rabbitmq $$ $my_ip "\%@:#?& é `
 	canaryKeystone = `"c4n4ry-keystone $my_ip $$ '\%@:#?& é`
-	canaryDatabase = `$c4n4ry-database'"\$$%@:#?& é` // of accounts made by hand
+	canaryDatabase = `$c4n4ry-database'"\$$%@:#?& é` // of accounts that the tests create
 	canaryBus      = `c4n4ry-bus'"\$my_ip%@:#?& é `
 	canaryIdentity = `"c4n4ry-identity'"\$$ ${my_ip} %@:/#?& é `
 	canaryShared   = `'c4n4ry-shared"\$$ $my_ip %@:/#?& `
@@ -38,8 +38,8 @@ func deployInfrastructure(ctx context.Context, namespace string) {
 	deployExample(ctx, namespace, "demo-persistent")
 }
 
-// deployExample deploys a folder of the examples to another namespace, with canaries
-// as passwords, and variables for the script that makes the Secrets.
+// deployExample deploys a folder of the examples to another namespace, with canaries as
+// passwords, and with variables for the script that creates the Secrets.
 func deployExample(ctx context.Context, namespace, example string, variables ...string) {
 	GinkgoHelper()
 	makeNamespace(ctx, namespace)
@@ -55,7 +55,7 @@ func deployExample(ctx context.Context, namespace, example string, variables ...
 	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
 	manifests := kubectl(ctx, "kustomize", folder)
-	// Under another name, because they state the namespace without our label.
+	// Another field manager is used, as the manifests contain the namespace without the tests' label.
 	_, err = run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=e2e-infrastructure", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -83,23 +83,23 @@ func rabbit(ctx context.Context, namespace, method, path string, body, into any)
 	admin := secret(ctx, namespace, "rabbitmq-default-user")
 	content, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
-	question, err := http.NewRequestWithContext(ctx, method, "http://rabbitmq."+namespace+".svc.cluster.local:15672/api/"+path, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, method, "http://rabbitmq."+namespace+".svc.cluster.local:15672/api/"+path, bytes.NewReader(content))
 	Expect(err).NotTo(HaveOccurred())
-	question.SetBasicAuth(admin["username"], admin["password"])
-	answer, err := httpClient.Do(question)
+	request.SetBasicAuth(admin["username"], admin["password"])
+	response, err := httpClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = answer.Body.Close() }()
-	if into != nil && answer.StatusCode < http.StatusMultipleChoices {
-		Expect(json.NewDecoder(answer.Body).Decode(into)).To(Succeed())
+	defer func() { _ = response.Body.Close() }()
+	if into != nil && response.StatusCode < http.StatusMultipleChoices {
+		Expect(json.NewDecoder(response.Body).Decode(into)).To(Succeed())
 	}
-	return answer.StatusCode
+	return response.StatusCode
 }
 
-// rabbitNames lists the names of the vhosts or of the users.
-func rabbitNames(ctx context.Context, namespace, what string) []string {
+// rabbitNames lists the names of a collection: vhosts or users.
+func rabbitNames(ctx context.Context, namespace, collection string) []string {
 	GinkgoHelper()
 	var found []struct{ Name string }
-	Expect(rabbit(ctx, namespace, http.MethodGet, what, nil, &found)).To(Equal(http.StatusOK))
+	Expect(rabbit(ctx, namespace, http.MethodGet, collection, nil, &found)).To(Equal(http.StatusOK))
 	var names []string
 	for _, entry := range found {
 		names = append(names, entry.Name)
@@ -107,7 +107,7 @@ func rabbitNames(ctx context.Context, namespace, what string) []string {
 	return names
 }
 
-// makeBusUser makes a user with a vhost of its own.
+// makeBusUser creates a vhost and a user with all rights on it.
 func makeBusUser(ctx context.Context, namespace, vhost, user, password string) {
 	GinkgoHelper()
 	Expect(rabbit(ctx, namespace, http.MethodPut, "vhosts/"+url.PathEscape(vhost), struct{}{}, nil)).To(BeNumerically("<", 300))
@@ -115,7 +115,7 @@ func makeBusUser(ctx context.Context, namespace, vhost, user, password string) {
 	Expect(rabbit(ctx, namespace, http.MethodPut, "permissions/"+url.PathEscape(vhost)+"/"+user, map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)).To(BeNumerically("<", 300))
 }
 
-// keystoneUsers lists the names of Keystone's users.
+// users lists the names of Keystone's users.
 func (c cloud) users(ctx context.Context) []string {
 	GinkgoHelper()
 	identity := c.identity()
@@ -129,7 +129,7 @@ func (c cloud) users(ctx context.Context) []string {
 	return names
 }
 
-// idOf finds the ID of what Keystone has under a name: a user, project or role.
+// idOf returns the ID of a user, project or role of Keystone, or "".
 func (c cloud) idOf(ctx context.Context, collection, name string) string {
 	GinkgoHelper()
 	identity := c.identity()
@@ -145,19 +145,18 @@ func (c cloud) idOf(ctx context.Context, collection, name string) string {
 	return id
 }
 
-// makeUser makes a Keystone user of the service project with the roles that
-// Nova needs, and removes it after the container.
+// makeUser creates a Keystone user of the service project with the roles that Nova needs.
 func (c cloud) makeUser(ctx context.Context, name, password, description string) {
 	GinkgoHelper()
 	identity := c.identity()
 	c.removeUser(ctx, name)
-	var made struct{ User struct{ ID string } }
+	var created struct{ User struct{ ID string } }
 	user := map[string]any{"name": name, "password": password, "description": description, "domain_id": "default"}
-	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": user}, &made, nil)
+	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": user}, &created, nil)
 	Expect(err).NotTo(HaveOccurred())
 	project := c.idOf(ctx, "projects", "service")
 	for _, role := range []string{"admin", "service"} {
-		_, err := identity.Put(ctx, identity.ServiceURL("projects", project, "users", made.User.ID, "roles", c.idOf(ctx, "roles", role)), nil, nil,
+		_, err := identity.Put(ctx, identity.ServiceURL("projects", project, "users", created.User.ID, "roles", c.idOf(ctx, "roles", role)), nil, nil,
 			&gophercloud.RequestOpts{OkCodes: []int{http.StatusNoContent}})
 		Expect(err).NotTo(HaveOccurred())
 	}

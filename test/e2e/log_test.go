@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// logFolder is where the logs of every container are kept that ran during the
-// suite: the kubelet removes them with their pod.
+// logFolder returns the folder with the logs of all containers of the suite's time. The
+// kubelet removes its own logs with the pod.
 func logFolder() string { return filepath.Join(stateFolder(), "e2e-logs") }
 
-// collectLogs follows the log of every container of the demo's and the tests'
-// namespaces, and remembers every Secret, until the suite ends.
+// collectLogs follows the log of every container in the watched namespaces, and stores
+// every Secret, until the suite ends.
 func collectLogs() {
 	GinkgoHelper()
 	Expect(os.RemoveAll(logFolder())).To(Succeed())
@@ -40,17 +40,17 @@ func collectLogs() {
 type collector struct {
 	mu        sync.Mutex
 	seen      map[string]bool
-	failed    []string // logs that could not be had, but for pods that were gone
+	failed    []string // logs that could not be read, except of deleted pods
 	following sync.WaitGroup
 }
 
-// logs collects for the whole suite.
+// logs is the collector of the whole suite.
 var logs = &collector{seen: map[string]bool{}}
 
-func (c *collector) fail(what string, err error) {
+func (c *collector) fail(name string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed = append(c.failed, fmt.Sprintf("%s: %v", what, err))
+	c.failed = append(c.failed, fmt.Sprintf("%s: %v", name, err))
 }
 
 func (c *collector) failures() []string {
@@ -67,14 +67,14 @@ func (c *collector) watch(ctx context.Context) {
 		}
 		for event := range pods.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted && watched(pod.Namespace) {
-				c.look(ctx, pod)
+				c.followContainers(ctx, pod)
 			}
 		}
 	}
 }
 
-// look follows each run of a container from when it is known to have begun.
-func (c *collector) look(ctx context.Context, pod *corev1.Pod) {
+// followContainers follows the log of each run of a pod's containers.
+func (c *collector) followContainers(ctx context.Context, pod *corev1.Pod) {
 	for _, status := range append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...) {
 		if last := status.LastTerminationState.Terminated; last != nil {
 			c.follow(ctx, pod, status.Name, last.ContainerID, true)
@@ -93,19 +93,19 @@ func (c *collector) follow(ctx context.Context, pod *corev1.Pod, container, run 
 	}
 	c.seen[run] = true
 	c.following.Go(func() {
-		what := pod.Namespace + "_" + pod.Name + "_" + container
+		name := pod.Namespace + "_" + pod.Name + "_" + container
 		stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, Follow: !previous}).Stream(ctx)
 		if apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			c.fail(what, err)
+			c.fail(name, err)
 			return
 		}
 		defer func() { _ = stream.Close() }()
-		file, err := os.OpenFile(filepath.Join(logFolder(), what+"_"+filepath.Base(run)[:8]+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(filepath.Join(logFolder(), name+"_"+filepath.Base(run)[:8]+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			c.fail(what, err)
+			c.fail(name, err)
 			return
 		}
 		defer func() { _ = file.Close() }()
@@ -121,7 +121,7 @@ func podsOf(ctx context.Context, namespace string, labels map[string]string) []c
 	return pods.Items
 }
 
-// logsOf returns what the containers of pods with labels have said so far.
+// logsOf returns the logs of a container in the pods with labels, from a time on.
 func logsOf(ctx context.Context, namespace string, labels map[string]string, container string, since time.Time) string {
 	GinkgoHelper()
 	var all string

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cellsOf lists the names of the cells that a Nova's superconductor knows. Its
-// pod may just be replaced, because a new cell restarts it.
+// cellsOf lists the names of the cells in a Nova's API database. It retries, as a new cell
+// restarts the superconductor's pod.
 func cellsOf(ctx context.Context, namespace, nova string) []string {
 	GinkgoHelper()
 	var out string
@@ -31,7 +31,7 @@ func cellsOf(ctx context.Context, namespace, nova string) []string {
 	return names
 }
 
-// tenantOf is the project that a connection works in.
+// tenantOf returns the ID of a connection's project.
 func tenantOf(c cloud) string {
 	GinkgoHelper()
 	result, ok := c.provider.GetAuthResult().(tokens.CreateResult)
@@ -48,8 +48,8 @@ func bootServer(ctx context.Context, namespace, name string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// workKinds are the kinds of what the operators make, beside their own.
-var workKinds = []schema.GroupVersionKind{
+// childKinds are Kubernetes' kinds of the operators' children, and pods.
+var childKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Secret"},
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Service"},
@@ -60,12 +60,11 @@ var workKinds = []schema.GroupVersionKind{
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 }
 
-// everything lists the objects of a namespace of the family's kinds and of
-// those that its operators make.
+// everything lists the objects of Asterism's kinds and of childKinds in a namespace.
 func everything(ctx context.Context, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
-	kinds := workKinds
-	for _, kind := range familyKinds {
+	kinds := childKinds
+	for _, kind := range asterismKinds {
 		kinds = append(kinds[:len(kinds):len(kinds)], object(kind, "", "").GroupVersionKind())
 	}
 	var all []unstructured.Unstructured
@@ -78,8 +77,7 @@ func everything(ctx context.Context, namespace string) []unstructured.Unstructur
 	return all
 }
 
-// uidsOf tells two states of a namespace apart: what was made again has
-// another UID.
+// uidsOf returns the UIDs of a namespace's objects. A recreated object has another UID.
 func uidsOf(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	uids := map[string]string{}

@@ -16,10 +16,9 @@ type cloud struct{ provider *gophercloud.ProviderClient }
 
 const region = "RegionOne"
 
-// httpClient reaches the services of the cluster by their names, whatever certificate
-// they have.
+// httpClient connects to Services by their names, and accepts any certificate.
 var httpClient = &http.Client{Transport: &http.Transport{
-	DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the operators verify
+	DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the operators verify certificates
 }}
 
 // signIn signs in with the administrator's Secret of a namespace.
@@ -71,8 +70,8 @@ func (c cloud) services(ctx context.Context) []computeService {
 
 type server struct{ ID, Name string }
 
-// activeServers lists those that are ACTIVE, without the details for which Nova would
-// ask Neutron.
+// activeServers lists the servers that are ACTIVE, without details that Nova reads from
+// Neutron.
 func (c cloud) activeServers(ctx context.Context) []server {
 	GinkgoHelper()
 	var found struct{ Servers []server }

@@ -13,24 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sharedOperators is the namespace of the operators that most tests hand their
-// namespaces over to.
+// sharedOperators is the namespace of the operators to which most tests hand over their
+// namespaces.
 const sharedOperators = "e2e-operators"
 
 // Namespaces of the tests that the shared operators watch.
 const (
-	cloudNamespace = "e2e-cloud" // infrastructure of its own, and every fault
+	cloudNamespace = "e2e-cloud" // its own infrastructure, with every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
-	tlsNamespace   = "e2e-tls"   // servers that speak TLS alone
+	tlsNamespace   = "e2e-tls"   // servers that accept only TLS
 )
 
-// operatorLabel has the operators' Deployments and pods.
+// operatorLabel is the label of the operators' Deployments and pods.
 var operatorLabel = client.MatchingLabels{"app.kubernetes.io/part-of": "asterism"}
 
-// deployOperators deploys, to a namespace of their own, the operators that the demo
-// runs. ClusterRoleBindings get the namespace as a suffix, because they are the
-// cluster's. Left out is the operator of shared volumes: the demo's looks after the
-// whole cluster.
+// deployOperators deploys the demo's operators to another namespace. The names of
+// ClusterRoleBindings, which are cluster-scoped, get the namespace as a suffix. The
+// operator of shared volumes is left out, as the demo's watches the whole cluster.
 func deployOperators(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	makeNamespace(ctx, namespace)
@@ -57,8 +56,8 @@ transformers:
 	awaitOperators(ctx, namespace)
 }
 
-// handOver hands a namespace to the operators of another one, as config/namespace does
-// to those of the demo.
+// handOver hands a namespace over to the operators in another namespace, with
+// config/namespace.
 func handOver(ctx context.Context, namespace, operators string) {
 	GinkgoHelper()
 	kustomize(ctx, fmt.Sprintf(`
@@ -89,7 +88,7 @@ func kustomization(content string) (folder string) {
 	return folder
 }
 
-// awaitOperators waits until every operator of some namespaces runs its newest revision.
+// awaitOperators waits until every operator in some namespaces runs its newest revision.
 func awaitOperators(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -117,7 +116,7 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 		status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted
 }
 
-// scaleOperators starts or stops operators, and waits.
+// scaleOperators starts or stops operators, and waits until that is done.
 func scaleOperators(ctx context.Context, namespace string, replicas int, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -126,5 +125,5 @@ func scaleOperators(ctx context.Context, namespace string, replicas int, names .
 	awaitOperators(ctx, namespace)
 }
 
-// account is how the audit log names an operator of a namespace.
+// account returns the prefix of the user names of a namespace's operators in the audit log.
 func account(namespace string) string { return "system:serviceaccount:" + namespace + ":" }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The clients that register accounts have tests of their own for real servers.
+// The clients that register accounts have their own tests for real servers.
 var _ = Describe("Registration", func() {
 	It("works at the demo's MariaDB, RabbitMQ and Keystone", func(ctx SpecContext) {
 		address := func(name string) string {

@@ -22,7 +22,7 @@ const (
 	atRest = 2 * time.Minute
 )
 
-// metricsReader may read metrics; metricsStranger may not.
+// metricsAccounts are metrics-reader, which may read metrics, and metrics-stranger, which may not.
 const metricsAccounts = `
 apiVersion: v1
 kind: ServiceAccount
@@ -44,9 +44,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-metr
 subjects: [{kind: ServiceAccount, name: metrics-reader, namespace: e2e-operators}]
 `
 
-// restSpecs look at operators that have nothing to do.
+// restSpecs check operators that have nothing to do.
 func restSpecs() {
-	It("writes nothing at rest, although every object is looked at again and again", func(ctx SpecContext) {
+	It("writes nothing at rest, although every object is reconciled repeatedly", func(ctx SpecContext) {
 		apply(ctx, sharedOperators, metricsAccounts)
 		setOperatorArguments(ctx, `["--sync-period=`+resync.String()+`"]`)
 		DeferCleanup(func(ctx SpecContext) { setOperatorArguments(ctx, "[]") })
@@ -58,18 +58,18 @@ func restSpecs() {
 			WithContext(ctx).WithTimeout(atRest).WithPolling(5 * time.Second).Should(BeEmpty())
 
 		after := reconciles(ctx, demoOperators...) // also of SharedVolumeDriver, and of rights
-		Expect(after).To(HaveLen(len(familyKinds)+2), "a controller is not in the metrics: %v", after)
+		Expect(after).To(HaveLen(len(asterismKinds)+2), "a controller is not in the metrics: %v", after)
 		for controller, count := range after {
-			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s was not made to look again", controller)
+			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s did not reconcile again", controller)
 		}
 		for _, r := range by(auditSince(from), demoOperators...) {
-			if isDiscovery := r.ObjectRef.Resource == ""; !isDiscovery { // whether a kind is served by now cannot be watched
+			if isDiscovery := r.ObjectRef.Resource == ""; !isDiscovery { // newly served kinds cannot be watched
 				Expect(r.Verb).To(Equal("watch"), "%s at rest", r)
 			}
 		}
 	}, SpecTimeout(10*time.Minute))
 
-	It("shows its metrics to those who may see them", func(ctx SpecContext) {
+	It("refuses requests for metrics without the right to read them", func(ctx SpecContext) {
 		apply(ctx, sharedOperators, metricsAccounts)
 		for _, url := range metricsURLs(ctx, demoOperators...) {
 			_, status := metrics(ctx, url, "")
@@ -80,7 +80,7 @@ func restSpecs() {
 	})
 }
 
-// setOperatorArguments restarts the demo's operators with arguments, and waits.
+// setOperatorArguments restarts the demo's operators with arguments, and waits until they run.
 func setOperatorArguments(ctx context.Context, arguments string) {
 	GinkgoHelper()
 	for _, operator := range operators(ctx, demoOperators...) {
@@ -90,8 +90,8 @@ func setOperatorArguments(ctx context.Context, arguments string) {
 	awaitOperators(ctx, demoOperators...)
 }
 
-// awaitQuiet waits until the operators of some namespaces have had nothing to do
-// for as long as a new one takes to lead.
+// awaitQuiet waits until the operators in some namespaces send no request for 20 s, the
+// time that a new operator needs to become leader.
 func awaitQuiet(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
 	const quiet = 20 * time.Second
@@ -109,7 +109,7 @@ func awaitQuiet(ctx context.Context, namespaces ...string) {
 
 var reconcileTotal = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="([^"]+)",result="[a-z_]+"\} (\S+)$`)
 
-// reconciles counts the passes of every controller in some namespaces.
+// reconciles returns the number of passes of every controller in some namespaces.
 func reconciles(ctx context.Context, namespaces ...string) map[string]int {
 	GinkgoHelper()
 	counts, token := map[string]int{}, tokenOf(ctx, "metrics-reader")
@@ -125,7 +125,8 @@ func reconciles(ctx context.Context, namespaces ...string) map[string]int {
 	return counts
 }
 
-// metricsURLs are those of the operators of some namespaces, but for pods that end.
+// metricsURLs returns the metrics URLs of the operators in some namespaces, without pods
+// that are being deleted.
 func metricsURLs(ctx context.Context, namespaces ...string) []string {
 	GinkgoHelper()
 	var urls []string
@@ -149,20 +150,20 @@ func tokenOf(ctx context.Context, account string) string {
 
 func metrics(ctx context.Context, url, token string) (text string, status int) {
 	GinkgoHelper()
-	question, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())
 	if token != "" {
-		question.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The operators sign their own certificates unless they are given one.
+	// The operators sign their own certificates unless a certificate is configured.
 	selfSigned := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // see above
-	var answer *http.Response
+	var response *http.Response
 	Eventually(func() (err error) { // an operator may just have started
-		answer, err = selfSigned.Do(question)
+		response, err = selfSigned.Do(request)
 		return err
 	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
-	return strings.TrimSpace(string(body)), answer.StatusCode
+	return strings.TrimSpace(string(body)), response.StatusCode
 }

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// right is what a rule of RBAC grants to an operator. The verbs that read go together,
-// and so do those that write: which of get, list and watch a watch needs depends on the
-// API server, and Kubernetes deletes most children after their owner.
+// right is access that an RBAC rule grants to an operator. All reading verbs are one
+// access, and so are all writing verbs: the API server decides which of get, list and
+// watch a watch needs, and Kubernetes deletes most children after their owner.
 type right struct {
 	operator        string // the name of its account
 	access          string // read, write
 	group, resource string // a resource may have a subresource
-	name            string // "" for every name
+	name            string // "" for all names
 }
 
 func (r right) String() string {
@@ -36,26 +36,26 @@ func accessOf(verb string) string {
 	return "write"
 }
 
-// passedOn are rights that an operator does not use itself: Kubernetes lets nobody give
-// to the driver's account what the giver has not.
-var passedOn = []string{
+// delegatedRights are rights that an operator does not use itself, but grants to the driver's
+// account: Kubernetes lets an account grant only rights that it has.
+var delegatedRights = []string{
 	"asterism-shared-volume-operator: read nodes", "asterism-shared-volume-operator: write nodes",
 }
 
-// expectRightsUsed compares what the operators were granted with what the audit log has
-// of them, from the start of the cluster.
+// expectRightsUsed compares the operators' granted rights with their requests in the audit
+// log, from the start of the cluster.
 func expectRightsUsed(ctx context.Context) {
 	GinkgoHelper()
 	granted := grantedRights(ctx)
 	Expect(len(granted)).To(BeNumerically(">", 80))
 	used, refused := usedRights(auditSince(0))
-	Expect(refused).To(BeEmpty(), "what an operator did without the right")
+	Expect(refused).To(BeEmpty(), "requests of operators that were forbidden")
 	if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) > 0 {
-		return // some specs alone do not use every right
+		return // a part of the suite does not use every right
 	}
 	var unused []string
 	for r := range granted {
-		if !used[r] && !slices.Contains(passedOn, r.String()) {
+		if !used[r] && !slices.Contains(delegatedRights, r.String()) {
 			unused = append(unused, r.String())
 		}
 	}
@@ -63,8 +63,8 @@ func expectRightsUsed(ctx context.Context) {
 	Expect(unused).To(BeEmpty(), "rights that no operator has used")
 }
 
-// grantedRights are those of the roles that are bound to the demo's operators, of APIs
-// that are served here.
+// grantedRights returns the rights of the roles that are bound to the demo's operators, for
+// the API groups that this cluster serves.
 func grantedRights(ctx context.Context) map[right]bool {
 	GinkgoHelper()
 	var everywhere rbacv1.ClusterRoleBindingList
@@ -85,7 +85,7 @@ func grantedRights(ctx context.Context) map[right]bool {
 		served[group.Name] = true
 	}
 	maps.DeleteFunc(granted, func(r right, _ bool) bool {
-		// The API server asks for update on finalizers, and logs nothing of that.
+		// The API server checks the right to update finalizers, and does not log that.
 		return !served[r.group] || strings.HasSuffix(r.resource, "/finalizers")
 	})
 	return granted
@@ -123,8 +123,8 @@ func rulesOf(ctx context.Context, namespace string, ref rbacv1.RoleRef) []rbacv1
 	return role.Rules
 }
 
-// usedRights are those that the requests of operators needed, each with and without the
-// object's name; and the requests that were forbidden.
+// usedRights returns the rights that the requests of operators needed, each with and
+// without the object's name, and the requests that were forbidden.
 func usedRights(requests []request) (used map[right]bool, refused []string) {
 	used = map[right]bool{}
 	for _, r := range requests {
@@ -134,7 +134,7 @@ func usedRights(requests []request) (used map[right]bool, refused []string) {
 			continue
 		}
 		if r.Response.Code == 403 {
-			if !strings.Contains(r.Response.Message, "is being terminated") { // a namespace that takes nothing new
+			if !strings.Contains(r.Response.Message, "is being terminated") { // a namespace in deletion accepts no new objects
 				refused = append(refused, r.String())
 			}
 			continue

@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Namespaces of users: the one that the example of a policy names, and one with
-// the label that it selects.
+// Namespaces of users: the namespace that the example of a policy names, and a namespace
+// with the label that the policy selects.
 const (
 	teamNamespace   = "team-a"
 	readerNamespace = "e2e-readers"
 )
 
-// What the examples use, which is also what the demo's ControlPlane does.
+// IDs of the examples and of the demo's ControlPlane.
 const (
 	fileSystem       = "fs-484648c8"
 	accessPoint      = "fsap-097bd0daaba932e64"
 	otherAccessPoint = "fsap-0000000e"
 )
 
-// otherPolicy grants the team one access point more.
+// otherPolicy grants the team a second access point.
 const otherPolicy = `
 apiVersion: storage.asterism.dev/v1alpha1
 kind: SharedVolumePolicy
@@ -38,8 +38,8 @@ spec:
   fileSystems: [{fileSystemID: ` + fileSystem + `, accessPointIDs: [` + otherAccessPoint + `]}]
 `
 
-// The examples as they are, on the driver and with the volume of the demo. Its
-// operators are busy with all this, so no test that watches them may run beside it.
+// These specs use the unchanged examples, with the demo's driver and volume. They are
+// Serial because they make the demo's operators work, which other specs watch.
 var _ = Describe("A shared volume", Ordered, Serial, func() {
 	images := object(sharedVolume, teamNamespace, "images")
 
@@ -57,7 +57,7 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		})
 	})
 
-	It("shows pods of two namespaces each other's files", func(ctx SpecContext) {
+	It("shares files between pods of two namespaces", func(ctx SpecContext) {
 		applyExample(ctx, teamNamespace, "minimal.yaml")
 		awaitReady(ctx, sharedVolume, teamNamespace, "images")
 		startPod(ctx, teamNamespace, "writer", "images")
@@ -68,7 +68,7 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		Expect(execIn(ctx, demoNamespace, demoPod, "cat", "/shared/team")).To(Equal("written by the team\n"))
 	})
 
-	It("cannot be written to where the policy lets read", func(ctx SpecContext) {
+	It("is read-only if the policy allows only reading", func(ctx SpecContext) {
 		applyExample(ctx, readerNamespace, "read-only.yaml")
 		awaitReady(ctx, sharedVolume, readerNamespace, "images-read-only")
 		startPod(ctx, readerNamespace, "reader", "images-read-only")
@@ -81,17 +81,17 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		Expect(kubectl(ctx, "get", "sharedvolumepolicy", "demo", "--output=jsonpath={.status.namespaces[*].name}")).To(Equal(demoNamespace))
 	})
 
-	It("is denied what no policy grants", func(ctx SpecContext) {
+	It("is denied an access that no policy grants", func(ctx SpecContext) {
 		applyExample(ctx, readerNamespace, "minimal.yaml")
 		awaitFalse(ctx, object(sharedVolume, readerNamespace, "images"), "Allowed", "Denied", "administrator")
 		Expect(missing(ctx, claim(readerNamespace, "images"))).To(BeTrue())
 	})
 
-	It("changes when the pod is gone that its status names", func(ctx SpecContext) {
+	It("changes after the deletion of the pod that its status names", func(ctx SpecContext) {
 		apply(ctx, teamNamespace, otherPolicy)
 		setAccessPoint(ctx, images, otherAccessPoint)
 		awaitBlocked(ctx, images, "writer")
-		Expect(textOf(read(ctx, sharedVolume, teamNamespace, "images"), "status", "accessPointID")).To(Equal(accessPoint), "what is in effect")
+		Expect(textOf(read(ctx, sharedVolume, teamNamespace, "images"), "status", "accessPointID")).To(Equal(accessPoint), "the access point in effect")
 		shell(ctx, teamNamespace, "writer", "echo still > /shared/team")
 
 		deletePod(ctx, teamNamespace, "writer")
@@ -102,11 +102,11 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		})
 		startPod(ctx, teamNamespace, "writer", "images")
 		_, err := execIn(ctx, teamNamespace, "writer", "ls", "/shared/team")
-		Expect(err).To(MatchError(ContainSubstring("No such file")), "the other access point is another folder")
+		Expect(err).To(MatchError(ContainSubstring("No such file")), "the other access point must have another folder")
 		Expect(execIn(ctx, demoNamespace, "shared-files-0", "cat", "/shared/team")).To(Equal("still\n"))
 	})
 
-	It("stays until the pods that use it are gone", func(ctx SpecContext) {
+	It("stays until the pods that use it are deleted", func(ctx SpecContext) {
 		volume := &corev1.PersistentVolume{}
 		volume.Name = textOf(read(ctx, sharedVolume, teamNamespace, "images"), "status", "volumeName")
 		Expect(missing(ctx, volume)).To(BeFalse())
@@ -115,19 +115,19 @@ var _ = Describe("A shared volume", Ordered, Serial, func() {
 		shell(ctx, teamNamespace, "writer", "echo still > /shared/other")
 
 		deletePod(ctx, teamNamespace, "writer")
-		for _, gone := range []client.Object{images.DeepCopy(), claim(teamNamespace, "images"), volume} {
-			Eventually(missing).WithArguments(ctx, gone).WithContext(ctx).Should(BeTrue(), "%T %s", gone, gone.GetName())
+		for _, deleted := range []client.Object{images.DeepCopy(), claim(teamNamespace, "images"), volume} {
+			Eventually(missing).WithArguments(ctx, deleted).WithContext(ctx).Should(BeTrue(), "%T %s", deleted, deleted.GetName())
 		}
 	})
 
-	It("finds the files of before", func(ctx SpecContext) {
+	It("finds its previous files when it is recreated", func(ctx SpecContext) {
 		applyExample(ctx, teamNamespace, "minimal.yaml")
 		awaitReady(ctx, sharedVolume, teamNamespace, "images")
 		startPod(ctx, teamNamespace, "writer", "images")
 		Expect(execIn(ctx, teamNamespace, "writer", "cat", "/shared/team")).To(Equal("still\n"))
 	})
 
-	It("does not keep its namespace, and leaves no volume behind", func(ctx SpecContext) {
+	It("does not block the deletion of its namespace, and leaves no volume", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "namespace", teamNamespace, "--timeout="+patience.String())
 		var left corev1.PersistentVolumeList
 		Expect(k8s.List(ctx, &left)).To(Succeed())
@@ -148,7 +148,7 @@ func applyExample(ctx context.Context, namespace, name string) {
 	kubectl(ctx, args...)
 }
 
-// startPod starts one that has the claim at /shared, and waits for it.
+// startPod starts a pod with the claim mounted at /shared, and waits until it runs.
 func startPod(ctx context.Context, namespace, name, claimName string) {
 	GinkgoHelper()
 	apply(ctx, namespace, fmt.Sprintf(`
@@ -191,8 +191,8 @@ func setAccessPoint(ctx context.Context, o *unstructured.Unstructured, id string
 	Expect(k8s.Patch(ctx, o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 }
 
-// awaitBlocked waits until a SharedVolume names the one pod that it waits for,
-// and sees that it goes on doing so.
+// awaitBlocked waits until a SharedVolume names the only pod that blocks it, and checks
+// that this stays so for 3 s.
 func awaitBlocked(ctx context.Context, o *unstructured.Unstructured, pod string) {
 	GinkgoHelper()
 	blocked := func(g Gomega, o *unstructured.Unstructured) {
@@ -221,7 +221,7 @@ func claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// missing says that an object does not exist.
+// missing reports whether an object does not exist.
 func missing(ctx context.Context, o client.Object) (bool, error) {
 	err := k8s.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if apierrors.IsNotFound(err) {

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// snippetSpecs change what the demo's scheduler reads.
+// snippetSpecs change the configuration snippet of the demo's scheduler.
 func snippetSpecs() {
 	const pod = "Pod/demo-scheduler-0"
 
-	It("restarts the scheduler for the scheduler's snippet, and nothing else", func(ctx SpecContext) {
+	It("restarts only the scheduler for the scheduler's snippet", func(ctx SpecContext) {
 		before := uidsOf(ctx, demoNamespace)
 		setSnippet(ctx, "[filter_scheduler]\nhost_subset_size = 2\n")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
@@ -23,13 +23,13 @@ func snippetSpecs() {
 		Expect(after[pod]).NotTo(Equal(before[pod]), "the scheduler's pod was not restarted")
 		delete(before, pod)
 		delete(after, pod)
-		Expect(after).To(Equal(before), "something else was made again")
+		Expect(after).To(Equal(before), "another object was recreated")
 		effective, err := execIn(ctx, demoNamespace, "demo-scheduler-0", "cat", "/etc/nova/nova.conf.effective")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(effective).To(MatchRegexp(`(?m)^host_subset_size = 2  # 90-custom\.conf`))
 	})
 
-	It("refuses what nobody could read, and options that are the operator's", func(ctx SpecContext) {
+	It("refuses invalid INI, and options that the operator sets", func(ctx SpecContext) {
 		before := uidsOf(ctx, demoNamespace)
 		for snippet, message := range map[string]string{
 			"this is not INI":           "line 1",
@@ -45,7 +45,7 @@ func snippetSpecs() {
 		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
 	})
 
-	It("recovers from a revision that crashed", func(ctx SpecContext) {
+	It("recovers from a revision that crashes", func(ctx SpecContext) {
 		setSnippet(ctx, "[DEFAULT]\nservice_down_time = soon\n")
 		Eventually(func(g Gomega) {
 			var restarts int32
@@ -61,8 +61,8 @@ func snippetSpecs() {
 	})
 }
 
-// setSnippet changes the scheduler's snippet of the demo's ControlPlane, and
-// waits until the scheduler's operator has seen that.
+// setSnippet changes the scheduler's snippet of the demo's ControlPlane, and waits until
+// the scheduler's operator has observed it.
 func setSnippet(ctx context.Context, snippet string) {
 	GinkgoHelper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nova": map[string]any{"scheduler": map[string]any{"customServiceConfig": snippet}}}})

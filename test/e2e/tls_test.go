@@ -33,8 +33,8 @@ spec:
 type tlsServer struct {
 	name      string
 	admin     string // Secret of its administrator
-	address   string // at which accounts are registered, in messages
-	condition string // of a Nova, about the server
+	address   string // in messages about the registration of accounts
+	condition string // prefix of a Nova's condition and reasons about the server
 	reload    func(ctx context.Context)
 }
 
@@ -57,11 +57,11 @@ var tlsServers = []tlsServer{
 	},
 	{
 		name: "keystone", admin: "keystone-admin", condition: "Identity", address: "keystone.e2e-tls.svc.cluster.local:5000",
-		reload: func(context.Context) {}, // by itself
+		reload: func(context.Context) {}, // Keystone reloads by itself
 	},
 }
 
-// MariaDB, RabbitMQ and Keystone take no connection without TLS.
+// MariaDB, RabbitMQ and Keystone refuse connections without TLS.
 var _ = Describe("TLS", Ordered, func() {
 	var first, second authority
 	inAYear := time.Now().AddDate(1, 0, 0)
@@ -80,7 +80,7 @@ var _ = Describe("TLS", Ordered, func() {
 		awaitInfrastructure(ctx, tlsNamespace)
 	})
 
-	It("is refused with a wrong certificate, naming the server and the reason", func(ctx SpecContext) {
+	It("is refused with a wrong certificate, and the message names the server and the reason", func(ctx SpecContext) {
 		for _, server := range tlsServers {
 			trustOf(ctx, server, second.pem())
 		}
@@ -104,7 +104,7 @@ var _ = Describe("TLS", Ordered, func() {
 		}
 	}, SpecTimeout(10*time.Minute))
 
-	It("carries everything to a server that is ACTIVE", func(ctx SpecContext) {
+	It("secures all connections of a Nova with an ACTIVE server", func(ctx SpecContext) {
 		awaitReady(ctx, "ControlPlane", tlsNamespace, "demo")
 		deployCompute(ctx, tlsNamespace, "demo-cell1")
 		bootServer(ctx, tlsNamespace, "over-tls")
@@ -113,7 +113,7 @@ var _ = Describe("TLS", Ordered, func() {
 		Expect(accounts).To(HaveEach(HaveSuffix(" ANY")))
 	})
 
-	It("takes another authority without a lost request", func(ctx SpecContext) {
+	It("replaces the authority without a lost request", func(ctx SpecContext) {
 		finish := load(ctx, "http://demo-api."+tlsNamespace+".svc.cluster.local:8774/v2.1/flavors", signIn(ctx, tlsNamespace).provider.Token())
 		awaitTrust(ctx, first.pem()+second.pem())
 		for _, server := range tlsServers {
@@ -128,8 +128,8 @@ var _ = Describe("TLS", Ordered, func() {
 	}, SpecTimeout(10*time.Minute))
 })
 
-// present gives a server another certificate. The kubelet brings a Secret into a pod
-// within minutes, and at once when the pod changes.
+// present replaces a server's certificate. The kubelet updates a Secret's files in a pod
+// within minutes, and at once after a change of the pod.
 func present(ctx context.Context, server tlsServer, certificate map[string]string) {
 	GinkgoHelper()
 	setSecret(ctx, tlsNamespace, server.name+"-tls", certificate)
@@ -137,8 +137,8 @@ func present(ctx context.Context, server tlsServer, certificate map[string]strin
 	server.reload(ctx)
 }
 
-// awaitFile waits until a file that comes from a Secret or ConfigMap has its newest
-// content in the pod of a server.
+// awaitFile waits until a file of a Secret or ConfigMap has its newest content in the pod
+// of a server. It changes an annotation of the pod, so that the kubelet updates the file.
 func awaitFile(ctx context.Context, server, path, content string) {
 	GinkgoHelper()
 	pods := podsOf(ctx, tlsNamespace, map[string]string{"app.kubernetes.io/name": server})
@@ -152,7 +152,7 @@ func awaitFile(ctx context.Context, server, path, content string) {
 	}).WithContext(ctx).WithPolling(time.Second).Should(Succeed())
 }
 
-// trustOf sets the authority that an administrator's Secret names.
+// trustOf sets the authority in the Secret of a server's administrator.
 func trustOf(ctx context.Context, server tlsServer, authority string) {
 	GinkgoHelper()
 	values := secret(ctx, tlsNamespace, server.admin)
@@ -166,8 +166,8 @@ func trustInDemo(ctx context.Context, authority string) {
 	apply(ctx, tlsNamespace, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: authority}\ndata: {ca.crt: %q}\n", authority))
 }
 
-// awaitTrust makes everybody trust other authorities, and waits until all pods of Nova
-// were replaced.
+// awaitTrust sets the authorities that all clients trust, and waits until all pods of Nova
+// are replaced.
 func awaitTrust(ctx context.Context, authorities string) {
 	GinkgoHelper()
 	began := time.Now().Truncate(time.Second)
@@ -195,43 +195,43 @@ func awaitTrust(ctx context.Context, authorities string) {
 	awaitSettled(ctx, tlsNamespace)
 }
 
-// load asks a URL eight times a second. The function that it returns ends this, and
-// says how many requests were answered with 200, and what became of the others.
+// load requests a URL eight times a second until finish is called. finish returns the
+// number of responses with status 200, and the errors of the other requests.
 func load(ctx context.Context, url, token string) (finish func() (answered int, lost []string)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var answered atomic.Int64
 	failures, done := make(chan string, 1000), make(chan struct{})
-	ask := func() {
-		question, err := http.NewRequest(http.MethodGet, url, nil) // the last request is to be answered, too
+	send := func() {
+		request, err := http.NewRequest(http.MethodGet, url, nil) // without ctx, so that the last request gets its response
 		if err != nil {
 			failures <- err.Error()
 			return
 		}
-		question.Header.Set("X-Auth-Token", token)
-		answer, err := httpClient.Do(question)
+		request.Header.Set("X-Auth-Token", token)
+		response, err := httpClient.Do(request)
 		if err != nil {
 			failures <- time.Now().Format(time.TimeOnly) + " " + err.Error()
 			return
 		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			failures <- time.Now().Format(time.TimeOnly) + " " + answer.Status
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			failures <- time.Now().Format(time.TimeOnly) + " " + response.Status
 			return
 		}
 		answered.Add(1)
 	}
 	go func() {
 		defer close(done)
-		var asked sync.WaitGroup
+		var sent sync.WaitGroup
 		for tick := time.NewTicker(time.Second / 8); ctx.Err() == nil; {
 			select {
 			case <-ctx.Done():
 				tick.Stop()
 			case <-tick.C:
-				asked.Go(ask)
+				sent.Go(send)
 			}
 		}
-		asked.Wait()
+		sent.Wait()
 		close(failures)
 	}()
 	return func() (int, []string) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// binariesPath holds one Go module for each project that binaries are built from.
+// binariesPath contains one Go module for each project whose binaries are built.
 const (
 	binariesPath     = "tools/cluster/binaries"
 	kubernetesFolder = "kubernetes"
@@ -50,7 +50,7 @@ var (
 	}}
 )
 
-// projects lists what a mode needs, quickest build first.
+// projects lists the projects that a mode needs, quickest build first.
 func projects(m mode) []project {
 	if m == controlPlane {
 		return []project{etcdProject, controlPlaneProject}
@@ -65,16 +65,16 @@ func cacheRoot() (string, error) {
 	}
 	root, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no place for the binaries (set ASTERISM_CACHE): %w", err)
+		return "", fmt.Errorf("no cache folder for the binaries: set ASTERISM_CACHE: %w", err)
 	}
 	return filepath.Join(root, "asterism"), nil
 }
 
-// build is a project as it stands in this checkout.
+// build is a project at the version that this checkout requires.
 type build struct {
 	project
 	source  string // the module's folder
-	target  string // the folder of the cache that holds this version's binaries
+	target  string // the cache folder with this version's binaries
 	ldflags string
 }
 
@@ -95,7 +95,7 @@ func newBuild(root, cache string, p project) (build, error) {
 	return b, err
 }
 
-// hash is over everything that a binary depends on.
+// hash covers everything that a binary depends on.
 func (b build) hash() (string, error) {
 	hash := sha256.New()
 	hash.Write(fmt.Appendln(nil, b.ldflags, runtime.Version()))
@@ -130,8 +130,8 @@ func requiredVersion(path, module string) (string, error) {
 	return "", fmt.Errorf("%s does not require %s", path, module)
 }
 
-// kubernetesVersion stamps what /version reports. Without it the server calls
-// itself v0.0.0, and clients that ask for a minimum version turn away.
+// kubernetesVersion gives the linker flags that set the version in /version. Without
+// them the server reports v0.0.0, and clients with a minimum version refuse it.
 func kubernetesVersion(version string) string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -153,7 +153,8 @@ func (b build) missing() []string {
 	return missing
 }
 
-// buildBinaries gives the folders that hold the mode's binaries, building what the cache lacks.
+// buildBinaries returns the folders with the mode's binaries, after building those that
+// the cache lacks.
 func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]string, error) {
 	cache, err := cacheRoot()
 	if err != nil {
@@ -177,8 +178,8 @@ func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]str
 	return folders, nil
 }
 
-// make compiles beside the target and moves each binary in when it is whole. A
-// second caller waits for the first and then finds the binaries there.
+// make compiles into a temporary folder and moves each complete binary to the target. A
+// second caller waits for the first and then finds the binaries in the target.
 func (b build) make(ctx context.Context, p *progress) error {
 	path := b.target + ".lock"
 	unlock, err := lock(path, func() { p.say("waiting for another build in %s", b.target) })
@@ -212,11 +213,11 @@ func (b build) make(ctx context.Context, p *progress) error {
 	return os.RemoveAll(temporary)
 }
 
-// compile leaves the named binaries in the folder. Several packages are built by
-// one command, which then names each binary after its package.
+// compile builds the named binaries into the folder. With several packages, go build
+// names each binary after its package.
 func (b build) compile(ctx context.Context, folder string, names []string) error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return fmt.Errorf("building needs Go, as new as go.mod says, on PATH (sudo may have another PATH than you): %w", err)
+		return fmt.Errorf("building needs Go on PATH, at least the version in go.mod (PATH may differ under sudo): %w", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// copyPause makes a module to build that a test may change.
+// copyPause makes a copy of the module pause that a test may change.
 func copyPause(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -40,10 +40,10 @@ func TestTwoCallersBuildOnce(t *testing.T) {
 	}
 	built, err := filepath.Glob(filepath.Join(cache, "bin", "*", "*"))
 	if err != nil || len(built) != 1 || filepath.Base(built[0]) != "pause" {
-		t.Errorf("the cache holds %v (%v), want one binary", built, err)
+		t.Errorf("the cache contains %v (%v), want one binary", built, err)
 	}
 	if folders, err := os.ReadDir(filepath.Join(cache, "bin")); err != nil || len(folders) != 1 {
-		t.Errorf("the cache holds %v (%v), want one folder and no leftover", folders, err)
+		t.Errorf("the cache contains %v (%v), want one folder and no leftover", folders, err)
 	}
 }
 
@@ -66,11 +66,11 @@ func TestBinariesOfAnotherVersionAreNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if before.target == after.target {
-		t.Errorf("both use %s", before.target)
+		t.Errorf("both versions use %s", before.target)
 	}
 }
 
-func TestFailedBuildSaysWhyAndLeavesNoBinary(t *testing.T) {
+func TestFailedBuildReportsTheCompilersErrorAndLeavesNoBinary(t *testing.T) {
 	root, cache := copyPause(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, binariesPath, "pause", "broken.go"), []byte("package main\nvar x int = no\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -81,14 +81,14 @@ func TestFailedBuildSaysWhyAndLeavesNoBinary(t *testing.T) {
 	}
 	err = b.make(t.Context(), newProgress(&bytes.Buffer{}))
 	if err == nil || !strings.Contains(err.Error(), "undefined: no") {
-		t.Errorf("got %v, want the compiler's complaint", err)
+		t.Errorf("got %v, want the compiler's error", err)
 	}
 	if len(b.missing()) != 1 {
-		t.Error("a binary is there")
+		t.Error("the failed build left a binary")
 	}
 }
 
-func TestKubernetesSaysItsVersion(t *testing.T) {
+func TestKubernetesReportsItsVersion(t *testing.T) {
 	flags := kubernetesVersion("v1.37.1")
 	for _, want := range []string{"component-base/version.gitVersion=v1.37.1", "gitMajor=1 ", "gitMinor=37 ", "client-go/pkg/version.gitVersion=v1.37.1"} {
 		if !strings.Contains(flags, want) {

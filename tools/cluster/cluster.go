@@ -17,7 +17,7 @@ type cluster struct {
 	client   *http.Client
 }
 
-// openCluster names the folder; nothing is read yet.
+// openCluster resolves the folder's path; it does not read the state.
 func openCluster(dir string) (*cluster, error) {
 	if dir == "" {
 		root, err := repositoryRoot()
@@ -30,7 +30,7 @@ func openCluster(dir string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One folder has one name, as processes are recognised by it.
+	// Processes are recognised by the folder's path, so symlinks are resolved.
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
 	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
@@ -52,7 +52,7 @@ func (c *cluster) binary(name string) string {
 
 func (c *cluster) lock() (unlock func(), err error) {
 	return lock(filepath.Join(c.dir, lockFile), func() {
-		c.progress.say("waiting for another command on %s", c.dir)
+		c.progress.say("waiting for another command that works on %s", c.dir)
 	})
 }
 
@@ -65,8 +65,8 @@ func (c *cluster) components() []component {
 	return list
 }
 
-// checkDirectory makes sure that the folder is the caller's to use. Something
-// that runs from it proves that, even where its state was removed by hand.
+// checkDirectory refuses a folder that is not a cluster's. A running process of the
+// cluster proves that it is, even if its state was removed manually.
 func (c *cluster) checkDirectory() error {
 	if err := c.checkOwner(); err != nil {
 		return err
@@ -85,11 +85,11 @@ func (c *cluster) checkDirectory() error {
 	return checkContent(c.dir)
 }
 
-// checkOwner tells a user who looks at somebody else's cluster so, instead of finding nothing.
+// checkOwner refuses another user's cluster, whose processes the caller could not see.
 func (c *cluster) checkOwner() error {
 	info, err := os.Stat(c.dir)
 	if err != nil {
-		return nil //nolint:nilerr // nothing there yet
+		return nil //nolint:nilerr // the folder does not exist yet
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	if int(owner) != os.Geteuid() && os.Geteuid() != 0 {

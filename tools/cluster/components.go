@@ -32,15 +32,15 @@ const (
 	coreDNSName           = "coredns"
 )
 
-// adminName is the user for whom the cluster's own kubeconfig is.
+// adminName is the user of the cluster's own kubeconfig.
 const adminName = "admin"
 
 // component is a process of the cluster.
 type component struct {
 	name  string
-	args  []string // with the binary's path first
-	files []string // it is restarted after a change of one of these
-	// before is done each time that the component is to be started, if given.
+	args  []string // the binary's path is the first
+	files []string // a change of one of them restarts the component
+	// before, if set, runs before each start of the component.
 	before  func(ctx context.Context) error
 	healthy func(ctx context.Context) error
 }
@@ -48,14 +48,14 @@ type component struct {
 //go:embed manifests/audit-policy.yaml
 var auditPolicy []byte
 
-// auditBodies are further rules where there is a node. Suites without a node measure the
-// API server, which is not to be busy with its log.
+// auditBodies are further rules of the full mode. Suites without a node measure the API
+// server, and logging bodies would slow it down.
 //
 //go:embed manifests/audit-bodies.yaml
 var auditBodies []byte
 
-// portNames lists what a port is chosen for, in both modes alike, so that a
-// control plane can grow into a full cluster.
+// portNames lists the users of a port. They are the same in both modes, so that a
+// control plane can become a full cluster.
 var portNames = []string{
 	etcdName, "etcd-peer", apiServerName, controllerManagerName, schedulerName,
 	kubeletName, proxyName, "kube-proxy-metrics", coreDNSName,
@@ -67,7 +67,7 @@ func (c *cluster) url(port string) string {
 	return fmt.Sprintf("https://%s:%d", loopback, c.state.Ports[port])
 }
 
-// apiHost is an address that pods reach too when there are any.
+// apiHost is the API server's address, in the full mode one that pods can reach.
 func (c *cluster) apiHost() string {
 	if c.state.Mode == full {
 		return nodeIP
@@ -79,7 +79,7 @@ func (c *cluster) apiURL() string {
 	return fmt.Sprintf("https://%s:%d", c.apiHost(), c.state.Ports[apiServerName])
 }
 
-// writeCredentials makes what is missing of keys, certificates and kubeconfigs.
+// writeCredentials creates the missing keys, certificates and kubeconfigs.
 func (c *cluster) writeCredentials() error {
 	etcdAuthority, err := openAuthority(c.pki(etcdName), "ca")
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *cluster) etcd() component {
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=asterism=" + peer,
 		"--client-cert-auth", "--trusted-ca-file=" + ca, "--cert-file=" + cert, "--key-file=" + key,
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + ca, "--peer-cert-file=" + cert, "--peer-key-file=" + key,
-		"--unsafe-no-fsync", // a power cut may cost the data, which nobody depends on here
+		"--unsafe-no-fsync", // a power cut may lose the data, which are disposable
 		"--log-level=warn",
 	}}
 }
@@ -185,10 +185,10 @@ func (c *cluster) kubeAPIServer() component {
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--enable-aggregator-routing=true", // reach webhooks by their pods' addresses
+		"--enable-aggregator-routing=true", // reaches webhooks at their pods' addresses
 		"--audit-policy-file=" + c.pki("audit-policy.yaml"),
 		"--audit-log-path=" + filepath.Join(c.dir, "audit.log"),
-		"--audit-log-maxsize=4096", // MB: in practice never rotated, tests read it whole
+		"--audit-log-maxsize=4096", // MB: not rotated in practice, as tests read the whole log
 	}
 	if c.state.Mode == full {
 		args = append(
@@ -203,7 +203,8 @@ func (c *cluster) kubeAPIServer() component {
 	} else {
 		args = append(
 			args,
-			// Loopback is refused here. Nobody is told of the address, which is reserved for documentation.
+			// The API server refuses to advertise loopback. This address, reserved for
+			// documentation, is not published.
 			"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
 			"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		)
@@ -213,7 +214,7 @@ func (c *cluster) kubeAPIServer() component {
 }
 
 func (c *cluster) kubeControllerManager() component {
-	// Without a kubelet, pods and nodes are what a test says they are: leave them alone.
+	// Without a kubelet, tests write the status of pods and nodes: no controller may change it.
 	controllers := "--controllers=*,-node-ipam-controller,-node-lifecycle-controller,-taint-eviction-controller," +
 		"-pod-garbage-collector-controller"
 	if c.state.Mode == full {
@@ -230,7 +231,7 @@ func (c *cluster) kubeControllerManager() component {
 		"--service-account-private-key-file=" + c.pki("service-account.key"),
 		"--root-ca-file=" + c.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + c.pki("ca.crt"), "--cluster-signing-key-file=" + c.pki("ca.key"),
-		"--kube-api-qps=1000", "--kube-api-burst=2000", // its default of 20 a second would be all that a scale test measures
+		"--kube-api-qps=1000", "--kube-api-burst=2000", // the default of 20 a second would limit scale tests
 		controllers,
 	}}
 }

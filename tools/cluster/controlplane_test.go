@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// session is one cluster with what its commands printed.
+// session is a cluster and the output of its commands.
 type session struct {
 	*testing.T
 	cluster *cluster
@@ -26,7 +26,7 @@ func (s *session) up() {
 	}
 }
 
-// shell runs a command as a user does who has sourced the cluster's env.
+// shell runs a command after sourcing the cluster's env file.
 func (s *session) shell(command string) (string, error) {
 	s.Helper()
 	output, err := exec.CommandContext(s.Context(), "/bin/sh", "-c", `. "$0" && `+command, s.cluster.envFile()).CombinedOutput()
@@ -79,21 +79,21 @@ func TestControlPlane(t *testing.T) {
 	before := s.pids()
 	s.up()
 	if !strings.Contains(s.printed.String(), "already up") || strings.Contains(s.printed.String(), "starting") {
-		t.Errorf("a second up is no no-op:\n%s", s.printed.String())
+		t.Errorf("a second up changes the cluster:\n%s", s.printed.String())
 	}
 
 	if err := syscall.Kill(before["kube-apiserver"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	var status bytes.Buffer
-	eventually(t, "status notices the death", func() bool {
+	eventually(t, "status reports the killed kube-apiserver", func() bool {
 		status.Reset()
 		return s.cluster.status(t.Context(), &status) != nil && strings.Contains(status.String(), "not running")
 	})
 	s.up()
 	after := s.pids()
 	if after["kube-apiserver"] == before["kube-apiserver"] || after["etcd"] != before["etcd"] {
-		t.Errorf("up should start what was killed and leave the rest: %v, then %v", before, after)
+		t.Errorf("up must start the killed kube-apiserver and keep etcd running: %v, then %v", before, after)
 	}
 	s.must("kubectl get configmap owner")
 	if err := s.cluster.status(t.Context(), &status); err != nil {
@@ -111,7 +111,7 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// auditNames checks that the audit log tells who did what to which object.
+// auditNames checks that the audit log contains the verb, the object and the user.
 func (s *session) auditNames(verb, resource, name string) {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join(s.cluster.dir, "audit.log"))
@@ -129,7 +129,7 @@ func (s *session) auditNames(verb, resource, name string) {
 			s.Fatalf("%v: %s", err, line)
 		}
 		if event.Stage == "RequestReceived" {
-			s.Fatalf("logged before it was done: %s", line)
+			s.Fatalf("an event of stage RequestReceived is logged: %s", line)
 		}
 		if event.Verb == verb && event.ObjectRef.Resource == resource && event.ObjectRef.Name == name {
 			if event.User.Username != "admin" || !strings.HasPrefix(event.UserAgent, "kubectl/") || event.ResponseStatus.Code != 201 {
@@ -141,8 +141,8 @@ func (s *session) auditNames(verb, resource, name string) {
 	s.Errorf("the audit log lacks: %s %s %s", verb, resource, name)
 }
 
-// enforcesOwnerReferences checks the admission that OpenShift adds: only who may
-// update an owner's finalizers may block its deletion.
+// enforcesOwnerReferences checks the admission plugin that OpenShift enables: a user needs
+// the right to update an owner's finalizers in order to block its deletion.
 func (s *session) enforcesOwnerReferences() {
 	s.Helper()
 	s.must("kubectl create role writer --verb=create --resource=configmaps")

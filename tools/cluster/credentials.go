@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// Certificates outlive any development cluster.
+// validity is longer than the life of any development cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
-// authority issues certificates into its folder, each pair once.
+// authority issues certificates into its folder, each pair of files once.
 type authority struct {
 	dir  string
 	name string
@@ -28,7 +28,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// certificate describes what an authority is to issue.
+// certificate describes a certificate that an authority issues.
 type certificate struct {
 	name   string // of its two files
 	user   string // common name: the Kubernetes user of a client certificate
@@ -36,7 +36,7 @@ type certificate struct {
 	hosts  []string // names and addresses of a server certificate; none for a client
 }
 
-// openAuthority reads the authority's files, or makes them at first.
+// openAuthority reads the authority's files, and creates them the first time.
 func openAuthority(dir, name string) (*authority, error) {
 	a := &authority{dir: dir, name: name}
 	if _, err := os.Stat(a.path(name, "crt")); err != nil {
@@ -44,7 +44,7 @@ func openAuthority(dir, name string) (*authority, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Each authority has its own name: a client picks its certificate by the issuer that a server asks for.
+		// Each authority has its own name: a client selects its certificate by the issuer that the server requests.
 		template := newCertificate("asterism "+filepath.Base(dir), nil)
 		template.IsCA, template.BasicConstraintsValid = true, true
 		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
@@ -85,7 +85,7 @@ func readPEM(path string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
-		return nil, fmt.Errorf("%s holds no PEM block", path)
+		return nil, fmt.Errorf("%s contains no PEM block", path)
 	}
 	return block.Bytes, nil
 }
@@ -101,7 +101,7 @@ func newCertificate(user string, groups []string) *x509.Certificate {
 	}
 }
 
-// issue makes NAME.key and NAME.crt unless they are there.
+// issue creates NAME.key and NAME.crt unless they exist.
 func (a *authority) issue(c certificate) error {
 	if _, err := os.Stat(a.path(c.name, "crt")); err == nil {
 		return nil
@@ -125,7 +125,7 @@ func (a *authority) issue(c certificate) error {
 	return a.sign(c.name, template, key)
 }
 
-// sign writes the key before the certificate: where there is a certificate, the pair is whole.
+// sign writes the key before the certificate, so that a certificate always has its key.
 func (a *authority) sign(name string, template *x509.Certificate, key *ecdsa.PrivateKey) error {
 	signed, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	if err != nil {
@@ -145,7 +145,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), 0o600)
 }
 
-// writeServiceAccountKey makes the key that signs service-account tokens unless it is there.
+// writeServiceAccountKey creates the key that signs service-account tokens unless it exists.
 func writeServiceAccountKey(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -177,7 +177,7 @@ contexts:
     user: {{ .User }}
 `))
 
-// kubeconfig renders the login of one client certificate.
+// kubeconfig renders the kubeconfig of a client certificate.
 func (a *authority) kubeconfig(server, name string) (string, error) {
 	values := map[string]string{"Server": server, "User": name}
 	for key, path := range map[string]string{

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// down ends every process of the cluster and removes all that it made. It works
-// from what it finds, so also after a killed run or a removed folder.
+// down ends every process of the cluster and removes its files and network. It reads them
+// from the machine, so it also works after a killed run or a removed folder.
 func (c *cluster) down(ctx context.Context) error {
 	if err := c.checkDirectory(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (c *cluster) down(ctx context.Context) error {
 	return nil
 }
 
-// removeCluster removes the state last: until then, another `down` knows the folder for a cluster's.
+// removeCluster removes the state last: a repeated `down` recognises the folder by it.
 func removeCluster(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -48,23 +48,23 @@ func removeCluster(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// cleanUp leaves nothing of the cluster but its folder.
+// cleanUp removes everything of the cluster except its folder.
 func (c *cluster) cleanUp(ctx context.Context) error {
 	machine, err := readMachine()
 	if err != nil {
 		return err
 	}
-	ours := machine != nil && machine.Dir == c.dir
-	if ours && os.Geteuid() != 0 {
+	ownsNode := machine != nil && machine.Dir == c.dir
+	if ownsNode && os.Geteuid() != 0 {
 		return fmt.Errorf("the cluster in %s has a node, which only root can remove: run this with sudo", c.dir)
 	}
-	if err := killAll(ctx, c.dir, ours); err != nil || !ours {
+	if err := killAll(ctx, c.dir, ownsNode); err != nil || !ownsNode {
 		return err
 	}
 	return machine.undo(ctx)
 }
 
-// killAll ends the processes of the cluster in the folder by force, until none is found any more.
+// killAll kills the processes of the cluster in the folder until none is left.
 func killAll(ctx context.Context, dir string, pods bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -41,7 +41,7 @@ func (c *cluster) writeEnv() error {
 	return writeFile(c.envFile(), []byte(content), 0o644)
 }
 
-// shellQuote makes one word of a text, whatever it holds.
+// shellQuote quotes any text as one word of a shell.
 func shellQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// get checks that a URL of a component answers the administrator with 200.
+// get returns a check that a component answers the administrator's request with 200.
 func (c *cluster) get(url string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return c.read(ctx, url, nil)
 	}
 }
 
-// plain checks a health endpoint on loopback that speaks no TLS.
+// plain returns a check of a health endpoint on loopback without TLS.
 func (c *cluster) plain(port, path string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		url := fmt.Sprintf("http://%s:%d%s", loopback, c.state.Ports[port], path)
@@ -41,7 +41,7 @@ func (c *cluster) plain(port, path string) func(ctx context.Context) error {
 	}
 }
 
-// read asks a component as the administrator and decodes the answer's JSON if `into` is given.
+// read sends a request as the administrator and decodes the JSON response if `into` is set.
 func (c *cluster) read(ctx context.Context, url string, into any) error {
 	client, err := c.httpClient()
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *cluster) read(ctx context.Context, url string, into any) error {
 	return nil
 }
 
-// httpClient offers the certificate that a server asks for: etcd trusts an authority of its own.
+// httpClient has a client certificate for each authority: etcd trusts a separate one.
 func (c *cluster) httpClient() (*http.Client, error) {
 	if c.client != nil {
 		return c.client, nil

@@ -18,24 +18,24 @@ import (
 	"strings"
 )
 
-// image is one entry of a docker archive. The digest of its configuration names
-// its content whole: it lists every layer's digest.
+// image is one entry of a docker archive. The digest of its configuration identifies the
+// whole content, as the configuration lists every layer's digest.
 type image struct {
 	tags   []string
 	digest string
 }
 
-// archiveManifest is the entry that manifest.json of a docker archive holds for an image.
+// archiveManifest is an image's entry in manifest.json of a docker archive.
 type archiveManifest struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
 }
 
-// load imports docker archives into the cluster's containerd, but for those that it has.
+// load imports the docker archives that the cluster's containerd lacks.
 func (c *cluster) load(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
-		return fmt.Errorf("%w: load needs the path of a docker archive", errUsage)
+		return fmt.Errorf("%w: load needs the path of at least one docker archive", errUsage)
 	}
 	if machine, err := readMachine(); err != nil || machine == nil || machine.Dir != c.dir {
 		return errors.Join(fmt.Errorf("no full cluster runs in %s: start one with up", c.dir), err)
@@ -55,7 +55,7 @@ func (c *cluster) load(ctx context.Context, paths []string) error {
 			return err
 		}
 		if present {
-			c.progress.say("%s is loaded already", name)
+			c.progress.say("%s is already loaded", name)
 			continue
 		}
 		err = c.progress.during("loading "+name, func() error { return ctr(ctx, io.Discard, "images", "import", path) })
@@ -66,7 +66,7 @@ func (c *cluster) load(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// readArchive skips over the layers, so it is quick for large archives too.
+// readArchive skips the layers, so it is quick for large archives too.
 func readArchive(path string) ([]image, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func readArchive(path string) ([]image, error) {
 	var images []image
 	for _, manifest := range manifests {
 		if len(manifest.RepoTags) == 0 {
-			return nil, fmt.Errorf("an image in it has no tag, so no pod could name it")
+			return nil, fmt.Errorf("an image in the archive has no tag, so no pod could refer to it")
 		}
 		config, err := readEntry(file, manifest.Config)
 		if err != nil {
@@ -102,7 +102,7 @@ func readEntry(file *os.File, name string) ([]byte, error) {
 	for reader := tar.NewReader(file); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("not a docker archive: it has no %s", name)
+			return nil, fmt.Errorf("not a docker archive: it contains no %s", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("not a tar archive: %w", err)
@@ -113,7 +113,7 @@ func readEntry(file *os.File, name string) ([]byte, error) {
 	}
 }
 
-// loaded says whether containerd has every image under all of its tags.
+// loaded reports whether containerd has every image under all of its tags.
 func (c *cluster) loaded(ctx context.Context, images []image) (bool, error) {
 	var list bytes.Buffer
 	if err := ctr(ctx, &list, "images", "list"); err != nil {
@@ -143,7 +143,7 @@ func (c *cluster) loaded(ctx context.Context, images []image) (bool, error) {
 	return true, nil
 }
 
-// configDigest reads it from an image's manifest; "" if there is no such manifest.
+// configDigest reads the configuration's digest from an image's manifest; "" without such a manifest.
 func configDigest(ctx context.Context, target string) string {
 	var content bytes.Buffer
 	if err := ctr(ctx, &content, "content", "get", target); err != nil {
@@ -197,7 +197,7 @@ func writePauseImage(path, tag, binary string) error {
 	return writeFile(filepath.Clean(path), archive, 0o644)
 }
 
-// tarball is the same for the same files, so that equal images have equal digests.
+// tarball returns the same bytes for the same files, so that equal images have equal digests.
 func tarball(files map[string][]byte) ([]byte, error) {
 	var content bytes.Buffer
 	writer := tar.NewWriter(&content)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestArchiveIsKnownByTagAndContent(t *testing.T) {
+func TestArchiveIsIdentifiedByTagAndContent(t *testing.T) {
 	dir := t.TempDir()
 	digests := map[string]string{}
 	for name, program := range map[string]string{"one": "program", "same": "program", "other": "another program"} {
@@ -29,11 +29,11 @@ func TestArchiveIsKnownByTagAndContent(t *testing.T) {
 		digests[name] = images[0].digest
 	}
 	if digests["one"] != digests["same"] || digests["one"] == digests["other"] {
-		t.Errorf("digests do not follow the content: %v", digests)
+		t.Errorf("equal content must have equal digests, other content another one: %v", digests)
 	}
 }
 
-func TestWhatIsNoArchiveIsRefused(t *testing.T) {
+func TestInvalidArchiveIsRefused(t *testing.T) {
 	tarOf := func(files map[string][]byte) []byte {
 		content, err := tarball(files)
 		if err != nil {
@@ -46,8 +46,8 @@ func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 		want    string
 	}{
 		"no tar":    {[]byte(strings.Repeat("x", 1024)), "not a tar archive"},
-		"no image":  {tarOf(map[string][]byte{"a": nil}), "no manifest.json"},
-		"no config": {tarOf(map[string][]byte{"manifest.json": []byte(`[{"Config": "c", "RepoTags": ["a:1"]}]`)}), "has no c"},
+		"no image":  {tarOf(map[string][]byte{"a": nil}), "contains no manifest.json"},
+		"no config": {tarOf(map[string][]byte{"manifest.json": []byte(`[{"Config": "c", "RepoTags": ["a:1"]}]`)}), "contains no c"},
 		"no tag":    {tarOf(map[string][]byte{"manifest.json": []byte(`[{"Config": "c"}]`)}), "has no tag"},
 	} {
 		t.Run(name, func(t *testing.T) {

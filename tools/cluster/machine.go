@@ -17,24 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bridge carries the node's address. Pods are not attached to it but routed one
-// by one: across a bridge the answers of a Service's pods would bypass the
-// address translation unless br_netfilter is loaded.
+// bridge has the node's address. Pods are not attached to it, each has a route: across a
+// bridge the replies of a Service's pods would bypass the address translation unless
+// br_netfilter is loaded.
 const bridge = "asterism0"
 
 // machine records what the full mode changes outside of the cluster's folder.
 type machine struct {
-	// Dir is the cluster that owns the node: there is one on a machine.
+	// Dir is the folder of the cluster that owns the node. A machine has at most one node.
 	Dir string `json:"dir"`
 	// Sysctls are the values to restore, by path below /proc/sys.
 	Sysctls map[string]string `json:"sysctls"`
-	// Directories did not exist before; those that are empty in the end are removed.
+	// Directories did not exist before; down removes those that are empty.
 	Directories []string `json:"directories"`
 }
 
 const machineFile = runDir + "/machine.json"
 
-// sysctls that the node changes: the first is ours, the rest the kubelet's.
+// sysctls that the node changes: this tool sets the first, the kubelet the others.
 var sysctls = []string{
 	"net/ipv4/ip_forward",
 	"kernel/keys/root_maxbytes", "kernel/keys/root_maxkeys",
@@ -42,8 +42,8 @@ var sysctls = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom",
 }
 
-// sharedDirectories are made by CNI, containerd or the kubelet where none of
-// their settings leads elsewhere; a parent comes before its children.
+// sharedDirectories are created by CNI, containerd or the kubelet, and no setting moves
+// them. A parent precedes its children.
 var sharedDirectories = []string{
 	kubeletDir,
 	"/var/lib/cni", cniResults,
@@ -51,7 +51,7 @@ var sharedDirectories = []string{
 	"/run/containerd", "/run/containerd/s",
 }
 
-// readMachine gives nil where no full cluster left its record.
+// readMachine returns nil if no full cluster has recorded its changes.
 func readMachine() (*machine, error) {
 	content, err := os.ReadFile(machineFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func readMachine() (*machine, error) {
 	return m, nil
 }
 
-// checkMachine refuses a machine on which the full mode cannot run, before anything is changed.
+// checkMachine refuses a machine on which the full mode cannot run, before any change.
 func (c *cluster) checkMachine(ctx context.Context) error {
 	missing := missingPackages()
 	if os.Geteuid() != 0 {
@@ -97,29 +97,29 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		return fmt.Errorf("statfs %s: %w", c.dir, err)
 	}
 	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return fmt.Errorf("%s lies on overlayfs, which cannot hold containers: choose a --dir on a disk or volume", c.dir)
+		return fmt.Errorf("%s is on overlayfs, which cannot store containers: choose a --dir on a disk or volume", c.dir)
 	}
 	return c.installPackages(ctx, missing)
 }
 
-// takeOver frees the node of another cluster whose processes were all killed
-// without `down`. That cluster's folder stays, for its own `up` or `down`.
+// takeOver removes the node of another cluster whose processes were all killed without
+// `down`. That cluster's folder stays, for its own `up` or `down`.
 func (c *cluster) takeOver(ctx context.Context, owner *machine) error {
 	running, err := processes(owner.Dir)
 	if err != nil {
 		return err
 	}
 	if len(running) > 0 {
-		return fmt.Errorf("%s has the one full cluster of this machine; remove it first with: cluster --dir %[1]s down", owner.Dir)
+		return fmt.Errorf("a machine runs one full cluster, and this one runs that in %s: remove it first with: cluster --dir %[1]s down", owner.Dir)
 	}
-	c.progress.say("no process of the cluster in %s runs: removing its node", owner.Dir)
+	c.progress.say("the cluster in %s has a node and no running process: removing its node", owner.Dir)
 	if err := killAll(ctx, owner.Dir, true); err != nil {
 		return err
 	}
 	return owner.undo(ctx)
 }
 
-// checkFree refuses a machine that has another kubelet, or one of our addresses in use.
+// checkFree refuses a machine that has another kubelet, or an address inside the cluster's ranges.
 func checkFree() error {
 	entries, err := os.ReadDir(kubeletDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func checkFree() error {
 	return nil
 }
 
-// prepareMachine makes the node's address, its forwarding and the kubelet's folder.
+// prepareMachine sets up the node's address, its forwarding and the kubelet's folder.
 func (c *cluster) prepareMachine(ctx context.Context) error {
 	if err := recordMachine(c.dir); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (c *cluster) prepareMachine(ctx context.Context) error {
 	return mountKubelet(c.node(kubeletName))
 }
 
-// recordMachine writes down what there was, before the first change.
+// recordMachine records the machine's settings before the first change.
 func recordMachine(dir string) error {
 	m, err := readMachine()
 	if err != nil || m != nil {
@@ -198,7 +198,8 @@ func recordMachine(dir string) error {
 	return writeFile(machineFile, append(content, '\n'), 0o644)
 }
 
-// setSysctl leaves a right value alone: writing ip_forward resets every interface's own setting.
+// setSysctl does not write a value that is already set: writing ip_forward resets the
+// setting of every interface.
 func setSysctl(name, value string) error {
 	path := filepath.Join("/proc/sys", name)
 	now, err := os.ReadFile(path)
@@ -211,7 +212,7 @@ func setSysctl(name, value string) error {
 	return os.WriteFile(path, []byte(value), 0o644)
 }
 
-// firewallRules let pods through chains that drop by default, as Docker and ufw set them.
+// firewallRules accept pods' packets in chains whose policy is DROP, as Docker and ufw set it.
 var firewallRules = [][]string{
 	{"FORWARD", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
 	{"FORWARD", "-d", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
@@ -222,7 +223,7 @@ func openFirewall(ctx context.Context) error {
 	for _, rule := range firewallRules {
 		policy, err := exec.CommandContext(ctx, commandPath("iptables"), "-S", rule[0]).Output()
 		if err != nil || !strings.HasPrefix(string(policy), "-P "+rule[0]+" DROP") {
-			continue // no iptables, or nothing to open
+			continue // no iptables, or a chain that accepts by default
 		}
 		if runCommand(ctx, "iptables", append([]string{"-C"}, rule...)...) == nil {
 			continue
@@ -234,9 +235,9 @@ func openFirewall(ctx context.Context) error {
 	return nil
 }
 
-// mountKubelet shows the cluster's folder at the kubelet's usual place. What is
-// mounted below it is shared with containers that ask for that, but not with the
-// folder itself, so removing the folder never reaches into a volume.
+// mountKubelet mounts the cluster's folder at the kubelet's usual path. Mounts below that
+// path propagate to containers that request this, but not to the folder itself, so
+// removing the folder never deletes files of a volume.
 func mountKubelet(source string) error {
 	mounts, err := mountsBelow(kubeletDir)
 	if err != nil || len(mounts) > 0 {
@@ -258,14 +259,14 @@ func mountKubelet(source string) error {
 	return nil
 }
 
-// mountsBelow lists what is mounted at or under the folders, in the order of mounting.
+// mountsBelow lists the mount points at or below the folders, in the order of mounting.
 func mountsBelow(folders ...string) ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	// proc(5): the mount point is the fifth field, with blanks and such as \ooo.
+	// proc(5): the mount point is the fifth field, with blanks escaped as \ooo.
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var found []string
 	for lines := bufio.NewScanner(file); lines.Scan(); {

@@ -1,5 +1,5 @@
-// Command cluster runs a real Kubernetes on this machine, built from its Go
-// modules: for newcomers, the demo and CI.
+// Command cluster runs a real Kubernetes, built from its Go modules, on this machine for
+// newcomers, the demo and CI.
 package main
 
 import (
@@ -16,18 +16,19 @@ import (
 
 const usage = `usage: cluster [--dir DIR] COMMAND
 
-  up [--control-plane-only]   start the cluster, or repair what is missing of it
-  down                        stop it and remove everything that it made
-  status                      show each component, its pid, age and health
+  up [--control-plane-only]   start the cluster, or the components that do not run
+  down                        stop the cluster and remove everything that it created
+  status                      show each component, its pid, start time and health
   load IMAGE.tar...           import docker archives into the cluster's containerd
 
-With --control-plane-only: etcd, kube-apiserver and kube-controller-manager, no root needed.
-Without: also kube-scheduler, containerd, kubelet, kube-proxy and CoreDNS; needs root on Debian or Ubuntu.
+With --control-plane-only, up starts etcd, kube-apiserver and kube-controller-manager, without root.
+Otherwise it also starts kube-scheduler, containerd, kubelet, kube-proxy and CoreDNS; this needs
+root on Debian or Ubuntu.
 
-  --dir DIR   where the cluster's state lives (default: .cluster in the repository's root)
+  --dir DIR   folder of the cluster's state (default: .cluster in the repository's root)
 `
 
-// errUsage asks main to print the usage.
+// errUsage makes main print the usage.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -81,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 	case "load":
 		return c.load(ctx, flags.Args())
 	}
-	return fmt.Errorf("%w: no command %q", errUsage, command)
+	return fmt.Errorf("%w: unknown command %q", errUsage, command)
 }
 
 func newFlags(name string) *flag.FlagSet {
@@ -99,7 +100,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return err
 }
 
-// repositoryRoot is the folder above the working directory that holds this tool.
+// repositoryRoot finds the folder with this tool at or above the working directory.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

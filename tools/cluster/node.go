@@ -11,15 +11,15 @@ import (
 	"text/template"
 )
 
-// What the node needs at fixed places, besides the cluster's folder.
+// Fixed paths that the node needs besides the cluster's folder.
 const (
-	// runDir holds sockets, whose paths must be short, and what does not outlive a boot.
+	// runDir contains sockets, whose paths must be short, and files that a reboot may delete.
 	runDir           = "/run/asterism"
 	containerdSocket = runDir + "/containerd.sock"
-	// kubeletDir is where CSI drivers and device plugins expect the kubelet. The
-	// cluster's own folder is mounted there.
+	// kubeletDir is the path at which CSI drivers and device plugins expect the kubelet's
+	// folder. A folder of the cluster is mounted on it.
 	kubeletDir = "/var/lib/kubelet"
-	// cniPlugins is where Debian's containernetworking-plugins puts them.
+	// cniPlugins is the folder of Debian's package containernetworking-plugins.
 	cniPlugins  = "/usr/lib/cni"
 	cniResults  = "/var/lib/cni/results"
 	networkName = "asterism" // as in asterism.conflist
@@ -51,7 +51,7 @@ func (c *cluster) writeNodeFiles() error {
 		}
 		target := c.node(t.Name())
 		if strings.HasSuffix(target, ".conflist") {
-			target = c.node("cni/" + t.Name()) // the runtime reads every file of the folder
+			target = c.node("cni/" + t.Name()) // containerd reads every file of that folder
 		}
 		if err := writeFile(target, []byte(content), 0o644); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (c *cluster) writeNodeFiles() error {
 	return nil
 }
 
-// volumes are the names of those that the node offers.
+// volumes returns the names of the node's PersistentVolumes.
 func volumes() []string {
 	names := make([]string, 32)
 	for i := range names {
@@ -69,8 +69,8 @@ func volumes() []string {
 	return names
 }
 
-// offerVolumes makes their folders, which any user of a pod may write to.
-func (c *cluster) offerVolumes(ctx context.Context) error {
+// createVolumes creates the PersistentVolumes and their folders, writable for every user.
+func (c *cluster) createVolumes(ctx context.Context) error {
 	for _, name := range volumes() {
 		folder := filepath.Join(c.dir, "volumes", name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -83,7 +83,7 @@ func (c *cluster) offerVolumes(ctx context.Context) error {
 	return c.apply(ctx, "volumes.yaml")
 }
 
-// apply one of the node's files to the API.
+// apply applies one of the node's files to the API.
 func (c *cluster) apply(ctx context.Context, file string) error {
 	return runCommand(ctx, "env", "NO_PROXY="+nodeIP, "no_proxy="+nodeIP, c.binary("kubectl"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
 		"apply", "-f", c.node(file))
@@ -142,12 +142,12 @@ func (c *cluster) kubeProxy() component {
 		"--cluster-cidr=" + podCIDR,
 		fmt.Sprintf("--healthz-bind-address=%s:%d", loopback, c.state.Ports[proxyName]),
 		fmt.Sprintf("--metrics-bind-address=%s:%d", loopback, c.state.Ports["kube-proxy-metrics"]),
-		// Leave the machine's connection tracking as it is.
+		// Do not change the machine's connection tracking.
 		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 	}}
 }
 
-// coreDNS runs on the node itself: pods ask the node's address, which needs no image and no Service.
+// coreDNS runs on the node itself: pods query the node's address, without image or Service.
 func (c *cluster) coreDNS() component {
 	files := []string{c.node("Corefile"), c.pki("coredns.kubeconfig")}
 	return component{name: coreDNSName, files: files, before: c.allowCoreDNS, healthy: c.plain(coreDNSName, "/ready"), args: []string{
@@ -158,13 +158,13 @@ func (c *cluster) coreDNS() component {
 func (c *cluster) allowCoreDNS(ctx context.Context) error { return c.apply(ctx, "coredns-rbac.yaml") }
 
 func (c *cluster) prepareKubelet(ctx context.Context) error {
-	if err := c.offerVolumes(ctx); err != nil {
+	if err := c.createVolumes(ctx); err != nil {
 		return err
 	}
 	return c.loadPause(ctx)
 }
 
-// loadPause makes the image of every pod's sandbox and imports it.
+// loadPause builds and imports the image of every pod's sandbox.
 func (c *cluster) loadPause(ctx context.Context) error {
 	archive := c.node("pause.tar")
 	if err := writePauseImage(archive, pauseImage, c.binary("pause")); err != nil {
@@ -173,7 +173,7 @@ func (c *cluster) loadPause(ctx context.Context) error {
 	return c.load(ctx, []string{archive})
 }
 
-// settleNode waits until the node takes pods.
+// settleNode waits until the node is Ready.
 func (c *cluster) settleNode(ctx context.Context) error {
 	check := func() error {
 		var node struct {

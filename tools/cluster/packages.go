@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// requirement is a file of the machine and the Debian package that brings it.
+// requirement is a file of the machine and the Debian package that contains it.
 type requirement struct{ name, pkg string }
 
 var requirements = []requirement{
@@ -34,13 +34,13 @@ func missingPackages() []string {
 	return missing
 }
 
-// installPackages refreshes the package lists only if the first try fails: they may be missing or stale.
+// installPackages refreshes the package lists only if the first attempt fails: they may be missing or stale.
 func (c *cluster) installPackages(ctx context.Context, missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
 	if !exists("/usr/bin/apt-get") {
-		return fmt.Errorf("missing: %s; install them (package names are Debian's)", strings.Join(missing, ", "))
+		return fmt.Errorf("packages %s are missing (names of Debian): install them", strings.Join(missing, ", "))
 	}
 	install := func() error {
 		args := []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"}
@@ -57,7 +57,7 @@ func (c *cluster) installPackages(ctx context.Context, missing []string) error {
 	})
 }
 
-// commandPath finds a program also where ordinary users' PATH does not lead.
+// commandPath also searches the sbin folders, which an ordinary user's PATH lacks.
 func commandPath(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -70,7 +70,7 @@ func commandPath(name string) string {
 	return name
 }
 
-// runCommand gives what the command printed only when it fails.
+// runCommand returns the command's output only as part of an error.
 func runCommand(ctx context.Context, name string, args ...string) error {
 	output, err := exec.CommandContext(ctx, commandPath(name), args...).CombinedOutput()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A component's process is recognised by two variables of its environment.
-// That needs no pid file: nothing is lost when a run is killed between starting
-// a process and writing its pid down, and a recycled pid is never taken for ours.
+// A component's process is recognised by two variables of its environment instead of a
+// pid file: a run killed before it records a pid loses no process, and a recycled pid is
+// never mistaken for a component's.
 const (
 	dirVariable       = "ASTERISM_CLUSTER_DIR"
 	componentVariable = "ASTERISM_CLUSTER_COMPONENT"
@@ -29,15 +29,15 @@ type process struct {
 	args      []string
 	started   time.Time
 	ticks     string // start time as in /proc/PID/stat; with the pid it names one process of this boot
-	// leader is false for what a component starts itself, like containerd's shims.
+	// leader is false for a process that a component started, like containerd's shims.
 	leader bool
 }
 
-// processes lists what runs for the cluster in dir.
+// processes lists the running processes of the cluster in dir.
 func processes(dir string) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("processes can be listed on Linux only: %w", err)
+		return nil, fmt.Errorf("list processes (possible on Linux only): %w", err)
 	}
 	var found []process
 	for _, entry := range entries {
@@ -52,7 +52,7 @@ func processes(dir string) ([]process, error) {
 	return found, nil
 }
 
-// readProcess gives false if the pid is not, or no longer, a process of the cluster.
+// readProcess returns false if the pid is not a running process of the cluster.
 func readProcess(dir string, pid int) (process, bool) {
 	path := fmt.Sprintf("/proc/%d/", pid)
 	environment, err := os.ReadFile(path + "environ")
@@ -75,8 +75,8 @@ func readProcess(dir string, pid int) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
-	// The fields after the command's name, which may itself hold spaces and parentheses:
-	// proc(5) counts from 1, so session (6) and starttime (22) are the fourth and twentieth.
+	// These fields follow the command's name, which may contain spaces and parentheses.
+	// proc(5) counts from 1: session (6) and starttime (22) are the fourth and twentieth here.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	p := process{pid: pid, component: variables[componentVariable], ticks: fields[19], leader: fields[3] == strconv.Itoa(pid)}
 	p.args = strings.Split(strings.TrimSuffix(string(commandLine), "\x00"), "\x00")
@@ -84,7 +84,7 @@ func readProcess(dir string, pid int) (process, bool) {
 	return p, true
 }
 
-// startTime turns clock ticks since boot (100 a second for every Linux user space) into a time.
+// startTime converts clock ticks since boot (100 a second in every Linux user space) to a time.
 func startTime(ticks string) time.Time {
 	count, _ := strconv.ParseInt(ticks, 10, 64)
 	uptime, err := os.ReadFile("/proc/uptime")
@@ -97,7 +97,7 @@ func startTime(ticks string) time.Time {
 	return time.Now().Add(-age)
 }
 
-// find gives the process that was started as the component, or nil.
+// find returns the process that was started as the component, or nil.
 func find(all []process, component string) *process {
 	for i := range all {
 		if all[i].leader && all[i].component == component {
@@ -107,8 +107,8 @@ func find(all []process, component string) *process {
 	return nil
 }
 
-// signal reaches exactly the process that was found: the handle is taken first
-// and the identity checked after, so a pid that changed hands in between is left alone.
+// signal sends a signal to exactly the process that was found: it opens the handle, then
+// checks the identity, so a pid that was recycled in between gets no signal.
 func (p process) signal(dir string, sig syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
@@ -125,8 +125,8 @@ func (p process) signal(dir string, sig syscall.Signal) error {
 	return nil
 }
 
-// gone waits until the process has ended or the context has.
-func (p process) gone(ctx context.Context, dir string) error {
+// awaitEnd waits for the end of the process or of the context.
+func (p process) awaitEnd(ctx context.Context, dir string) error {
 	return poll(ctx, 20*time.Millisecond, func() error {
 		if now, ok := readProcess(dir, p.pid); ok && now.ticks == p.ticks {
 			return fmt.Errorf("%s (pid %d) still runs", p.component, p.pid)
@@ -135,27 +135,27 @@ func (p process) gone(ctx context.Context, dir string) error {
 	})
 }
 
-// stop ends a process: politely, and after ten seconds by force.
+// stop ends a process with SIGTERM, and after ten seconds with SIGKILL.
 func (p process) stop(ctx context.Context, dir string) error {
 	if err := p.signal(dir, syscall.SIGTERM); err != nil {
 		return err
 	}
-	polite, cancel := context.WithTimeout(ctx, 10*time.Second)
+	terminating, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if p.gone(polite, dir) == nil {
+	if p.awaitEnd(terminating, dir) == nil {
 		return nil
 	}
 	if err := p.signal(dir, syscall.SIGKILL); err != nil {
 		return err
 	}
-	forced, cancel := context.WithTimeout(ctx, 10*time.Second)
+	killing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return p.gone(forced, dir)
+	return p.awaitEnd(killing, dir)
 }
 
-// start runs a component in a session of its own, writing to a log, so that it
-// outlives this command and its terminal and holds none of its pipes. The
-// channel reports the process's end while this command lives.
+// start runs a component in its own session with its output in a log, so that it outlives
+// this command and its terminal and inherits no pipe. The channel reports the end of the
+// process while this command runs.
 func start(dir, component string, args []string) (<-chan error, error) {
 	logPath := logFile(dir, component)
 	if err := os.MkdirAll(filepath.Dir(logPath), 0o755); err != nil {
@@ -172,7 +172,7 @@ func start(dir, component string, args []string) (<-chan error, error) {
 	command := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this command
 	command.Dir = "/"
 	command.Env = []string{
-		// All are in Go. Collecting garbage takes a third of the API server's time otherwise.
+		// Every component is a Go program. With Go's defaults, garbage collection takes a third of the API server's time.
 		"GOGC=400", "GOMEMLIMIT=2GiB",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		dirVariable + "=" + dir,
@@ -192,7 +192,7 @@ func logFile(dir, component string) string {
 	return filepath.Join(dir, "logs", component+".log")
 }
 
-// poll tries until the check passes; when the context ends first it gives the check's last error.
+// poll repeats the check until it passes. If the context ends first, poll returns the check's last error.
 func poll(ctx context.Context, every time.Duration, check func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

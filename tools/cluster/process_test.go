@@ -24,7 +24,7 @@ func startSleeper(t *testing.T, dir, component string) process {
 			}
 		}
 		if err := <-ended; err == nil {
-			t.Error("it ended by itself")
+			t.Error("the shell was not killed")
 		}
 	})
 	eventually(t, "the shell and its child run", func() bool { return len(list(t, dir)) == 2 })
@@ -40,18 +40,18 @@ func list(t *testing.T, dir string) []process {
 	return all
 }
 
-func eventually(t *testing.T, what string, check func() bool) {
+func eventually(t *testing.T, claim string, check func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	err := poll(ctx, 10*time.Millisecond, func() error {
 		if !check() {
-			return errors.New("not so within 10 s")
+			return errors.New("not true within 10 s")
 		}
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v", claim, err)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestComponentIsFoundByItsNameAndNotByItsChildren(t *testing.T) {
 	}
 }
 
-func TestComponentHasASessionOfItsOwn(t *testing.T) {
+func TestComponentHasItsOwnSession(t *testing.T) {
 	dir := t.TempDir()
 	if p := startSleeper(t, dir, "etcd"); !p.leader {
-		t.Error("it is in the session of this command and would end with its terminal")
+		t.Error("etcd is in the session of this command and would end with its terminal")
 	}
 }
 
@@ -87,26 +87,26 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 	if err := earlier.signal(dir, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	stranger := exec.CommandContext(t.Context(), "sleep", "300")
-	if err := stranger.Start(); err != nil {
+	foreign := exec.CommandContext(t.Context(), "sleep", "300")
+	if err := foreign.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- stranger.Wait() }()
+	go func() { ended <- foreign.Wait() }()
 	recycled := p
-	recycled.pid = stranger.Process.Pid
+	recycled.pid = foreign.Process.Pid
 	if err := recycled.signal(dir, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	// SIGTERM now ends it only if it was not killed before.
-	if err := stranger.Process.Signal(syscall.SIGTERM); err != nil {
+	// SIGTERM is the reported cause only if SIGKILL was not sent before.
+	if err := foreign.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("a process that is not the cluster's was killed: %v", err)
+		t.Errorf("a process outside of the cluster was killed: %v", err)
 	}
 	if now := find(list(t, dir), "etcd"); now == nil || now.pid != p.pid {
-		t.Error("a later process was taken for the earlier one with its pid")
+		t.Error("a process was killed although its start time differs")
 	}
 }
 
@@ -117,6 +117,6 @@ func TestStopEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if find(list(t, dir), "etcd") != nil {
-		t.Error("it still runs")
+		t.Error("etcd still runs after stop")
 	}
 }

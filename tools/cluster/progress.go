@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reminder is how long a step stays silent before it says that it still runs.
+// reminder is the time after which progress prints again that a step still runs.
 const reminder = 20 * time.Second
 
 // progress prints the steps of a command with the time since its start.
@@ -24,9 +24,9 @@ func (p *progress) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.out, "[%6s] %s\n", elapsed, fmt.Sprintf(format, args...))
 }
 
-// during announces a step, runs it, and reminds every 20 s that it still runs.
-func (p *progress) during(what string, step func() error) error {
-	p.say("%s", what)
+// during prints the title of a step, runs the step, and prints every 20 s that it still runs.
+func (p *progress) during(title string, step func() error) error {
+	p.say("%s", title)
 	done := make(chan error, 1)
 	go func() { done <- step() }()
 	tick := time.NewTicker(reminder)
@@ -36,7 +36,7 @@ func (p *progress) during(what string, step func() error) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			p.say("still %s", what)
+			p.say("still %s", title)
 		}
 	}
 }

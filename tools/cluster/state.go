@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mode says how much of a cluster runs.
+// mode is the set of components that a cluster runs.
 type mode string
 
 const (
@@ -21,8 +21,8 @@ const (
 	full         mode = "full"
 )
 
-// state is what a cluster must remember between two commands. Which processes
-// run is not part of it: that is read from the machine.
+// state is stored between two commands. It does not contain the running processes, which
+// are read from the machine.
 type state struct {
 	Mode  mode           `json:"mode"`
 	Ports map[string]int `json:"ports"`
@@ -33,7 +33,7 @@ const (
 	lockFile  = "lock"
 )
 
-// readState gives fs.ErrNotExist when there is no cluster in dir.
+// readState returns fs.ErrNotExist if dir contains no cluster.
 func readState(dir string) (*state, error) {
 	content, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *state) write(dir string) error {
 	return writeFile(filepath.Join(dir, stateFile), append(content, '\n'), 0o600)
 }
 
-// writeFile replaces a file whole, so that a killed run leaves the old or the
-// new one. A file that has the content already keeps its time of change.
+// writeFile replaces a file atomically, so that a killed run leaves the old or the new
+// file. An unchanged file keeps its modification time.
 func writeFile(path string, content []byte, perm fs.FileMode) error {
 	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
 		return nil
@@ -70,7 +70,7 @@ func writeFile(path string, content []byte, perm fs.FileMode) error {
 	return os.Rename(temporary, path)
 }
 
-// checkContent refuses a folder that holds anything but a cluster, since `down` removes it.
+// checkContent refuses a folder with other files than a cluster's, since `down` removes it.
 func checkContent(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,13 +90,13 @@ func checkContent(dir string) error {
 		}
 	}
 	if foreign != "" {
-		return fmt.Errorf("%s is not empty and not a cluster's (it has %s): choose another --dir, as down removes it", dir, foreign)
+		return fmt.Errorf("%s contains %s and no cluster: choose another --dir, because down removes the folder", dir, foreign)
 	}
 	return nil
 }
 
-// lock waits until no other command works on the path's owner. The file may be
-// removed by its holder, so the lock counts only while the path still names it.
+// lock waits until no other command holds the lock. Its holder may remove the file, so a
+// lock is valid only while the path still names the locked file.
 func lock(path string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

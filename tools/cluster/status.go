@@ -48,7 +48,7 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if unhealthy > 0 {
-		return fmt.Errorf("%d components are not healthy; up repairs them", unhealthy)
+		return fmt.Errorf("%d components are not healthy: up restarts them", unhealthy)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killPods kills every process in a pod's cgroup and gives how many there were.
+// killPods kills every process in a pod's cgroup and returns their number.
 func killPods() (int, error) {
 	killed := 0
 	for _, root := range podCgroups() {
@@ -29,7 +29,7 @@ func killPods() (int, error) {
 			}
 			content, err := os.ReadFile(path)
 			if err != nil {
-				return nil // the cgroup has just gone
+				return nil // the cgroup was just removed
 			}
 			for line := range strings.FieldsSeq(string(content)) {
 				pid, err := strconv.Atoi(line)
@@ -50,7 +50,7 @@ func killPods() (int, error) {
 	return killed, nil
 }
 
-// undo brings the machine back to what it was, once no process of the cluster runs.
+// undo restores the machine's settings, once no process of the cluster runs.
 func (m *machine) undo(ctx context.Context) error {
 	if err := unmountAll(runDir, kubeletDir, m.Dir); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *machine) undo(ctx context.Context) error {
 	if err := m.removeFiles(ctx); err != nil {
 		return err
 	}
-	// The record goes last, so that a killed `down` can be repeated.
+	// The record is removed last, so that a killed `down` can be repeated.
 	entries, err := os.ReadDir(runDir)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (m *machine) undo(ctx context.Context) error {
 	return os.RemoveAll(runDir)
 }
 
-// unmountAll fails rather than leave a mount into which a removal would reach.
+// unmountAll fails if a mount is left: removing the folder would delete the files in it.
 func unmountAll(folders ...string) error {
 	mounts, err := mountsBelow(folders...)
 	if err != nil {
@@ -104,7 +104,8 @@ func unmountAll(folders ...string) error {
 	return err
 }
 
-// removeNetwork deletes the devices that have the node's address, pods' included, and kube-proxy's tables.
+// removeNetwork deletes the devices with the node's address, pods' included, kube-proxy's
+// tables and the firewall rules.
 func removeNetwork(ctx context.Context) error {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -115,8 +116,8 @@ func removeNetwork(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		ours := slices.ContainsFunc(addresses, func(a net.Addr) bool { return a.String() == nodeCIDR })
-		if !ours && device.Name != bridge {
+		hasAddress := slices.ContainsFunc(addresses, func(a net.Addr) bool { return a.String() == nodeCIDR })
+		if !hasAddress && device.Name != bridge {
 			continue
 		}
 		err = runCommand(ctx, "ip", "link", "delete", device.Name)
@@ -134,13 +135,13 @@ func removeNetwork(ctx context.Context) error {
 	}
 	for _, rule := range firewallRules {
 		for runCommand(ctx, "iptables", append([]string{"-D"}, rule...)...) == nil {
-			continue // a rule may be there twice
+			continue // a chain may contain a rule twice
 		}
 	}
 	return nil
 }
 
-// removeCgroup removes a tree of empty cgroups from its leaves on.
+// removeCgroup removes a tree of empty cgroups, leaves first.
 func removeCgroup(root string) error {
 	var folders []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -160,8 +161,8 @@ func removeCgroup(root string) error {
 	return nil
 }
 
-// deadShimSockets lists the sockets that a killed shim of containerd leaves in
-// a folder which all instances share: those on which nobody listens.
+// deadShimSockets lists the sockets without a listener, left by killed shims in a folder
+// that all instances of containerd share.
 func deadShimSockets(ctx context.Context) []string {
 	sockets, _ := filepath.Glob("/run/containerd/s/*")
 	dialer := net.Dialer{}
@@ -174,8 +175,8 @@ func deadShimSockets(ctx context.Context) []string {
 	})
 }
 
-// networkResults lists what CNI keeps of each pod until it is removed properly:
-// NETWORK-SANDBOX-INTERFACE for our network and, with the same sandbox, for its loopback.
+// networkResults lists the files that CNI stores for each pod until its regular removal:
+// NETWORK-SANDBOX-INTERFACE of the cluster's network and of the same sandbox's loopback.
 func networkResults() []string {
 	var results []string
 	own, _ := filepath.Glob(filepath.Join(cniResults, networkName+"-*-*"))
@@ -187,7 +188,7 @@ func networkResults() []string {
 	return results
 }
 
-// removeFiles removes what lies in folders that others may use as well.
+// removeFiles removes the cluster's files in folders that other programs may use too.
 func (m *machine) removeFiles(ctx context.Context) error {
 	files := append(deadShimSockets(ctx), networkResults()...)
 	links, _ := filepath.Glob("/var/log/containers/*")
@@ -202,7 +203,7 @@ func (m *machine) removeFiles(ctx context.Context) error {
 		}
 	}
 	for _, dir := range slices.Backward(m.Directories) {
-		_ = os.Remove(dir) // stays if somebody else uses it by now
+		_ = os.Remove(dir) // fails if another program has put files into it
 	}
 	return nil
 }

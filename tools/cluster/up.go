@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// startTimeout bounds how long a started component may take to be healthy.
+	// startTimeout is the time in which a started component must become healthy.
 	startTimeout = 90 * time.Second
-	// healTimeout bounds how long a running one may, before it is restarted:
-	// an earlier run may have been killed while it was starting.
+	// healTimeout is the time in which a running component must become healthy before it
+	// is restarted: an earlier run may have been killed while starting it.
 	healTimeout  = 15 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 
-// up starts what does not run, and restarts what runs otherwise than it should.
+// up starts the components that do not run, and restarts those that are outdated or
+// unhealthy.
 func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 	if err := c.checkDirectory(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 		return err
 	}
 	defer unlock()
-	defer c.leaveNothing()
+	defer c.removeUnused()
 	if err := c.loadState(ctx, controlPlaneOnly); err != nil {
 		return err
 	}
@@ -63,22 +64,22 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 	return nil
 }
 
-// leaveNothing removes a folder in which nothing was begun, as after a refusal.
-func (c *cluster) leaveNothing() {
+// removeUnused removes a folder without a cluster's state, as after a refusal.
+func (c *cluster) removeUnused() {
 	if !exists(filepath.Join(c.dir, stateFile)) {
 		_ = os.Remove(filepath.Join(c.dir, lockFile))
 		_ = os.Remove(c.dir) // only if it is empty
 	}
 }
 
-// loadState reads the state or begins one. A full cluster stays full: it can do
-// all that a control plane alone can.
+// loadState reads the state or creates it. A full cluster stays full, also with
+// controlPlaneOnly.
 func (c *cluster) loadState(ctx context.Context, controlPlaneOnly bool) error {
 	var err error
 	c.state, err = readState(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.state = &state{Mode: controlPlane}
-		err = c.cleanUp(ctx) // of a cluster whose folder was removed by hand
+		err = c.cleanUp(ctx) // of a cluster whose folder was removed manually
 	}
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func (c *cluster) loadState(ctx context.Context, controlPlaneOnly bool) error {
 	return nil
 }
 
-// startAll gives true if anything had to be started.
+// startAll returns true if it started a component.
 func (c *cluster) startAll(ctx context.Context) (changed bool, err error) {
 	if err := c.settlePorts(ctx); err != nil {
 		return false, err
@@ -116,7 +117,7 @@ func (c *cluster) startAll(ctx context.Context) (changed bool, err error) {
 	return changed, c.settle(ctx)
 }
 
-// writeFiles writes everything that the components read.
+// writeFiles writes the files that the components read.
 func (c *cluster) writeFiles() error {
 	if err := c.writeCredentials(); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (c *cluster) writeFiles() error {
 	if err := writeFile(c.pki("audit-policy.yaml"), append(policy, "- level: Metadata\n"...), 0o644); err != nil {
 		return err
 	}
-	// The folder ignores itself, wherever in a work tree it is.
+	// Git ignores the folder, wherever it is in a work tree.
 	if err := writeFile(filepath.Join(c.dir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
 		return err
 	}
@@ -138,8 +139,8 @@ func (c *cluster) writeFiles() error {
 	return nil
 }
 
-// settlePorts chooses ports at the first start. If somebody else took one while
-// its component was down, all are chosen anew, which takes stopping the rest.
+// settlePorts chooses ports at the first start. If another program listens on the port of
+// a component that is down, settlePorts stops the other components and chooses all again.
 func (c *cluster) settlePorts(ctx context.Context) error {
 	running, err := processes(c.dir)
 	if err != nil {
@@ -150,7 +151,7 @@ func (c *cluster) settlePorts(ctx context.Context) error {
 		name = takenPort(c.state.Ports, running, portFreed)
 	}
 	if name != "" {
-		c.progress.say("port %d of %s was taken by another program: choosing new ports", c.state.Ports[name], name)
+		c.progress.say("another program listens on port %d of %s: choosing new ports", c.state.Ports[name], name)
 		for _, p := range running {
 			if err := p.stop(ctx, c.dir); err != nil {
 				return err
@@ -166,7 +167,7 @@ func (c *cluster) settlePorts(ctx context.Context) error {
 	return c.state.write(c.dir)
 }
 
-// takenPort names a port whose component is down while somebody listens on it.
+// takenPort returns the name of a port in use whose component is down, or "".
 func takenPort(ports map[string]int, running []process, free func(port int) bool) string {
 	for _, name := range portNames {
 		owner := strings.TrimSuffix(strings.TrimSuffix(name, "-peer"), "-metrics")
@@ -177,7 +178,7 @@ func takenPort(ports map[string]int, running []process, free func(port int) bool
 	return ""
 }
 
-// ensure has the component running with the wanted arguments and healthy.
+// ensure makes the component run healthily with the wanted arguments.
 func (c *cluster) ensure(ctx context.Context, running []process, wanted component) (started bool, err error) {
 	if p := find(running, wanted.name); p != nil {
 		reason := outdated(p, wanted)
@@ -204,18 +205,18 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 		return false, err
 	}
 	if err := c.healthy(ctx, wanted, startTimeout, ended); err != nil {
-		return true, fmt.Errorf("%s does not come up: %w\n%s", wanted.name, err, c.logTail(wanted.name))
+		return true, fmt.Errorf("%s does not become healthy: %w\n%s", wanted.name, err, c.logTail(wanted.name))
 	}
 	return true, nil
 }
 
-// outdated says why a process is not what it would be if started now; "" if it is.
+// outdated says how a process differs from one started now; "" if it does not.
 func outdated(p *process, wanted component) string {
 	if !slices.Equal(p.args, wanted.args) {
 		return "its arguments changed"
 	}
 	for _, file := range wanted.files {
-		// A process's start is known to some hundredths of a second.
+		// The start time of a process is exact to some hundredths of a second.
 		if info, err := os.Stat(file); err == nil && info.ModTime().After(p.started.Add(time.Second)) {
 			return file + " changed"
 		}
@@ -223,7 +224,7 @@ func outdated(p *process, wanted component) string {
 	return ""
 }
 
-// healthy waits until the component is, or has ended, or the time is over.
+// healthy waits until the component is healthy, has ended, or the limit has passed.
 func (c *cluster) healthy(ctx context.Context, wanted component, limit time.Duration, ended <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not healthy after %s", limit))
 	defer cancel()
@@ -232,7 +233,7 @@ func (c *cluster) healthy(ctx context.Context, wanted component, limit time.Dura
 	go func() {
 		select {
 		case err := <-ended:
-			fail(fmt.Errorf("it ended: %s", exitReason(err)))
+			fail(fmt.Errorf("the process ended: %s", exitReason(err)))
 		case <-ctx.Done():
 		}
 	}()
@@ -257,7 +258,7 @@ func (c *cluster) logTail(component string) string {
 	return fmt.Sprintf("last lines of %s:\n%s", logFile(c.dir, component), lastLines(string(content), 12))
 }
 
-// lastLines cuts long lines too: one of a kube-apiserver may fill a screen.
+// lastLines shortens long lines too: a line of kube-apiserver may fill a screen.
 func lastLines(text string, count int) string {
 	const width = 300
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -270,13 +271,13 @@ func lastLines(text string, count int) string {
 	return strings.Join(lines, "\n")
 }
 
-// settle waits for what the first objects of a user need.
+// settle waits for the default service account and, in the full mode, for the node.
 func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	check := c.get(c.apiURL() + "/api/v1/namespaces/default/serviceaccounts/default")
 	if err := poll(ctx, pollInterval, func() error { return check(ctx) }); err != nil {
-		return fmt.Errorf("no default service account appears: %w\n%s", err, c.logTail(controllerManagerName))
+		return fmt.Errorf("the default service account was not created: %w\n%s", err, c.logTail(controllerManagerName))
 	}
 	if c.state.Mode == full {
 		return c.settleNode(ctx)

@@ -20,9 +20,9 @@ func TestOutdated(t *testing.T) {
 		process process
 		want    string
 	}{
-		"as it should be":             {process{args: args, started: time.Now()}, ""},
-		"other arguments":             {process{args: args[:1], started: time.Now()}, "its arguments changed"},
-		"older than what it has read": {process{args: args, started: time.Now().Add(-time.Minute)}, file + " changed"},
+		"current":                {process{args: args, started: time.Now()}, ""},
+		"other arguments":        {process{args: args[:1], started: time.Now()}, "its arguments changed"},
+		"older than a read file": {process{args: args, started: time.Now().Add(-time.Minute)}, file + " changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outdated(&test.process, component{args: args, files: []string{file}}); got != test.want {
@@ -69,12 +69,12 @@ func TestPortsAreDistinctFreeAndBelowTheNodePorts(t *testing.T) {
 	for _, name := range portNames {
 		port := ports[name]
 		if port < firstPort || port > lastPort || slices.Contains(seen, port) {
-			t.Errorf("%s has port %d beside %v", name, port, seen)
+			t.Errorf("%s has port %d after %v", name, port, seen)
 		}
 		seen = append(seen, port)
 	}
 	if _, err := choosePorts(portNames, func(int) bool { return false }); err == nil {
-		t.Error("ports are chosen where none is free")
+		t.Error("ports are chosen although none is free")
 	}
 }
 
@@ -93,10 +93,10 @@ func TestTakenPort(t *testing.T) {
 		busy []string
 		want string
 	}{
-		"all free":                          {nil, ""},
-		"by the component itself":           {[]string{"etcd", "etcd-peer"}, ""},
-		"by another program":                {[]string{"kube-apiserver"}, "kube-apiserver"},
-		"a second port of one that is down": {[]string{"kube-proxy-metrics"}, "kube-proxy-metrics"},
+		"all free":                {nil, ""},
+		"by the component itself": {[]string{"etcd", "etcd-peer"}, ""},
+		"by another program":      {[]string{"kube-apiserver"}, "kube-apiserver"},
+		"a second port of a component that is down": {[]string{"kube-proxy-metrics"}, "kube-proxy-metrics"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := takenPort(ports, running, busy(test.busy...)); got != test.want {
@@ -111,11 +111,11 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		files   []string
 		refused bool
 	}{
-		"empty":                     {nil, false},
-		"a cluster's":               {[]string{stateFile, "etcd"}, false},
-		"begun by a killed command": {[]string{lockFile}, false},
-		"somebody's":                {[]string{"thesis.tex"}, true},
-		"somebody's, locked by us":  {[]string{lockFile, "thesis.tex"}, true},
+		"empty":                    {nil, false},
+		"a cluster's":              {[]string{stateFile, "etcd"}, false},
+		"left by a killed command": {[]string{lockFile}, false},
+		"foreign file":             {[]string{"thesis.tex"}, true},
+		"foreign file and lock":    {[]string{lockFile, "thesis.tex"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cluster{dir: t.TempDir(), progress: newProgress(io.Discard)}
@@ -129,7 +129,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 				t.Errorf("got %v, want refused: %t", err, test.refused)
 			}
 			if err != nil && !strings.Contains(err.Error(), "thesis.tex") {
-				t.Errorf("does not say what is in the way: %v", err)
+				t.Errorf("the error does not name the foreign file: %v", err)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 
 func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lock(path, func() { t.Error("waits for nobody") })
+	first, err := lock(path, func() { t.Error("the first lock waits") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,11 @@ func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		t.Fatalf("two hold the lock (%v)", err)
+		t.Fatalf("two callers hold the lock (%v)", err)
 	default:
 	}
 	first()
 	if err := <-done; err != nil {
-		t.Errorf("the second holds a lock that nobody else can see: %v", err)
+		t.Errorf("the second caller holds the lock of a removed file: %v", err)
 	}
 }

@@ -12,8 +12,7 @@ func (d *demo) clusterCommand(name string, args ...string) command {
 	return command{name: "cluster-" + name, args: slices.Concat([]string{d.work("bin", "cluster"), "--dir", d.dir, name}, args)}
 }
 
-// startCluster boots the embedded cluster; what is run later is run in its
-// environment.
+// startCluster boots the embedded cluster and reads its environment for later commands.
 func (d *demo) startCluster(ctx context.Context, line *line) error {
 	if err := d.run(ctx, line, d.clusterCommand("up")); err != nil {
 		return err
@@ -29,7 +28,7 @@ func (d *demo) startCluster(ctx context.Context, line *line) error {
 	return d.nameInstances(ctx)
 }
 
-// connect uses the cluster of KUBECONFIG.
+// connect selects the cluster of KUBECONFIG.
 func (d *demo) connect(_ context.Context, line *line) error {
 	kube, err := newKube(d.env)
 	if err != nil {
@@ -44,8 +43,8 @@ func (d *demo) loadOpenStack(ctx context.Context, line *line) error {
 	return d.run(ctx, line, d.clusterCommand("load", d.work("images", openStackArchive)))
 }
 
-// down removes the cluster, whatever it holds, and what the demo built. On a
-// cluster that somebody else runs it removes the namespace.
+// down removes the embedded cluster and the files that the demo built. On an existing
+// cluster it removes the demo's namespace.
 func (d *demo) down(ctx context.Context) error {
 	if err := d.checkRequirements(); err != nil {
 		return err

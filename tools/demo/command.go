@@ -17,16 +17,16 @@ import (
 
 // command is a program that a step runs.
 type command struct {
-	name string   // of its log
+	name string   // of the log file
 	dir  string   // working directory, default the repository's root
-	env  []string // beside the demo's
+	env  []string // added to the demo's
 	args []string
 }
 
-// commandError is a program that failed, with the end of what it printed.
+// commandError is a program that failed, with the last lines of its output.
 type commandError struct {
 	command command
-	log     string // file with all that it printed
+	log     string // file with the whole output
 	tail    string
 	err     error
 }
@@ -41,8 +41,8 @@ func (e *commandError) Error() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// run runs a program; its last line is the step's detail, and its log stays in
-// the work folder.
+// run runs a program. The last line of its output is the step's detail, and the work
+// folder keeps its log.
 func (d *demo) run(ctx context.Context, line *line, c command) error {
 	path := d.work("logs", c.name+".log")
 	log, err := os.Create(path)
@@ -58,7 +58,7 @@ func (d *demo) run(ctx context.Context, line *line, c command) error {
 	return nil
 }
 
-// output runs a program for what it prints on standard output.
+// output runs a program and returns its standard output.
 func (d *demo) output(ctx context.Context, c command) (string, error) {
 	var out, problem bytes.Buffer
 	if err := d.execute(ctx, c, nil, &out, &problem); err != nil {
@@ -67,8 +67,8 @@ func (d *demo) output(ctx context.Context, c command) (string, error) {
 	return out.String(), nil
 }
 
-// execute gives the program a process group of its own: an interrupt ends all
-// of it, and reaches nothing twice.
+// execute runs the program in its own process group, so that an interrupt ends all its
+// processes and reaches each only once.
 func (d *demo) execute(ctx context.Context, c command, in io.Reader, out, problem io.Writer) error {
 	env := slices.Concat(d.env, c.env)
 	process := exec.CommandContext(ctx, lookPath(c.args[0], env), c.args[1:]...)
@@ -109,7 +109,7 @@ func lookPath(name string, env []string) string {
 	return name
 }
 
-// lastLine passes on what is written and says each last complete line.
+// lastLine copies its input to out and passes the last complete line of each write to say.
 type lastLine struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -140,7 +140,7 @@ func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
 
-// short is a path as a person types it in the repository's root.
+// short returns a path relative to the repository's root.
 func (d *demo) short(path string) string {
 	return strings.TrimPrefix(path, d.root+string(filepath.Separator))
 }

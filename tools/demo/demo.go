@@ -12,26 +12,26 @@ import (
 
 const (
 	namespace = "openstack"
-	// systemNamespace and storageNamespace hold the operators: config/control-plane,
-	// config/shared-volume.
+	// systemNamespace and storageNamespace are the operators' namespaces, as in
+	// config/control-plane and config/shared-volume.
 	systemNamespace  = "asterism-system"
 	storageNamespace = "asterism-storage"
 	controlPlane     = "demo"
-	// fieldManager owns what the demo applies.
+	// fieldManager owns the fields that the demo applies.
 	fieldManager = "asterism-demo"
 )
 
-// demo is one run: where it works, and on which cluster.
+// demo is one run, with its folders and its cluster.
 type demo struct {
 	root     string            // of the repository
 	dir      string            // of the embedded cluster's state
 	existing bool              // the cluster of KUBECONFIG is used
 	registry string            // prefix of every image's name; "" on the embedded cluster
 	timeout  time.Duration     // for each wait on the cluster
-	env      []string          // of what is run
-	kube     *kube             // once the cluster is up
-	tags     map[string]string // of the operators' images, once they are built; by operator
-	driver   string            // tag of the images of EFS's driver, once they are built
+	env      []string          // of the programs that the demo runs
+	kube     *kube             // set once the cluster is up
+	tags     map[string]string // of the operators' images, by operator; set once they are built
+	driver   string            // tag of the images of the EFS CSI driver; set once they are built
 }
 
 func newDemo(dir string, timeout time.Duration) (*demo, error) {
@@ -52,12 +52,12 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 	case "existing":
 		d.existing = true
 	default:
-		return nil, fmt.Errorf("CLUSTER=%s: it may be existing (the cluster of KUBECONFIG), or unset (a cluster is booted on this machine)", cluster)
+		return nil, fmt.Errorf("CLUSTER=%s is invalid: set it to existing (the cluster of KUBECONFIG), or unset it (a cluster is booted on this machine)", cluster)
 	}
 	return d, nil
 }
 
-// repositoryRoot is the folder at or above the working directory that holds this tool.
+// repositoryRoot finds the folder with this tool at or above the working directory.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -73,7 +73,7 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-// up runs every step, and shows what came of them.
+// up runs every step and shows the result.
 func (d *demo) up(ctx context.Context) error {
 	if err := d.checkRequirements(); err != nil {
 		return err
@@ -88,12 +88,12 @@ func (d *demo) up(ctx context.Context) error {
 	return d.report(ctx, os.Stdout, progress.elapsed())
 }
 
-// checkRequirements says what is missing before anything is begun.
+// checkRequirements reports missing requirements before the first step.
 func (d *demo) checkRequirements() error {
 	if d.existing {
 		if d.registry == "" {
 			return errors.New("CLUSTER=existing needs IMAGE_REGISTRY=HOST/PATH: a registry that the cluster's nodes pull from, and that you may push to.\n" +
-				"The operators' images and the OpenStack image go there; the demo pushes what it lacks")
+				"The demo pushes the operators' images and the OpenStack image that the registry lacks")
 		}
 		if _, err := exec.LookPath("kubectl"); err != nil {
 			return errors.New("CLUSTER=existing needs kubectl on PATH, and KUBECONFIG for the cluster")
@@ -104,12 +104,12 @@ func (d *demo) checkRequirements() error {
 		return errors.New("the demo boots a Kubernetes node on this machine and builds an image with debootstrap: both need root.\n" +
 			"Type one of these:\n\n" +
 			"  sudo -E env PATH=\"$PATH\" make demo                    # a cluster on this machine, removed by make demo-down\n" +
-			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG; no root if that registry has the OpenStack image")
+			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG; without root if that registry has the OpenStack image")
 	}
 	return nil
 }
 
-// work is the folder of what the demo itself makes: binaries, images, logs.
+// work returns a path in the folder for the demo's binaries, images and logs.
 func (d *demo) work(parts ...string) string {
 	return filepath.Join(append([]string{d.root, ".demo"}, parts...)...)
 }
@@ -120,6 +120,6 @@ func (d *demo) makeWorkFolder() error {
 			return err
 		}
 	}
-	// The folder ignores itself.
+	// Git ignores the folder.
 	return os.WriteFile(d.work(".gitignore"), []byte("*\n"), 0o644)
 }

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubectl is a command on the cluster.
+// kubectl returns a command on the cluster.
 func (d *demo) kubectl(name string, args ...string) command {
 	return command{name: name, env: d.kube.env, args: append([]string{"kubectl"}, args...)}
 }
 
-// apply states what the demo wants in its namespace. What others have set beside it
-// stays, and applying the same again writes nothing.
+// apply applies manifests to the demo's namespace. Fields of other owners stay, and
+// applying unchanged manifests writes nothing.
 func (d *demo) apply(ctx context.Context, line *line, name string, source ...string) error {
 	return d.applyAnywhere(ctx, line, name, append(source, "--namespace="+namespace)...)
 }
@@ -29,7 +29,7 @@ func (d *demo) applyAnywhere(ctx context.Context, line *line, name string, sourc
 	return d.run(ctx, line, d.kubectl("apply-"+name, slices.Concat(args, source)...))
 }
 
-// folder is a kustomization of the examples, with the registry's images.
+// folder returns a kustomization of the examples, with the registry's images.
 func (d *demo) folder(name string) (string, error) {
 	source := filepath.Join("examples", name)
 	if d.registry == "" {
@@ -39,7 +39,8 @@ func (d *demo) folder(name string) (string, error) {
 	return d.work(name), d.writeKustomization(name, source, images)
 }
 
-// startServices makes what a ControlPlane refers to.
+// startServices creates the namespace, the Secrets and the services that a ControlPlane
+// refers to.
 func (d *demo) startServices(ctx context.Context, line *line) error {
 	if err := d.apply(ctx, line, "namespace", "-f", d.example("demo", "namespace.yaml")); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (d *demo) startServices(ctx context.Context, line *line) error {
 		return err
 	}
 	servers := "demo-persistent"
-	if d.existing { // whose volumes may not let every user write
+	if d.existing { // its volumes may not be writable for every user
 		servers = "demo"
 	}
 	folder, err := d.folder(servers)
@@ -72,7 +73,7 @@ func (d *demo) example(parts ...string) string {
 	return filepath.Join(append([]string{d.root, "examples"}, parts...)...)
 }
 
-// awaitAll waits for one after the other, since all are needed.
+// awaitAll waits for all objects, one after the other.
 func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("gave up after %s", d.timeout))
 	defer cancel()
@@ -90,7 +91,7 @@ func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 }
 
 // deployOperators applies the CRDs and the operators, hands the demo's namespace over to
-// them, and waits until all of it works.
+// the operators, and waits until the ControlPlane's CRD and the operators are ready.
 func (d *demo) deployOperators(ctx context.Context, line *line) error {
 	names, err := d.operators()
 	if err != nil {
@@ -133,8 +134,8 @@ func operatorDeployment(name string) object {
 	return wanted
 }
 
-// controlPlane is the file of the one resource, on a cluster that somebody else
-// runs with the registry's image and without shared volumes, which need EFS.
+// controlPlane returns the ControlPlane's file: on an existing cluster with the registry's
+// image and without shared volumes, which need EFS.
 func (d *demo) controlPlane() (path string, err error) {
 	source := d.example("demo", "controlplane.yaml")
 	if d.registry == "" {
@@ -157,7 +158,7 @@ func (d *demo) controlPlane() (path string, err error) {
 	return path, os.WriteFile(path, content, 0o644)
 }
 
-// deployNova applies the one resource, and follows its message.
+// deployNova applies the ControlPlane and shows its message until it is ready.
 func (d *demo) deployNova(ctx context.Context, line *line) error {
 	source, err := d.controlPlane()
 	if err != nil {
@@ -169,9 +170,9 @@ func (d *demo) deployNova(ctx context.Context, line *line) error {
 	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
 }
 
-// startCompute starts a compute node once its cell has published what computes
-// need, and waits until the cell has found it. The first wait has no limit of
-// its own: a ControlPlane that does not become ready ends it.
+// startCompute waits for the cell's Secret with the configuration of compute hosts,
+// starts a compute host and waits until the cell has mapped it. The first wait has no
+// timeout: the step of the ControlPlane, which runs at the same time, has one.
 func (d *demo) startCompute(ctx context.Context, line *line) error {
 	published := object{resource: secrets, kind: "Secret", name: controlPlane + "-cell1-compute-config"}
 	line.say("waiting for " + published.String())
@@ -191,7 +192,8 @@ func (d *demo) startCompute(ctx context.Context, line *line) error {
 	)
 }
 
-// hasHost: a server can be scheduled only to a host that its cell has mapped.
+// hasHost reports whether the cell has mapped a host, without which no server can be
+// scheduled.
 func hasHost(cell *unstructured.Unstructured) (ready bool, message string) {
 	mapped, _, _ := unstructured.NestedInt64(cell.Object, "status", "hosts", "mapped")
 	return mapped > 0, "no host is mapped yet"
@@ -199,7 +201,7 @@ func hasHost(cell *unstructured.Unstructured) (ready bool, message string) {
 
 const serverName = "demo"
 
-// bootServer finds the server of an earlier run, or boots it.
+// bootServer boots a server, unless that of an earlier run exists.
 func (d *demo) bootServer(ctx context.Context, line *line) error {
 	return d.run(ctx, line, d.bootCommand())
 }

@@ -14,7 +14,7 @@ import (
 
 const logLines = 15
 
-// explain adds to a failure what the cluster knows about it.
+// explain adds the state, the warnings and the logs in the cluster to a failure.
 func (d *demo) explain(ctx context.Context, failure error) error {
 	missing := &notReadyError{}
 	if ctx.Err() != nil || d.kube == nil || !errors.As(failure, &missing) {
@@ -22,23 +22,23 @@ func (d *demo) explain(ctx context.Context, failure error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	objects, err := d.kube.family(ctx)
+	objects, err := d.kube.allObjects(ctx)
 	if err != nil {
-		return fmt.Errorf("%w\nand the cluster does not say why: %w", failure, err)
+		return fmt.Errorf("%w\nand the cause cannot be read from the cluster: %w", failure, err)
 	}
-	all := newFamily(objects)
+	all := newObjectTree(objects)
 	sections := []string{failure.Error()}
 	if root := all.find(missing.object.kind, missing.object.name); root != nil {
 		found := all.diagnose(root)
-		sections = append(sections, "What is stuck:\n"+indent(found.String()))
+		sections = append(sections, "Objects that are not ready:\n"+indent(found.String()))
 		sections = append(sections, d.evidence(ctx, all, found.leaf())...)
 		sections = append(sections, d.further(found.leaf()))
 	}
 	return errors.New(strings.Join(sections, "\n\n"))
 }
 
-// evidence is what a person would read next: warnings, and the log that tells why.
-func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Unstructured) []string {
+// evidence returns the warnings about an object and the log that explains its state.
+func (d *demo) evidence(ctx context.Context, all *objectTree, leaf *unstructured.Unstructured) []string {
 	var found []string
 	if warnings := d.kube.warnings(ctx, leaf); warnings != "" {
 		found = append(found, fmt.Sprintf("Warnings about %s/%s:\n%s", leaf.GetKind(), leaf.GetName(), indent(warnings)))
@@ -48,15 +48,15 @@ func (d *demo) evidence(ctx context.Context, all *family, leaf *unstructured.Uns
 		if trouble := podTrouble(leaf); trouble.logged {
 			found = append(found, d.kube.logOf(ctx, leaf, trouble.container, trouble.previous, ""))
 		}
-	case isFamily(leaf) && !all.diagnose(leaf).stalled(): // a stalled one has said all
+	case isAsterismKind(leaf) && !all.diagnose(leaf).stalled(): // the condition of a stalled object is enough
 		found = append(found, d.operatorEvidence(ctx, all, leaf)...)
 	}
 	return found
 }
 
-// operatorEvidence is what the operator says about its object, or what keeps
-// the operator from saying anything.
-func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructured.Unstructured) []string {
+// operatorEvidence returns the operator's log lines about the object, or the reason why
+// the operator is not ready.
+func (d *demo) operatorEvidence(ctx context.Context, all *objectTree, o *unstructured.Unstructured) []string {
 	names, err := d.operators()
 	if err != nil {
 		return []string{err.Error()}
@@ -67,7 +67,7 @@ func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructure
 	}
 	if !readiness(deployment).ready {
 		found := all.diagnose(deployment)
-		return append([]string{"Its operator does not run:\n" + indent(found.String())}, d.evidence(ctx, all, found.leaf())...)
+		return append([]string{"The operator of " + o.GetKind() + "/" + o.GetName() + " is not ready:\n" + indent(found.String())}, d.evidence(ctx, all, found.leaf())...)
 	}
 	var logs []string
 	for _, set := range all.children[deployment.GetUID()] {
@@ -78,7 +78,7 @@ func (d *demo) operatorEvidence(ctx context.Context, all *family, o *unstructure
 	return logs
 }
 
-// warnings are the last events that something is wrong with the object.
+// warnings returns the last three events of type Warning about the object.
 func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) string {
 	list, err := k.typed.CoreV1().Events(o.GetNamespace()).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.uid=" + string(o.GetUID()),
@@ -93,7 +93,7 @@ func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) strin
 	return strings.Join(lines[max(0, len(lines)-3):], "\n")
 }
 
-// logOf gives the last lines of a container's log, those about a name if there are any.
+// logOf returns the last lines of a container's log, only those with a name if any has it.
 func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, container string, previous bool, about string) string {
 	lines := int64(2000)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
@@ -108,7 +108,7 @@ func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, contai
 	return title + ":\n" + indent(lastLines(linesAbout(string(content), about), logLines))
 }
 
-// linesAbout keeps the lines with a word, or all if none has it.
+// linesAbout returns the lines that contain a word, or the whole log if none does.
 func linesAbout(log, word string) string {
 	var kept []string
 	for line := range strings.Lines(log) {
@@ -122,18 +122,18 @@ func linesAbout(log, word string) string {
 	return strings.Join(kept, "\n")
 }
 
-// further says what to type to see more.
+// further lists commands that show more.
 func (d *demo) further(leaf *unstructured.Unstructured) string {
 	var lines []string
 	if !d.existing {
 		lines = append(lines, ". "+d.short(d.dir)+"/env")
 	}
-	what := fmt.Sprintf("%s/%s", strings.ToLower(leaf.GetKind()), leaf.GetName())
+	target := fmt.Sprintf("%s/%s", strings.ToLower(leaf.GetKind()), leaf.GetName())
 	lines = append(lines,
 		"kubectl get openstack,pods --namespace "+namespace,
-		fmt.Sprintf("kubectl describe %s --namespace %s", what, leaf.GetNamespace()))
+		fmt.Sprintf("kubectl describe %s --namespace %s", target, leaf.GetNamespace()))
 	if leaf.GetKind() == kindPod {
-		lines = append(lines, fmt.Sprintf("kubectl logs %s --all-containers --namespace %s", what, leaf.GetNamespace()))
+		lines = append(lines, fmt.Sprintf("kubectl logs %s --all-containers --namespace %s", target, leaf.GetNamespace()))
 	}
-	return "To look further:\n" + indent(strings.Join(lines, "\n")) + "\n\n`make demo` tries again from here."
+	return "Commands that show more:\n" + indent(strings.Join(lines, "\n")) + "\n\n`make demo` continues from here."
 }

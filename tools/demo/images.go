@@ -10,11 +10,11 @@ const (
 	openStackArchive = "openstack.tar"
 )
 
-// openStack is the image as the cluster pulls it.
+// openStack returns the image's name for the cluster.
 func (d *demo) openStack() string { return d.image(openStackImage) + ":" + openStackTag }
 
-// buildOpenStack takes the image from the cache if it is there. Building takes
-// root, so a registry that has it is not asked which build that is.
+// buildOpenStack builds the image unless the cache or the registry has it. Building
+// needs root, so an image in the registry is used even if it is of another build.
 func (d *demo) buildOpenStack(ctx context.Context, line *line) error {
 	if d.existing {
 		if present, err := inRegistry(ctx, d.openStack()); present || err != nil {

@@ -24,7 +24,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// group is the last part of the name of each API group of the family.
+// group is the common suffix of Asterism's API groups.
 const group = "asterism.dev"
 
 var (
@@ -40,7 +40,7 @@ var (
 	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// Kinds that are treated each in its own way.
+// Kinds with special treatment.
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
@@ -49,17 +49,17 @@ const (
 	kindPod         = "Pod"
 )
 
-// kube is the cluster's API, and the environment in which kubectl finds it.
+// kube is a client of the cluster, with the environment of kubectl for it.
 type kube struct {
 	server  string
 	env     []string
 	objects dynamic.Interface
 	typed   kubernetes.Interface
-	// look is how often a wait looks for what is stalled.
-	look time.Duration
+	// stallCheck is the interval in which a wait looks for stalled objects.
+	stallCheck time.Duration
 }
 
-// newKube takes the cluster of KUBECONFIG in that environment.
+// newKube connects to the cluster of KUBECONFIG in that environment.
 func newKube(env []string) (*kube, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	for _, setting := range env {
@@ -69,12 +69,12 @@ func newKube(env []string) (*kube, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no usable KUBECONFIG: %w", err)
+		return nil, fmt.Errorf("KUBECONFIG is not usable: %w", err)
 	}
 	config.QPS, config.Burst = -1, 0
-	// Deprecations are for whoever writes the manifests.
+	// Warnings about deprecated APIs do not concern the demo's users.
 	config.WarningHandler = rest.NoWarnings{}
-	k := &kube{server: config.Host, env: env, look: 10 * time.Second}
+	k := &kube{server: config.Host, env: env, stallCheck: 10 * time.Second}
 	if k.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -82,14 +82,14 @@ func newKube(env []string) (*kube, error) {
 	return k, err
 }
 
-// object names something that is waited for.
+// object names an object that a step waits for.
 type object struct {
 	resource schema.GroupVersionResource
 	kind     string
 	name     string
-	// namespace of an object that has one; "": the demo's
+	// namespace of a namespaced object; default the demo's
 	namespace string
-	// ready says more than Kubernetes' own conventions do; nil: they suffice.
+	// ready, if set, is checked after Kubernetes' own conventions.
 	ready func(*unstructured.Unstructured) (ready bool, message string)
 }
 
@@ -103,7 +103,7 @@ func statefulSet(name string) object {
 
 func (o object) String() string { return o.kind + "/" + o.name }
 
-// notReadyError is an object that did not become ready.
+// notReadyError reports an object that did not become ready.
 type notReadyError struct {
 	object  object
 	message string
@@ -116,13 +116,12 @@ func (e *notReadyError) Error() string {
 
 func (e *notReadyError) Unwrap() error { return e.err }
 
-// await follows the object until it is ready; each change of what it waits for
-// is said.
+// await watches the object until it is ready, and passes each message to say.
 func (k *kube) await(ctx context.Context, wanted object, say func(string)) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	go k.giveUpHopeless(ctx, wanted, giveUp)
-	message := "it does not exist"
+	go k.giveUpStalled(ctx, wanted, giveUp)
+	message := "the object does not exist"
 	_, err := watchtools.UntilWithSync(ctx, k.watcher(wanted), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
 		found, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type == watch.Deleted {
@@ -147,35 +146,34 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 	return nil
 }
 
-// stalledLooks is how many looks in a row must find something stalled, which
-// means that nothing but a change of it can help: right after something was
-// applied, what an object says may be older than that.
-const stalledLooks = 3
+// stallChecks is the number of consecutive checks that must find a stalled object: right
+// after an apply, its conditions may be older than the applied spec.
+const stallChecks = 3
 
-var errHopeless = errors.New("it does not go on by itself")
+var errStalled = errors.New("an object is stalled: change it")
 
-// giveUpHopeless ends the wait for what stays stalled, itself or below.
-func (k *kube) giveUpHopeless(ctx context.Context, wanted object, giveUp func(error)) {
-	ticker := time.NewTicker(k.look)
+// giveUpStalled ends the wait for an object that stays stalled, itself or an object below it.
+func (k *kube) giveUpStalled(ctx context.Context, wanted object, giveUp func(error)) {
+	ticker := time.NewTicker(k.stallCheck)
 	defer ticker.Stop()
-	for stalled := 0; stalled < stalledLooks; {
+	for stalled := 0; stalled < stallChecks; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		objects, err := k.family(ctx)
+		objects, err := k.allObjects(ctx)
 		if err != nil {
-			continue // the wait itself shows whether the API is there
+			continue // the watch of await reports an unreachable API server
 		}
-		all := newFamily(objects)
+		all := newObjectTree(objects)
 		if root := all.find(wanted.kind, wanted.name); root != nil && all.diagnose(root).stalled() {
 			stalled++
 		} else {
 			stalled = 0
 		}
 	}
-	giveUp(errHopeless)
+	giveUp(errStalled)
 }
 
 func (k *kube) watcher(wanted object) cache.ListerWatcher {
@@ -195,7 +193,7 @@ func (k *kube) watcher(wanted object) cache.ListerWatcher {
 	}, k.objects)
 }
 
-// in is the client of a resource, in a namespace if it has one.
+// in returns the client of a resource, in the namespace if the resource is namespaced.
 func (k *kube) in(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if resource == definitions || resource == drivers {
 		return k.objects.Resource(resource)
@@ -203,27 +201,27 @@ func (k *kube) in(resource schema.GroupVersionResource, namespace string) dynami
 	return k.objects.Resource(resource).Namespace(namespace)
 }
 
-// family lists the kinds of the family that are served, with what they make, and the
-// operators.
-func (k *kube) family(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	resources, err := k.familyResources()
+// allObjects lists the objects of Asterism's kinds, the workloads of the demo's namespace, and
+// the operators.
+func (k *kube) allObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	resources, err := k.asterismResources()
 	if err != nil {
 		return nil, err
 	}
 	found, err := k.listAll(ctx, namespace, append(resources, deployments, statefulSets, jobs, replicaSets, pods)...)
-	for _, home := range []string{systemNamespace, storageNamespace} {
+	for _, operatorNamespace := range []string{systemNamespace, storageNamespace} {
 		if err != nil {
 			break
 		}
 		var operators []*unstructured.Unstructured
-		operators, err = k.listAll(ctx, home, deployments, replicaSets, pods)
+		operators, err = k.listAll(ctx, operatorNamespace, deployments, replicaSets, pods)
 		found = append(found, operators...)
 	}
 	return found, err
 }
 
-// familyResources are the kinds of the family that are served.
-func (k *kube) familyResources() (resources []schema.GroupVersionResource, err error) {
+// asterismResources lists the namespaced resources of Asterism that the API server serves.
+func (k *kube) asterismResources() (resources []schema.GroupVersionResource, err error) {
 	_, served, err := k.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && len(served) == 0 {
 		return nil, err

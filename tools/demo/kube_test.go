@@ -18,7 +18,7 @@ import (
 
 var wantedPlane = object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane}
 
-// serve answers with the objects of a fixture as an API server would.
+// serve returns a fake API server with the objects of a fixture.
 func serve(t *testing.T, fixture string) *kube {
 	t.Helper()
 	nova := func(resource string) schema.GroupVersionResource {
@@ -30,7 +30,7 @@ func serve(t *testing.T, fixture string) *kube {
 	}
 	typed := kubernetesfake.NewClientset()
 	var objects []runtime.Object
-	for _, o := range readFamily(t, fixture).all {
+	for _, o := range readObjectTree(t, fixture).all {
 		o.SetNamespace(namespace)
 		objects = append(objects, o)
 	}
@@ -42,10 +42,10 @@ func serve(t *testing.T, fixture string) *kube {
 			})
 		}
 	}
-	return &kube{objects: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served, objects...), typed: typed, look: time.Hour}
+	return &kube{objects: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served, objects...), typed: typed, stallCheck: time.Hour}
 }
 
-func TestAwaitSaysTheMessageUntilTheObjectIsReady(t *testing.T) {
+func TestAwaitShowsTheMessageUntilTheObjectIsReady(t *testing.T) {
 	k := serve(t, "stalled.yaml")
 	said := make(chan string, 10)
 	done := make(chan error, 1)
@@ -69,27 +69,27 @@ func TestAwaitSaysTheMessageUntilTheObjectIsReady(t *testing.T) {
 	}
 }
 
-func TestAwaitGivesUpWhatIsStalledBelow(t *testing.T) {
+func TestAwaitEndsWhenAnObjectBelowIsStalled(t *testing.T) {
 	k := serve(t, "stalled.yaml")
-	k.look = time.Millisecond
+	k.stallCheck = time.Millisecond
 	err := k.await(t.Context(), wantedPlane, func(string) {})
 	missing := &notReadyError{}
-	if !errors.Is(err, errHopeless) || !errors.As(err, &missing) || missing.message != "Nova demo: cells: line 1: no" {
+	if !errors.Is(err, errStalled) || !errors.As(err, &missing) || missing.message != "Nova demo: cells: line 1: no" {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAwaitGoesOnWhileNothingIsStalled(t *testing.T) {
+func TestAwaitContinuesWhileNothingIsStalled(t *testing.T) {
 	k := serve(t, "job-failed.yaml")
-	k.look = time.Millisecond
+	k.stallCheck = time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("gave up"))
 	defer cancel()
-	if err := k.await(ctx, wantedPlane, func(string) {}); err == nil || errors.Is(err, errHopeless) || !strings.Contains(err.Error(), "gave up") {
+	if err := k.await(ctx, wantedPlane, func(string) {}); err == nil || errors.Is(err, errStalled) || !strings.Contains(err.Error(), "gave up") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestFailureIsExplainedWithTheLogOfWhatIsStuck(t *testing.T) {
+func TestFailureIsExplainedWithTheLogOfTheFailedPod(t *testing.T) {
 	root, err := repositoryRoot()
 	if err != nil {
 		t.Fatal(err)

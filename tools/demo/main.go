@@ -1,5 +1,5 @@
-// Command demo takes a bare Debian machine to a working Nova with an ACTIVE
-// server, and shows on the way what it does.
+// Command demo builds and deploys a working Nova with an ACTIVE server, on a bare Debian
+// machine or an existing cluster, and shows its progress.
 package main
 
 import (
@@ -16,18 +16,18 @@ import (
 
 const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down | push]
 
-  up     build, boot, deploy and show the demo (default); repeating it changes nothing
-  down   remove the cluster and all that the demo made
-  push   build the operators' images, push them to IMAGE_REGISTRY, and say how to install them
+  up     build, boot, deploy and show the demo (default); a repetition changes nothing
+  down   remove the cluster and everything that the demo created
+  push   build the operators' images, push them to IMAGE_REGISTRY, and print how to install them
 
   --dir DIR            state of the embedded cluster (default: .cluster in the repository's root)
-  --timeout DURATION   how long each part may take to be ready in the cluster (default: 20m)
+  --timeout DURATION   time in which each step's objects must become ready (default: 20m)
 
 environment:
   CLUSTER=existing     use the cluster of KUBECONFIG instead of booting one
   IMAGE_REGISTRY=HOST/PATH
-                       where that cluster pulls images from; what is missing there is pushed
-                       (building the OpenStack image takes root once)
+                       registry of that cluster's images; the demo pushes missing ones
+                       (building the OpenStack image needs root once)
 `
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Print(usage)
 	case err != nil && ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "\nInterrupted. `make demo` goes on from here; `make demo-down` removes everything.")
+		fmt.Fprintln(os.Stderr, "\nInterrupted. `make demo` continues from here; `make demo-down` removes everything.")
 		os.Exit(130)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -67,6 +67,6 @@ func run(ctx context.Context, args []string) error {
 	case "push":
 		return d.publish(ctx, os.Getenv("IMAGE_REGISTRY"))
 	default:
-		return fmt.Errorf("no command %q\n\n%s", command, usage)
+		return fmt.Errorf("unknown command %q\n\n%s", command, usage)
 	}
 }

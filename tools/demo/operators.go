@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is the folder of config that the demo deploys, without the operator
-// of shared volumes on a cluster that somebody else runs: its driver needs EFS.
+// installation returns the folder of config that the demo deploys: on an existing cluster
+// without the operator of shared volumes, whose driver needs EFS.
 func (d *demo) installation() string {
 	if d.existing {
 		return "control-plane"
@@ -24,7 +24,7 @@ func (d *demo) installation() string {
 	return "default"
 }
 
-// operators are those that the demo deploys.
+// operators returns the operators that the demo deploys.
 func (d *demo) operators() ([]string, error) {
 	names, err := d.operatorsOf("control-plane")
 	if err != nil || d.existing {
@@ -34,7 +34,7 @@ func (d *demo) operators() ([]string, error) {
 	return append(names, storage...), err
 }
 
-// operatorsOf a folder of config.
+// operatorsOf returns the operators of a folder of config.
 func (d *demo) operatorsOf(folder string) ([]string, error) {
 	path := filepath.Join(d.root, "config", folder, "kustomization.yaml")
 	content, err := os.ReadFile(path)
@@ -57,9 +57,8 @@ func (d *demo) operatorsOf(folder string) ([]string, error) {
 	return names, nil
 }
 
-// buildOperators makes a static binary and an image of each. The image's tag is
-// the binary's digest, so that a rebuilt operator is deployed and an unchanged
-// one is left alone.
+// buildOperators builds a static binary and an image of each operator. The image's tag is
+// the binary's digest, so that only changed operators are deployed again.
 func (d *demo) buildOperators(ctx context.Context, line *line) error {
 	names, err := d.operators()
 	if err != nil {
@@ -110,7 +109,7 @@ func (d *demo) operatorArchive(name, tag string) string {
 	return d.work("images", name+"-operator-"+tag+".tar")
 }
 
-// removeArchives removes those of earlier binaries.
+// removeArchives removes the archives of earlier binaries.
 func (d *demo) removeArchives(name string) error {
 	old, err := filepath.Glob(d.operatorArchive(name, "????????????"))
 	for _, path := range old {
@@ -121,7 +120,7 @@ func (d *demo) removeArchives(name string) error {
 	return err
 }
 
-// digest of files is short, as part of a name.
+// digest returns a short digest of files, for names.
 func digest(paths ...string) (string, error) {
 	sum := sha256.New()
 	for _, path := range paths {
@@ -134,7 +133,7 @@ func digest(paths ...string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
 
-// image is where a name of ours is pulled from.
+// image returns the name under which the cluster pulls an image of asterism.dev.
 func (d *demo) image(name string) string {
 	if d.registry == "" {
 		return name
@@ -149,13 +148,13 @@ type imageOverride struct {
 	NewTag  string `json:"newTag,omitempty"`
 }
 
-// installations are the ways to deploy the operators without the demo, each an
-// overlay in the work folder with the images that were built.
-var installations = []struct{ overlay, folder, what string }{
+// installations are the ways to deploy the operators without the demo. Each is an overlay
+// in the work folder with the built images.
+var installations = []struct{ overlay, folder, description string }{
 	{"default", "config/default", "all operators"},
-	{"control-plane", "config/control-plane", "those of the control plane, for the namespaces that are handed over to them"},
-	{"all-namespaces", "config/all-namespaces", "those of the control plane, for every namespace"},
-	{"shared-volume", "config/shared-volume", "that of shared volumes"},
+	{"control-plane", "config/control-plane", "the control plane's operators, for the namespaces that are handed over to them"},
+	{"all-namespaces", "config/all-namespaces", "the control plane's operators, for every namespace"},
+	{"shared-volume", "config/shared-volume", "the operator of shared volumes"},
 }
 
 func (d *demo) writeInstallations() error {
@@ -167,7 +166,7 @@ func (d *demo) writeInstallations() error {
 	return nil
 }
 
-// writeOverlay says with which images the demo deploys the operators.
+// writeOverlay writes the overlay with which the demo deploys the operators.
 func (d *demo) writeOverlay() error {
 	var changes []patch
 	if !d.existing {
@@ -191,8 +190,8 @@ type patch struct {
 	Patch  string            `json:"patch"`
 }
 
-// writeKustomization takes a folder of the repository with other images, changed
-// by patches.
+// writeKustomization writes a kustomization of a folder of the repository, with other
+// images and with patches.
 func (d *demo) writeKustomization(name, folder string, images []imageOverride, patches ...patch) error {
 	target := d.work(name)
 	if err := os.MkdirAll(target, 0o755); err != nil {

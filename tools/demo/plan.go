@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// step is one part of the demo. It starts once those that it needs are done,
-// beside whatever else runs.
+// step is one part of the demo. It starts once the steps that it needs are done, in
+// parallel with others.
 type step struct {
 	name  string
-	needs []string // names of steps before it in the list
+	needs []string // names of earlier steps of the list
 	run   func(ctx context.Context, line *line) error
 }
 
@@ -24,7 +24,7 @@ type stepError struct {
 func (e *stepError) Error() string { return fmt.Sprintf("%s: %v", e.step, e.err) }
 func (e *stepError) Unwrap() error { return e.err }
 
-// run runs the steps, and ends the others when one fails.
+// run runs the steps. The first failure ends the other steps.
 func (p *progress) run(ctx context.Context, steps []step) error {
 	p.total = len(steps)
 	stop := p.start()

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// repeat is how often a line that goes to a file is said again.
+	// repeat is the interval in which a running step's line is repeated in a file.
 	repeat = 10 * time.Second
-	// redraw is how often the lines of a terminal are.
+	// redraw is the interval in which the lines of a terminal are redrawn.
 	redraw = time.Second
 )
 
-// progress shows each step in one line: on a terminal the running ones are
-// redrawn in place, elsewhere a line is printed for each thing that happens.
+// progress shows each step in one line. On a terminal the lines of running steps are
+// redrawn in place; in a file each change is a new line.
 type progress struct {
 	mu      sync.Mutex
 	out     io.Writer
-	width   func() int // of the terminal; nil if it is none
+	width   func() int // of the terminal; nil for a file
 	now     func() time.Time
 	started time.Time
-	total   int // steps
+	total   int // number of steps
 	done    int
 	running []*line
 	drawn   int // lines that the next redraw replaces
 }
 
-// line is a running step as it is shown.
+// line is the line of a running step.
 type line struct {
 	progress *progress
 	number   int
@@ -60,7 +60,7 @@ func newProgress(out *os.File) *progress {
 
 func (p *progress) elapsed() time.Duration { return p.now().Sub(p.started) }
 
-// start keeps the elapsed times moving until stop is called.
+// start updates the elapsed times until stop is called.
 func (p *progress) start() (stop func()) {
 	ticker, ended, stopped := time.NewTicker(redraw), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -84,7 +84,7 @@ func (p *progress) start() (stop func()) {
 	}
 }
 
-// tick redraws, or repeats what has been silent for long.
+// tick redraws a terminal, or repeats the lines of steps that printed nothing for long.
 func (p *progress) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func (p *progress) begin(number int, name string) *line {
 	return l
 }
 
-// end leaves the line of a step that is done, or has failed. Steps that are
-// stopped because another failed leave none.
+// end prints the final line of a step that is done or has failed, and none for a step
+// that was stopped because another failed.
 func (p *progress) end(l *line, err error, stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,14 +132,14 @@ func (p *progress) end(l *line, err error, stopped bool) {
 	p.draw()
 }
 
-// note changes what the step is at; it is shown with the next repetition.
+// note sets the step's detail, which is shown with the next repetition.
 func (l *line) note(detail string) {
 	l.progress.mu.Lock()
 	defer l.progress.mu.Unlock()
 	l.detail = detail
 }
 
-// say changes what the step is at, and shows that at once.
+// say sets the step's detail and shows it at once.
 func (l *line) say(detail string) {
 	p := l.progress
 	p.mu.Lock()
@@ -186,7 +186,7 @@ func (p *progress) left() string {
 	}
 }
 
-// draw shows the running steps below everything that was printed.
+// draw shows the running steps below the printed lines.
 func (p *progress) draw() {
 	if p.width == nil {
 		return
@@ -199,7 +199,7 @@ func (p *progress) draw() {
 	_, _ = io.WriteString(p.out, text.String())
 }
 
-// erase removes what draw showed.
+// erase removes the lines of draw.
 func (p *progress) erase() {
 	if p.drawn > 0 {
 		_, _ = fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", p.drawn)
@@ -207,7 +207,7 @@ func (p *progress) erase() {
 	}
 }
 
-// cut keeps a text on one line of a terminal.
+// cut shortens a text to one line of a terminal.
 func cut(text string, width int) string {
 	letters := []rune(text)
 	if len(letters) <= width || width < 1 {

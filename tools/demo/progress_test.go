@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// clock is moved by the test.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -36,7 +36,7 @@ func recorded(width int) (*progress, *clock, *strings.Builder) {
 	return p, time, out
 }
 
-func TestFileGetsALineForWhatHappens(t *testing.T) {
+func TestFileGetsALineForEachChange(t *testing.T) {
 	p, clock, out := recorded(0)
 	line := p.begin(3, "Loading images")
 	clock.pass(4 * time.Second)
@@ -77,19 +77,19 @@ func TestTerminalIsRedrawnInPlace(t *testing.T) {
 	}
 }
 
-func TestStepsStartWhenWhatTheyNeedIsDone(t *testing.T) {
+func TestStepsStartWhenTheirNeedsAreDone(t *testing.T) {
 	p, _, _ := recorded(0)
 	var mu sync.Mutex
 	var order []string
-	beside := make(chan struct{})
+	parallel := make(chan struct{})
 	record := func(name string) {
 		mu.Lock()
 		defer mu.Unlock()
 		order = append(order, name)
 	}
 	err := p.run(t.Context(), []step{
-		{"a", nil, func(context.Context, *line) error { <-beside; record("a"); return nil }},
-		{"b", nil, func(context.Context, *line) error { record("b"); close(beside); return nil }},
+		{"a", nil, func(context.Context, *line) error { <-parallel; record("a"); return nil }},
+		{"b", nil, func(context.Context, *line) error { record("b"); close(parallel); return nil }},
 		{"c", []string{"a", "b"}, func(context.Context, *line) error { record("c"); return nil }},
 	})
 	if got := strings.Join(order, " "); err != nil || got != "b a c" {
@@ -103,7 +103,10 @@ func TestFailureEndsTheOtherStepsAndIsReportedOnce(t *testing.T) {
 	err := p.run(t.Context(), []step{
 		{"endless", nil, func(ctx context.Context, _ *line) error { <-ctx.Done(); return ctx.Err() }},
 		{"broken", nil, func(context.Context, *line) error { return broken }},
-		{"never", []string{"broken"}, func(context.Context, *line) error { t.Error("it ran"); return nil }},
+		{"never", []string{"broken"}, func(context.Context, *line) error {
+			t.Error("a step ran although the step that it needs failed")
+			return nil
+		}},
 	})
 	failed := &stepError{}
 	if !errors.As(err, &failed) || failed.step != "broken" || !errors.Is(err, broken) {

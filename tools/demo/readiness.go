@@ -8,23 +8,23 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// state is how far an object is.
+// state is the readiness of an object, with the reason if it is not ready.
 type state struct {
 	ready   bool
 	message string
 }
 
-// readiness follows Kubernetes' own conventions.
+// readiness returns the state of an object by Kubernetes' own conventions.
 func readiness(o *unstructured.Unstructured) state {
-	if isFamily(o) && len(conditions(o)) == 0 {
-		return state{message: "its operator has not looked at it yet"}
+	if isAsterismKind(o) && len(conditions(o)) == 0 {
+		return state{message: "its operator has not set a condition yet"}
 	}
-	// A running Job and a failed pod are in order by the conventions, but not what is waited for.
+	// By the conventions a running Job and a failed pod are Current, but the demo waits for completion.
 	if o.GetKind() == kindJob && condition(o, "Failed").status != "True" {
 		return state{ready: condition(o, "Complete").status == "True", message: "running"}
 	}
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); o.GetKind() == kindPod && phase == "Failed" {
-		return state{message: "it failed"}
+		return state{message: "the pod failed"}
 	}
 	result, err := status.Compute(o)
 	if err != nil {
@@ -33,12 +33,12 @@ func readiness(o *unstructured.Unstructured) state {
 	return state{ready: result.Status == status.CurrentStatus, message: result.Message}
 }
 
-// isFamily tells the kinds of the family from Kubernetes' own.
-func isFamily(o *unstructured.Unstructured) bool {
+// isAsterismKind reports whether the kind is one of Asterism's.
+func isAsterismKind(o *unstructured.Unstructured) bool {
 	return strings.HasSuffix(o.GroupVersionKind().Group, group)
 }
 
-// conditionState is one condition of an object; zero if it has none of that type.
+// conditionState is a condition of an object; zero if the object has none of that type.
 type conditionState struct{ kind, status, reason, message string }
 
 func (c conditionState) String() string {

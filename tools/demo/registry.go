@@ -34,17 +34,16 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\nNext, one of:")
+	fmt.Println("\nNext, apply one of:")
 	for _, install := range installations {
-		fmt.Printf("  kubectl apply --server-side -k %-32s # %s\n", d.short(d.work(install.overlay)), install.what)
+		fmt.Printf("  kubectl apply --server-side -k %-32s # %s\n", d.short(d.work(install.overlay)), install.description)
 	}
-	fmt.Println("\nand for each namespace that is to hold a ControlPlane, NAMESPACE here:\n" +
-		"  kubectl apply --namespace NAMESPACE -k config/namespace   # hands it over to the operators")
+	fmt.Println("\nThen, for the namespace NAMESPACE of each ControlPlane:\n" +
+		"  kubectl apply --namespace NAMESPACE -k config/namespace   # hands the namespace over to the operators")
 	return nil
 }
 
-// push copies the images to the registry that the cluster pulls from, but for
-// what it has.
+// push copies the images that the cluster's registry lacks to it.
 func (d *demo) push(ctx context.Context, line *line) error {
 	if err := d.pushOperators(ctx, line); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (d *demo) push(ctx context.Context, line *line) error {
 	return pushArchive(ctx, d.work("images", openStackArchive), d.openStack())
 }
 
-// pushOperators relies on tags that name an image's content.
+// pushOperators skips tags that the registry has, as a tag is the digest of the binary.
 func (d *demo) pushOperators(ctx context.Context, line *line) error {
 	for operator, tag := range d.tags {
 		image := d.image(operatorImage(operator)) + ":" + tag
@@ -72,16 +71,16 @@ func (d *demo) pushOperators(ctx context.Context, line *line) error {
 	return nil
 }
 
-// inRegistry says whether the registry has an image of that name and tag.
+// inRegistry reports whether the registry has an image of that name and tag.
 func inRegistry(ctx context.Context, image string) (bool, error) {
 	target, err := name.NewTag(image)
 	if err != nil {
-		return false, fmt.Errorf("IMAGE_REGISTRY does not make a valid name of an image: %w", err)
+		return false, fmt.Errorf("IMAGE_REGISTRY is not a valid prefix of an image's name: %w", err)
 	}
 	_, err = remote.Head(target, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	refused := &transport.Error{}
 	if errors.As(err, &refused) {
-		return false, nil // a registry says so in several ways; pushing tells what is wrong
+		return false, nil // registries report a missing image with several codes; pushing reports other errors
 	}
 	return err == nil, err
 }
@@ -90,7 +89,7 @@ func inRegistry(ctx context.Context, image string) (bool, error) {
 func pushArchive(ctx context.Context, archive, image string) error {
 	target, err := name.NewTag(image)
 	if err != nil {
-		return fmt.Errorf("IMAGE_REGISTRY does not make a valid name of an image: %w", err)
+		return fmt.Errorf("IMAGE_REGISTRY is not a valid prefix of an image's name: %w", err)
 	}
 	content, err := tarball.ImageFromPath(archive, nil)
 	if err != nil {
@@ -99,7 +98,7 @@ func pushArchive(ctx context.Context, archive, image string) error {
 	if err := remote.Write(target, content, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		refused := &transport.Error{}
 		if errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden) {
-			return fmt.Errorf("%s refuses to take %s: log in first (its credentials are read from ~/.docker/config.json): %w", target.RegistryStr(), image, err)
+			return fmt.Errorf("%s refuses the push of %s: log in first (credentials are read from ~/.docker/config.json): %w", target.RegistryStr(), image, err)
 		}
 		return fmt.Errorf("push %s: %w", image, err)
 	}

@@ -23,7 +23,7 @@ func TestImagesArePushedUnderTheRegistrysName(t *testing.T) {
 	writeArchive(t, d.work("images", openStackArchive), "asterism.dev/demo/openstack:bookworm")
 	p, _, _ := recorded(0)
 	line := p.begin(1, "push")
-	for range 2 { // the second time, all is there
+	for range 2 { // the second push finds all images
 		if err := d.push(t.Context(), line); err != nil {
 			t.Fatal(err)
 		}

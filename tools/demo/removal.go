@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// removal takes the demo out of a cluster that somebody else runs. The
-// operators and their kinds stay: other namespaces may use them.
+// removal removes the demo from an existing cluster. The operators and CRDs stay, as
+// other namespaces may use them.
 func (d *demo) removal() []step {
 	const stepPlane = "Removing ControlPlane " + controlPlane
 	remove := func(log string, args ...string) func(context.Context, *line) error {

@@ -17,7 +17,7 @@ import (
 // sharedVolume is the operator that installs the driver.
 const sharedVolume = "shared-volume"
 
-// driverImage is one that the operator would otherwise take from a public registry.
+// driverImage replaces an image of the operator's default public registry.
 type driverImage struct{ variable, name string }
 
 var driverImages = []driverImage{
@@ -28,7 +28,7 @@ var driverImages = []driverImage{
 
 func (d *demo) driverArchive() string { return d.work("images", "efs-driver.tar") }
 
-// buildDriver makes the real driver, and what stands in for EFS.
+// buildDriver builds the real driver and the stand-in for EFS.
 func (d *demo) buildDriver(ctx context.Context, line *line) error {
 	const driver, standIn = "aws-efs-csi-driver", "efs-stand-in"
 	d.driver = ""
@@ -56,8 +56,8 @@ func (d *demo) buildDriver(ctx context.Context, line *line) error {
 	return err
 }
 
-// driverImages tells the operator of them, as on a cluster without a way to the
-// public registries.
+// driverImages sets the driver's images in the operator's environment, as on a cluster
+// without access to the public registries.
 func (d *demo) driverImages() patch {
 	var operations []string
 	for _, image := range driverImages {
@@ -70,8 +70,8 @@ func (d *demo) driverImages() patch {
 	}
 }
 
-// shareFiles does the administrator's part, and starts two pods with the volume
-// that the ControlPlane asks for.
+// shareFiles creates the SharedVolumeDriver, which is the administrator's part, and starts
+// two pods with a shared volume.
 func (d *demo) shareFiles(ctx context.Context, line *line) error {
 	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (d *demo) shareFiles(ctx context.Context, line *line) error {
 	)
 }
 
-// nameInstances tells the driver on which instance it runs, where no cloud does:
-// it ends if nobody knows when it starts.
+// nameInstances sets spec.providerID of nodes without one: the driver reads its instance's
+// ID from this field, and ends at its start if the field is empty.
 func (d *demo) nameInstances(ctx context.Context) error {
 	nodes := d.kube.typed.CoreV1().Nodes()
 	all, err := nodes.List(ctx, metav1.ListOptions{})
@@ -109,8 +109,8 @@ func (d *demo) nameInstances(ctx context.Context) error {
 	return nil
 }
 
-// driverFiles are what the driver's pods make outside of the cluster's folder:
-// one file, and folders, which are left if they hold anything else.
+// driverFiles are the file and the folders that the driver's pods create outside of the
+// cluster's folder. Folders with other content stay.
 var driverFiles = []string{
 	"/var/amazon/efs/efs-utils.conf", "/var/amazon/efs", "/var/amazon", "/etc/amazon/efs", "/etc/amazon", "/run/efs",
 }

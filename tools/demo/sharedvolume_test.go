@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// inCopy is a demo whose work folder is not the repository's, with the files of
-// the repository that it reads.
+// inCopy returns a demo in a temporary copy of the repository's files that it reads.
 func inCopy(t *testing.T) *demo {
 	t.Helper()
 	root, err := repositoryRoot()
@@ -73,14 +72,15 @@ func TestDriverHasImagesOfTheDemo(t *testing.T) {
 		delete(want, operation.Value.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("not said: %v", want)
+		t.Errorf("images that no patch sets: %v", want)
 	}
 	if names, err := d.operators(); err != nil || !slices.Contains(names, sharedVolume) {
 		t.Errorf("operators %v, %v", names, err)
 	}
 }
 
-// TestExistingClusterGetsNoDriver: it may be anywhere.
+// TestExistingClusterGetsNoDriver checks that the driver is left out, as an existing
+// cluster may have no EFS.
 func TestExistingClusterGetsNoDriver(t *testing.T) {
 	d := inCopy(t)
 	d.existing, d.registry = true, "registry.example/demo"
@@ -100,12 +100,12 @@ func TestExistingClusterGetsNoDriver(t *testing.T) {
 	}
 	for _, s := range d.steps() {
 		if s.name == stepDriver || s.name == stepFiles {
-			t.Errorf("there is a step %q", s.name)
+			t.Errorf("an existing cluster has the step %q", s.name)
 		}
 	}
 }
 
-func TestNodesWithoutACloudAreNamed(t *testing.T) {
+func TestNodesWithoutACloudGetAnInstanceID(t *testing.T) {
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "35d49563-71b5-48bc-a633-cad11ea2ecc7"}}
 	clouded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "clouded"}, Spec: corev1.NodeSpec{ProviderID: "aws:///zone/i-1"}}
 	d := &demo{kube: &kube{typed: kubernetesfake.NewClientset(bare, clouded)}}
@@ -120,8 +120,8 @@ func TestNodesWithoutACloudAreNamed(t *testing.T) {
 	}
 }
 
-// TestStepsNeedEarlierSteps: one that needs a later step, or none that exists,
-// would wait for ever.
+// TestStepsNeedEarlierSteps checks that each need is an earlier step: a step that needs a
+// later or a missing one would wait forever.
 func TestStepsNeedEarlierSteps(t *testing.T) {
 	for _, existing := range []bool{false, true} {
 		before := map[string]bool{}

@@ -23,7 +23,7 @@ const (
 	stepPush       = "Pushing the images"
 )
 
-// steps are the table of contents.
+// steps returns all steps of the demo.
 func (d *demo) steps() []step {
 	if d.existing {
 		return append([]step{
@@ -46,7 +46,7 @@ func (d *demo) steps() []step {
 	return append(append(first, d.deployment(stepLoad, stepCluster, stepOperators, stepDriver)...), files)
 }
 
-// deployment is what happens inside the cluster.
+// deployment returns the steps inside the cluster.
 func (d *demo) deployment(images string, cluster ...string) []step {
 	return []step{
 		{stepServices, []string{images, cluster[0]}, d.startServices},
@@ -57,8 +57,8 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 	}
 }
 
-// prepareTools builds those of the repository, and has debootstrap installed
-// before anything else may want apt-get.
+// prepareTools builds the repository's tools, and installs debootstrap before another
+// step may use apt-get.
 func (d *demo) prepareTools(ctx context.Context, line *line) error {
 	tools := []string{"cluster", "images"}
 	if d.existing {
@@ -82,11 +82,11 @@ func (d *demo) buildTool(ctx context.Context, line *line, tool string) error {
 	})
 }
 
-// installDebootstrap refreshes the package lists only if they do not do as they
-// are: they may be missing or stale.
+// installDebootstrap refreshes the package lists only if the first attempt fails: they may be
+// missing or stale.
 func (d *demo) installDebootstrap(ctx context.Context, line *line) error {
 	if lookPath("debootstrap", d.env) != "debootstrap" || lookPath("apt-get", d.env) == "apt-get" || os.Geteuid() != 0 {
-		return nil // building the image says what it misses
+		return nil // building the image reports a missing debootstrap
 	}
 	install := command{
 		name: "debootstrap", env: []string{"DEBIAN_FRONTEND=noninteractive"},

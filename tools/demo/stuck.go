@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// stuck is the way from an object that is not ready down to what holds it up.
+// stuck is the path from an object that is not ready down to the object that blocks it.
 type stuck struct {
 	path []*unstructured.Unstructured
 }
 
-// diagnose walks down. An object whose trouble is its own ends the way.
-func (f *family) diagnose(root *unstructured.Unstructured) stuck {
+// diagnose follows the blocking children down to an object that no child blocks.
+func (f *objectTree) diagnose(root *unstructured.Unstructured) stuck {
 	s := stuck{path: []*unstructured.Unstructured{root}}
-	for next := f.culprit(root); next != nil; next = f.culprit(next) {
+	for next := f.blockingChild(root); next != nil; next = f.blockingChild(next) {
 		s.path = append(s.path, next)
 	}
 	return s
 }
 
-// culprit is the child that holds an object up: the one that it names; else,
-// unless the object says that its trouble is something else, the first that is
-// not ready. Of pods and Jobs the newest counts.
-func (f *family) culprit(o *unstructured.Unstructured) *unstructured.Unstructured {
+// blockingChild returns the child that blocks an object of Asterism: the child named in
+// its condition's message, or else, if the condition's reason is Progressing or empty, the
+// first that is not ready. Of another object it returns the newest that is not ready.
+func (f *objectTree) blockingChild(o *unstructured.Unstructured) *unstructured.Unstructured {
 	var waiting []*unstructured.Unstructured
 	for _, child := range f.children[o.GetUID()] {
 		if !readiness(child).ready {
@@ -38,7 +38,7 @@ func (f *family) culprit(o *unstructured.Unstructured) *unstructured.Unstructure
 	if len(waiting) == 0 {
 		return nil
 	}
-	if !isFamily(o) {
+	if !isAsterismKind(o) {
 		return waiting[len(waiting)-1]
 	}
 	trouble := conditionShown(o)
@@ -54,17 +54,17 @@ func (f *family) culprit(o *unstructured.Unstructured) *unstructured.Unstructure
 	return named
 }
 
-// leaf is what holds everything up.
+// leaf is the object that blocks all others of the path.
 func (s stuck) leaf() *unstructured.Unstructured { return s.path[len(s.path)-1] }
 
-// stalled says that only a change by a person can help.
+// stalled reports whether an object of the path has the condition Stalled.
 func (s stuck) stalled() bool {
 	return slices.ContainsFunc(s.path, func(o *unstructured.Unstructured) bool {
-		return isFamily(o) && condition(o, "Stalled").status == "True"
+		return isAsterismKind(o) && condition(o, "Stalled").status == "True"
 	})
 }
 
-// String shows the way, one object with its state in each line.
+// String returns the path, with an object and its state in each line.
 func (s stuck) String() string {
 	var lines []string
 	for depth, o := range s.path {
@@ -89,12 +89,12 @@ func stateText(o *unstructured.Unstructured) string {
 	return readiness(o).message
 }
 
-// conditionShown is the first stage that is not done, of the family's kinds,
-// and of others what they say about having failed.
+// conditionShown returns the condition that explains an object: of Asterism's kinds the
+// first stage that is not done or else Ready, of other kinds a reported failure.
 func conditionShown(o *unstructured.Unstructured) conditionState {
 	for _, c := range conditions(o) {
 		switch {
-		case isFamily(o) && c.status == "False" && c.kind != "Ready" && c.kind != "Available" && c.kind != "Stalled":
+		case isAsterismKind(o) && c.status == "False" && c.kind != "Ready" && c.kind != "Available" && c.kind != "Stalled":
 			return c
 		case c.status == "True" && (c.kind == "Failed" || c.kind == "ReplicaFailure"):
 			return c
@@ -102,18 +102,18 @@ func conditionShown(o *unstructured.Unstructured) conditionState {
 			return c
 		}
 	}
-	if isFamily(o) {
+	if isAsterismKind(o) {
 		return condition(o, "Ready")
 	}
 	return conditionState{}
 }
 
-// containerTrouble is the container that keeps a pod from being ready, and
-// which of its runs explains that.
+// containerTrouble is the container because of which a pod is not ready, and the run that
+// explains it.
 type containerTrouble struct {
 	container string
-	previous  bool // the run before the present one
-	logged    bool // there is a log to read
+	previous  bool // the previous run explains it
+	logged    bool // the run has a log
 	reason    string
 }
 
@@ -169,8 +169,8 @@ func ended(run *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// responsible names the operator of a kind of the family, by its name: that of
-// NovaAPI is nova-api, and of NovaCell nova.
+// responsible returns the operator of one of Asterism's kinds: the longest operator's name
+// that begins the kind's, nova-api for NovaAPI and nova for NovaCell.
 func responsible(kind string, operators []string) string {
 	best := "meta"
 	for _, operator := range operators {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestStuckWalksDownToWhatHoldsEverythingUp(t *testing.T) {
+func TestDiagnoseFindsTheBlockingObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		root [2]string
 		path string
@@ -28,7 +28,7 @@ func TestStuckWalksDownToWhatHoldsEverythingUp(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := readFamily(t, name)
+			f := readObjectTree(t, name)
 			found := f.diagnose(f.find(test.root[0], test.root[1]))
 			var path []string
 			for _, o := range found.path {
@@ -48,12 +48,12 @@ func TestStuckWalksDownToWhatHoldsEverythingUp(t *testing.T) {
 }
 
 func TestCrashedContainerIsExplainedByItsPreviousRun(t *testing.T) {
-	f := readFamily(t, "crash-loop.yaml")
+	f := readObjectTree(t, "crash-loop.yaml")
 	trouble := podTrouble(f.find("Pod", "demo-api-6f-abcde"))
 	if trouble.container != "merge-config" || !trouble.previous || !trouble.logged {
 		t.Errorf("got %+v", trouble)
 	}
-	f = readFamily(t, "job-failed.yaml")
+	f = readObjectTree(t, "job-failed.yaml")
 	trouble = podTrouble(f.find("Pod", "demo-superconductor-db-1234abcd-x7k2p"))
 	if trouble.container != "db-sync" || trouble.previous || !trouble.logged {
 		t.Errorf("got %+v", trouble)
@@ -72,7 +72,7 @@ func TestResponsibleOperatorIsTheOneWithTheLongestName(t *testing.T) {
 	}
 }
 
-func TestLinesAboutAnObjectOrElseAll(t *testing.T) {
+func TestLinesAboutReturnsAllLinesIfNoneHasTheWord(t *testing.T) {
 	const log = "started\nNova demo: refused\nlease renewed\n"
 	if got := linesAbout(log, "demo"); got != "Nova demo: refused" {
 		t.Errorf("got %q", got)

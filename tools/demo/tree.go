@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// family is a set of objects by who made whom.
-type family struct {
+// objectTree is a set of objects with their children by owner reference.
+type objectTree struct {
 	all      []*unstructured.Unstructured
 	children map[types.UID][]*unstructured.Unstructured
 }
 
-// newFamily orders them by age, which is the order in which a parent made them.
-func newFamily(objects []*unstructured.Unstructured) *family {
-	f := &family{all: slices.Clone(objects), children: map[types.UID][]*unstructured.Unstructured{}}
+// newObjectTree sorts the objects by age, the order in which a parent created them.
+func newObjectTree(objects []*unstructured.Unstructured) *objectTree {
+	f := &objectTree{all: slices.Clone(objects), children: map[types.UID][]*unstructured.Unstructured{}}
 	slices.SortStableFunc(f.all, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(
 			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
@@ -38,7 +38,7 @@ func newFamily(objects []*unstructured.Unstructured) *family {
 	return f
 }
 
-func (f *family) find(kind, name string) *unstructured.Unstructured {
+func (f *objectTree) find(kind, name string) *unstructured.Unstructured {
 	for _, o := range f.all {
 		if o.GetKind() == kind && o.GetName() == name {
 			return o
@@ -47,22 +47,22 @@ func (f *family) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// tree writes an object and below it what it made. Pods are left out: the
-// workload above them counts them.
-func (f *family) tree(out io.Writer, root *unstructured.Unstructured, now time.Time) error {
+// write writes an object with its children below it. It leaves out ReplicaSets and pods,
+// which the workload above counts.
+func (f *objectTree) write(out io.Writer, root *unstructured.Unstructured, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tREADY\tAVAILABLE\tMESSAGE\tAGE")
 	f.branch(table, root, "", "", now)
 	return table.Flush()
 }
 
-func (f *family) branch(out io.Writer, o *unstructured.Unstructured, stem, below string, now time.Time) {
+func (f *objectTree) branch(out io.Writer, o *unstructured.Unstructured, stem, below string, now time.Time) {
 	message := ""
 	if state := readiness(o); !state.ready {
 		message = cut(state.message, 60)
 	}
 	_, _ = fmt.Fprintf(out, "%s%s/%s\t%s\t%s\t%s\t%s\n", stem, o.GetKind(), o.GetName(),
-		readyColumn(o), condition(o, "Available").orNothing(isFamily(o)), message, age(o.GetCreationTimestamp(), now))
+		readyColumn(o), condition(o, "Available").orNothing(isAsterismKind(o)), message, age(o.GetCreationTimestamp(), now))
 	children := slices.DeleteFunc(slices.Clone(f.children[o.GetUID()]), func(child *unstructured.Unstructured) bool {
 		return child.GetKind() == kindPod || child.GetKind() == kindReplicaSet
 	})

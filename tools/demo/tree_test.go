@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-func TestTreeShowsChildrenInTheOrderInWhichTheyWereMade(t *testing.T) {
-	f := readFamily(t, "ready.yaml")
+func TestTreeShowsChildrenInTheOrderOfCreation(t *testing.T) {
+	f := readObjectTree(t, "ready.yaml")
 	var out strings.Builder
-	if err := f.tree(&out, f.find("ControlPlane", "demo"), time.Date(2026, 1, 1, 10, 1, 40, 0, time.UTC)); err != nil {
+	if err := f.write(&out, f.find("ControlPlane", "demo"), time.Date(2026, 1, 1, 10, 1, 40, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	want := `
@@ -26,10 +26,10 @@ ControlPlane/demo                              True      True                100
 	}
 }
 
-func TestTreeShowsWhatIsWaitedFor(t *testing.T) {
-	f := readFamily(t, "own-trouble.yaml")
+func TestTreeShowsTheMessageOfAnObjectThatIsNotReady(t *testing.T) {
+	f := readObjectTree(t, "own-trouble.yaml")
 	var out strings.Builder
-	if err := f.tree(&out, f.find("Nova", "demo"), time.Now()); err != nil {
+	if err := f.write(&out, f.find("Nova", "demo"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Nova/demo", "False", "keystone.openstack.svc:5000: connection refused", "└─NovaConductor/demo-superconductor"} {
@@ -39,7 +39,7 @@ func TestTreeShowsWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// trimmed takes the spaces between and behind columns out of a comparison.
+// trimmed reduces the spaces between columns and removes those at the end of lines.
 func trimmed(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {

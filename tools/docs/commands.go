@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// shells are the languages of blocks that people type. A block without a language may
-// be one.
+// shells are the languages of blocks with commands. A block without a language may also
+// contain commands.
 var shells = []string{"", "sh", "bash", "shell", "console"}
 
 var (
@@ -25,18 +25,18 @@ var (
 	inTree = regexp.MustCompile(`(?:^|[\s"'=(])(?:\./)?(\.?[a-z][\w-]*/[\w./-]+)`)
 	// written is a file that a command writes.
 	written = regexp.MustCompile(`>\s*([^\s;|&)]+)`)
-	// made are the words behind make.
-	made = regexp.MustCompile(`(?:^|[\s(])make((?:[ ]+[^\s;|&)#]+)*)`)
-	// target of the Makefile.
+	// makeArguments are the words after make.
+	makeArguments = regexp.MustCompile(`(?:^|[\s(])make((?:[ ]+[^\s;|&)#]+)*)`)
+	// target is the line of a target in the Makefile.
 	target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
-	// word that names a target.
+	// word is a name of a target.
 	word = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
 
-// checkCommands finds manifests, scripts, folders and make targets that are typed in a
-// page, and do not exist.
+// checkCommands finds manifests, scripts, folders and make targets that a page's commands
+// name and that do not exist.
 func checkCommands(root string, all pages) ([]string, error) {
-	known, err := readTypeable(root)
+	known, err := readKnownNames(root)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func checkCommands(root string, all pages) ([]string, error) {
 	return problems, nil
 }
 
-// outputsOf a page are the files that its own commands write.
+// outputsOf returns the files that a page's commands write.
 func outputsOf(from *page) []string {
 	var outputs []string
 	for _, block := range from.blocks {
@@ -68,15 +68,15 @@ func outputsOf(from *page) []string {
 	return outputs
 }
 
-// typeable is everything that a command may name.
-type typeable struct {
+// knownNames are the existing names that a command may contain.
+type knownNames struct {
 	folders       []string // at the top of the repository
 	targets       []string // of the Makefile
 	installations []string // that `make push` writes
 }
 
-func readTypeable(root string) (typeable, error) {
-	var known typeable
+func readKnownNames(root string) (knownNames, error) {
+	var known knownNames
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return known, err
@@ -129,7 +129,7 @@ func readInstallations(file string) ([]string, error) {
 	return names, nil
 }
 
-// stringOf a literal.
+// stringOf returns the value of a string literal.
 func stringOf(node ast.Expr) (string, bool) {
 	literal, ok := node.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
@@ -139,9 +139,9 @@ func stringOf(node ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// missing are the things that a line names and that do not exist. A path is taken from
-// the root of the repository, or from the page's own folder.
-func (t typeable) missing(root, folder, line string, outputs []string) []string {
+// missing returns the names in a line that do not exist. A path is relative to the root of
+// the repository or to the page's own folder.
+func (t knownNames) missing(root, folder, line string, outputs []string) []string {
 	var missing []string
 	add := func(name string) {
 		if !slices.Contains(missing, name) && !t.exists(root, folder, name, outputs) {
@@ -158,7 +158,7 @@ func (t typeable) missing(root, folder, line string, outputs []string) []string 
 			add(found[1])
 		}
 	}
-	for _, found := range made.FindAllStringSubmatch(line, -1) {
+	for _, found := range makeArguments.FindAllStringSubmatch(line, -1) {
 		for _, name := range strings.Fields(found[1]) {
 			if word.MatchString(name) && !slices.Contains(t.targets, name) {
 				missing = append(missing, "make "+name)
@@ -168,7 +168,7 @@ func (t typeable) missing(root, folder, line string, outputs []string) []string 
 	return missing
 }
 
-func (t typeable) exists(root, folder, name string, outputs []string) bool {
+func (t knownNames) exists(root, folder, name string, outputs []string) bool {
 	name = strings.TrimRight(strings.TrimPrefix(name, "./"), ".,:")
 	if name == "-" || strings.ContainsAny(name, "<$*") || strings.Contains(name, "://") || slices.Contains(outputs, name) {
 		return true

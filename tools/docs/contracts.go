@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// contracts lists the contracts of the engine, each with a link to its test.
+// contracts is the page that lists the contracts of the engine, each with a link to its test.
 const contracts = "docs/contracts.md"
 
-// checkContracts finds tests of contracts that the page does not link. That a linked test
-// exists is checked with all other links.
+// checkContracts finds tests of contracts to which the page has no link. checkLinks checks
+// that a linked test exists.
 func checkContracts(root string, all pages) ([]string, error) {
 	tests, err := filepath.Glob(filepath.Join(root, "lib", "common", "engine", "contract[0-9]*_test.go"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPages of this repository.
+// TestPages checks the pages of this repository.
 func TestPages(t *testing.T) {
 	problems, err := check("../..")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestSourcesOfReasons: enough is found that an empty answer cannot pass for a good one.
+// TestSourcesOfReasons checks that reasons of each form are found in this repository.
 func TestSourcesOfReasons(t *testing.T) {
 	reasons, _, err := reasonsOf("../..")
 	if err != nil {
@@ -30,8 +30,8 @@ func TestSourcesOfReasons(t *testing.T) {
 		"LeftBehind",          // a constant that is not exported
 		"Ready",               // a literal
 		"NamespaceRecreated",  // a constant of an operator's API
-		"MessageBusDenied",    // a kind of server, and what is added to it
-		"IdentityUnreachable", // another
+		"MessageBusDenied",    // a kind of server with a suffix
+		"IdentityUnreachable", // another kind with another suffix
 	} {
 		if reasons[one] == "" {
 			t.Errorf("%s is not found among %v", one, reasons)
@@ -39,7 +39,7 @@ func TestSourcesOfReasons(t *testing.T) {
 	}
 }
 
-// repository is a small one without problems.
+// repository is a small repository without problems.
 var repository = map[string]string{
 	"Makefile":                             "test: ## Run tests.\n\ttrue\n",
 	"README.md":                            "# Top\n\nSee [the page](docs/troubleshooting.md#waiting) and [the folder](docs).\n\n```\nmake test\nkubectl apply -f examples/one.yaml\nkubectl apply -k .demo/default\n```\n",
@@ -61,7 +61,7 @@ func failure(kind string, err error) error { return engine.Fail(kind+"Denied", e
 func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		change map[string]string // files
-		want   string            // part of the only problem; empty: there is none
+		want   string            // part of the only problem; empty without a problem
 	}{
 		"nothing": {},
 		"a dead link": {
@@ -79,9 +79,9 @@ func TestProblems(t *testing.T) {
 		"anchors of headings that repeat, with code and punctuation": {
 			change: map[string]string{"docs/a.md": "## A `b` (c), d\n\n## Same\n\n## Same\n\n[1](#a-b-c-d) [2](#same) [3](#same-1)"},
 		},
-		"a link out of the repository": {
+		"a link to a file outside of the repository": {
 			change: map[string]string{"docs/a.md": "[b](../../b.md)"},
-			want:   "leads out of the repository",
+			want:   "its target is outside of the repository",
 		},
 		"a link in code": {change: map[string]string{"docs/a.md": "`[b](b.md)`\n\n```\n[b](b.md)\n```\n"}},
 		"a link in a table": {
@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 			change: map[string]string{"docs/a.md": "```sh\nkubectl apply -n x \\\n  -f one.yaml\n```"},
 			want:   "one.yaml does not exist",
 		},
-		"a manifest beside the page": {change: map[string]string{"examples/a.md": "```sh\nkubectl apply -f one.yaml\n```"}},
+		"a manifest in the page's folder": {change: map[string]string{"examples/a.md": "```sh\nkubectl apply -f one.yaml\n```"}},
 		"a manifest that a command of the page writes": {
 			change: map[string]string{"docs/a.md": "```sh\nkubectl get cp -o yaml > saved.yaml\nkubectl apply -f saved.yaml\nkubectl apply -f -\n```"},
 		},
@@ -122,13 +122,13 @@ func TestProblems(t *testing.T) {
 			change: map[string]string{"operators/nova/other.go": "package backend\n\nfunc (Bus) kind() string { return \"Bus\" }\n"},
 			want:   `no heading "BusDenied"`,
 		},
-		"a reason that cannot be followed": {
+		"a reason that is not a constant": {
 			change: map[string]string{"operators/nova/other.go": "package nova\n\nfunc f(text string) error { return engine.Stop(text, \"text\") }\n"},
-			want:   "cannot be followed",
+			want:   "not a constant",
 		},
 		"an entry without a reason": {
 			change: map[string]string{"docs/troubleshooting.md": repository["docs/troubleshooting.md"] + "\n### Old\n"},
-			want:   `heading "Old" is no reason`,
+			want:   `heading "Old" is not a reason`,
 		},
 		"a contract without a link": {
 			change: map[string]string{"lib/common/engine/contract02_test.go": "package engine\n"},
@@ -147,7 +147,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// write the repository with changes into a folder.
+// write writes the repository with changes to a folder.
 func write(t *testing.T, change map[string]string) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -165,7 +165,7 @@ func write(t *testing.T, change map[string]string) (root string) {
 	return root
 }
 
-// TestInstallations are those of the demo.
+// TestInstallations checks that the demo's installations are found.
 func TestInstallations(t *testing.T) {
 	names, err := readInstallations("../demo/operators.go")
 	if err != nil {

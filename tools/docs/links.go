@@ -11,7 +11,7 @@ import (
 )
 
 // checkLinks finds relative links to files, folders and headings that do not exist.
-// Addresses on the network are not asked.
+// It does not check URLs.
 func checkLinks(root string, all pages) ([]string, error) {
 	var problems []string
 	for _, from := range all.sorted() {
@@ -24,7 +24,7 @@ func checkLinks(root string, all pages) ([]string, error) {
 	return problems, nil
 }
 
-// deadLink says why a link leads nowhere; "" for a link that does not.
+// deadLink says why a link is dead; "" for a link whose target exists.
 func deadLink(root string, all pages, from *page, link string) string {
 	address, err := url.Parse(link)
 	if err != nil {
@@ -38,7 +38,7 @@ func deadLink(root string, all pages, from *page, link string) string {
 		target = path.Join(path.Dir(from.path), address.Path)
 	}
 	if strings.HasPrefix(target, "../") {
-		return "leads out of the repository"
+		return "its target is outside of the repository"
 	}
 	info, err := os.Stat(filepath.Join(root, filepath.FromSlash(target)))
 	if os.IsNotExist(err) {
@@ -55,7 +55,7 @@ func deadLink(root string, all pages, from *page, link string) string {
 	}
 	page, ok := all[target]
 	if !ok {
-		return target + " is no page, and has no headings"
+		return target + " is not a page and has no headings"
 	}
 	if !slices.ContainsFunc(page.headings, func(h heading) bool { return h.anchor == address.Fragment }) {
 		return target + " has no heading of that anchor"

@@ -36,10 +36,10 @@ type block struct {
 	text     string
 }
 
-// pages by path.
+// pages are pages by path.
 type pages map[string]*page
 
-// sorted by path, so that problems are listed in the same order each time.
+// sorted returns the pages by path, so that problems are always listed in the same order.
 func (p pages) sorted() []*page {
 	var all []*page
 	for _, one := range p {
@@ -49,7 +49,7 @@ func (p pages) sorted() []*page {
 	return all
 }
 
-// readPages reads every Markdown file, but for those in folders that begin with a dot.
+// readPages reads every Markdown file, except in testdata and in folders that begin with a dot.
 func readPages(root string) (pages, error) {
 	all := pages{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -81,7 +81,7 @@ func parsePage(path string, source []byte) *page {
 	made := &page{path: path}
 	anchors := map[string]int{}
 	document := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
-	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // which fails if the function does
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // fails only if the function does
 		if !entering {
 			return ast.WalkContinue, nil
 		}
@@ -108,7 +108,7 @@ func linesOf(node ast.Node, source []byte) string {
 	return string(node.Lines().Value(source))
 }
 
-// textOf a heading, without its markup.
+// textOf returns the text of a heading without its markup.
 func textOf(node ast.Node, source []byte) string {
 	var all strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -123,7 +123,7 @@ func textOf(node ast.Node, source []byte) string {
 
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// anchorOf a heading, as GitHub forms it. A heading that repeats another gets a number.
+// anchorOf returns the anchor of a heading in GitHub's form. A repeated heading gets a number.
 func anchorOf(title string, seen map[string]int) string {
 	anchor := strings.Map(unicode.ToLower, strings.ReplaceAll(notInAnchor.ReplaceAllString(title, ""), " ", "-"))
 	count := seen[anchor]

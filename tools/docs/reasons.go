@@ -38,24 +38,24 @@ func checkReasons(root string, all pages) ([]string, error) {
 	}
 	for _, heading := range slices.Sorted(maps.Keys(described)) {
 		if reasons[heading] == "" {
-			problems = append(problems, fmt.Sprintf("%s: heading %q is no reason in lib/common or operators", troubleshooting, heading))
+			problems = append(problems, fmt.Sprintf("%s: heading %q is not a reason in lib/common or operators", troubleshooting, heading))
 		}
 	}
 	return problems, nil
 }
 
-// sources are the reasons that Go files give, and how some of them are formed.
+// sources are the reasons in Go files, and the parts of reasons that are concatenated.
 type sources struct {
 	files    *token.FileSet
 	root     string
-	reasons  map[string]string // with the file in which each is
-	kinds    map[string]string // of servers, each of which begins a reason
-	suffixes map[string]string // that are added to a kind
+	reasons  map[string]string // with the file of each
+	kinds    map[string]string // of servers: beginnings of reasons, with the file of each
+	suffixes map[string]string // appended to a kind, with the file of each
 	problems []string
 }
 
-// reasonsOf the operators: constants whose names begin with Reason or reason, literals
-// where a reason is expected, and every kind of server with every suffix.
+// reasonsOf returns the operators' reasons: constants whose names begin with Reason or
+// reason, literals where a reason is expected, and every kind of server with every suffix.
 func reasonsOf(root string) (reasons map[string]string, problems []string, err error) {
 	s := &sources{
 		files: token.NewFileSet(), root: root,
@@ -67,7 +67,7 @@ func reasonsOf(root string) (reasons map[string]string, problems []string, err e
 		}
 	}
 	if (len(s.kinds) == 0) != (len(s.suffixes) == 0) {
-		return nil, nil, fmt.Errorf("kinds of servers are %v, and what is added to them is %v", s.kinds, s.suffixes)
+		return nil, nil, fmt.Errorf("kinds of servers %v and suffixes of reasons %v: both or none must be found", s.kinds, s.suffixes)
 	}
 	for kind := range s.kinds {
 		for suffix, file := range s.suffixes {
@@ -77,7 +77,7 @@ func reasonsOf(root string) (reasons map[string]string, problems []string, err e
 	return s.reasons, s.problems, nil
 }
 
-// forTests are folders whose code runs in tests alone.
+// forTests matches folders whose code runs only in tests.
 var forTests = regexp.MustCompile(`test$|^testdata$|^widget$|^bench$`)
 
 func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
@@ -98,7 +98,7 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 		return err
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
-		s.look(node)
+		s.inspect(node)
 		return true
 	})
 	return nil
@@ -106,14 +106,14 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 
 var (
 	nameOfReason = regexp.MustCompile(`^[rR]eason[A-Z]`)
-	// looksLikeReason tells a reason from a sentence.
+	// looksLikeReason distinguishes a reason from a sentence.
 	looksLikeReason = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 )
 
-func (s *sources) look(node ast.Node) {
+func (s *sources) inspect(node ast.Node) {
 	switch node := node.(type) {
 	case *ast.ValueSpec:
-		s.lookAtConstants(node)
+		s.addConstants(node)
 	case *ast.AssignStmt:
 		for i, left := range node.Lhs {
 			if i < len(node.Rhs) && strings.EqualFold(nameOf(left), "reason") {
@@ -125,15 +125,15 @@ func (s *sources) look(node ast.Node) {
 			s.add(node.Value)
 		}
 	case *ast.BinaryExpr:
-		s.lookAtSum(node)
+		s.addSuffix(node)
 	case *ast.FuncDecl:
-		s.lookAtKind(node)
+		s.addKind(node)
 	case *ast.CallExpr:
-		s.lookAtCall(node)
+		s.addCall(node)
 	}
 }
 
-func (s *sources) lookAtConstants(spec *ast.ValueSpec) {
+func (s *sources) addConstants(spec *ast.ValueSpec) {
 	for i, name := range spec.Names {
 		if nameOfReason.MatchString(name.Name) && i < len(spec.Values) {
 			s.add(spec.Values[i])
@@ -141,8 +141,8 @@ func (s *sources) lookAtConstants(spec *ast.ValueSpec) {
 	}
 }
 
-// lookAtSum takes what is added to the kind of a server.
-func (s *sources) lookAtSum(sum *ast.BinaryExpr) {
+// addSuffix adds a suffix that is appended to the kind of a server.
+func (s *sources) addSuffix(sum *ast.BinaryExpr) {
 	if nameOf(sum.X) != "kind" || sum.Op != token.ADD {
 		return
 	}
@@ -151,8 +151,8 @@ func (s *sources) lookAtSum(sum *ast.BinaryExpr) {
 	}
 }
 
-// lookAtKind takes what a method kind() returns.
-func (s *sources) lookAtKind(function *ast.FuncDecl) {
+// addKind adds the result of a method kind().
+func (s *sources) addKind(function *ast.FuncDecl) {
 	if function.Name.Name != "kind" || function.Recv == nil || function.Body == nil || len(function.Body.List) != 1 {
 		return
 	}
@@ -163,12 +163,12 @@ func (s *sources) lookAtKind(function *ast.FuncDecl) {
 	}
 }
 
-// argumentOfReason is where the functions take a reason.
+// argumentOfReason is the index of the argument with the reason, by function.
 var argumentOfReason = map[string]int{"WaitAs": 0, "Stop": 0, "Fail": 0, "set": 2, "Event": 2}
 
-func (s *sources) lookAtCall(call *ast.CallExpr) {
+func (s *sources) addCall(call *ast.CallExpr) {
 	name := nameOf(call.Fun)
-	if name == "failure" && len(call.Args) > 0 { // of a server of a kind
+	if name == "failure" && len(call.Args) > 0 { // its first argument is a kind of server
 		if text, ok := stringOf(call.Args[0]); ok {
 			s.kinds[text] = s.position(call)
 		}
@@ -180,11 +180,11 @@ func (s *sources) lookAtCall(call *ast.CallExpr) {
 	reason := call.Args[at]
 	s.add(reason)
 	if at == 0 && len(call.Args) > 1 && !isFollowed(reason) {
-		s.problems = append(s.problems, fmt.Sprintf("%s: %s takes a reason that cannot be followed: give a constant whose name begins with Reason", s.position(call), name))
+		s.problems = append(s.problems, fmt.Sprintf("%s: the reason of %s is not a constant: use one whose name begins with Reason", s.position(call), name))
 	}
 }
 
-// isFollowed tells a reason that is found elsewhere, or is a literal.
+// isFollowed reports whether a reason is a literal or is found elsewhere.
 func isFollowed(reason ast.Expr) bool {
 	switch reason := reason.(type) {
 	case *ast.BasicLit:
@@ -211,7 +211,7 @@ func (s *sources) position(node ast.Node) string {
 	return path
 }
 
-// nameOf an identifier, or the last name of a selector.
+// nameOf returns the name of an identifier, or the last name of a selector.
 func nameOf(node ast.Expr) string {
 	switch node := node.(type) {
 	case *ast.Ident:

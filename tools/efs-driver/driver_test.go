@@ -16,10 +16,10 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// driver answers as one that is well, or not.
+// driver is a fake driver, whose probes fail if it is unhealthy.
 type driver struct {
 	csi.UnimplementedIdentityServer
-	ill bool
+	unhealthy bool
 }
 
 func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
@@ -27,13 +27,13 @@ func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 }
 
 func (d *driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
-	if d.ill {
-		return nil, status.Error(codes.Internal, "ill")
+	if d.unhealthy {
+		return nil, status.Error(codes.Internal, "unhealthy")
 	}
 	return &csi.ProbeResponse{}, nil
 }
 
-// serve the driver at a socket.
+// serve serves the driver at a socket.
 func serve(t *testing.T, d *driver) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "csi.sock")
@@ -53,18 +53,18 @@ func TestNameOfDriver(t *testing.T) {
 	}
 }
 
-func TestHealthIsThatOfTheDriver(t *testing.T) {
+func TestHealthzReportsTheDriversHealth(t *testing.T) {
 	d := &driver{}
 	connection, err := connect(serve(t, d))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	handler := health(csi.NewIdentityClient(connection))
-	for ill, want := range map[bool]int{false: http.StatusOK, true: http.StatusInternalServerError} {
-		d.ill = ill
+	for unhealthy, want := range map[bool]int{false: http.StatusOK, true: http.StatusInternalServerError} {
+		d.unhealthy = unhealthy
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", nil))
 		if answer.Code != want {
-			t.Errorf("ill %v: got %d, want %d", ill, answer.Code, want)
+			t.Errorf("unhealthy %v: got %d, want %d", unhealthy, answer.Code, want)
 		}
 	}
 }
@@ -90,6 +90,6 @@ func TestRefusalOfTheKubeletEndsTheRegistrar(t *testing.T) {
 	_, err = kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "no such version"})
 	must(t, err)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "no such version") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the registrar ended with %v", err)
 	}
 }

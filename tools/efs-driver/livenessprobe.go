@@ -11,14 +11,14 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// probeTime is how long the driver may take for an answer.
+// probeTime is the time in which the driver must answer a probe.
 const probeTime = 2 * time.Second
 
-// serveHealth asks the driver whenever the kubelet asks.
+// serveHealth serves /healthz, and probes the driver for each request.
 func serveHealth(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("livenessprobe", flag.ExitOnError)
 	address := flags.String("csi-address", "/run/csi/socket", "socket of the driver")
-	port := flags.Int("health-port", 9808, "where /healthz is served")
+	port := flags.Int("health-port", 9808, "port of /healthz")
 	flags.Int("v", 0, "has no effect")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command efs-driver stands in, on a machine without EFS, for what surrounds the
-// CSI driver of EFS. Each part is called by the name that its original has.
+// Command efs-driver is a stand-in, on a machine without EFS, for the programs around the
+// CSI driver of EFS. Each part is called by the name of the original program.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// parts by the name of the program.
+// parts are the functions by the name of the program.
 var parts = map[string]func(ctx context.Context, args []string) error{
 	"mount.efs":                 mountEFS,
 	"amazon-efs-mount-watchdog": watch,
@@ -25,7 +25,7 @@ func main() {
 	name := filepath.Base(os.Args[0])
 	part, known := parts[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "%s is called by the name of what it stands in for: mount.efs, amazon-efs-mount-watchdog, csi-node-driver-registrar or livenessprobe\n", name)
+		fmt.Fprintf(os.Stderr, "%s is not a known name: call this program as mount.efs, amazon-efs-mount-watchdog, csi-node-driver-registrar or livenessprobe\n", name)
 		os.Exit(2)
 	}
 	if err := part(ctx, os.Args[1:]); err != nil {
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// watch would look after TLS tunnels; there are none.
+// watch stands in for the watchdog of TLS tunnels, and has no tunnels to watch.
 func watch(ctx context.Context, _ []string) error {
 	<-ctx.Done()
 	return nil

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystems is a folder of the node, so that data outlive the driver's pod. It
-// goes with the cluster.
+// fileSystems is a folder of the node, so that data outlive the driver's pod. It is
+// removed with the cluster.
 const fileSystems = "/var/lib/kubelet/plugins/efs.csi.aws.com/file-systems"
 
 var (
@@ -22,7 +22,7 @@ var (
 	accessPointID = regexp.MustCompile(`^fsap-[0-9a-f]{8,40}$`)
 )
 
-// request is what mount(8) passes on to its helper.
+// request contains the arguments that mount(8) passes to its helper.
 type request struct {
 	fileSystem  string
 	accessPoint string
@@ -30,7 +30,7 @@ type request struct {
 	readOnly    bool
 }
 
-// mountEFS shows the access point's folder at the target.
+// mountEFS mounts the access point's folder on the target.
 func mountEFS(_ context.Context, args []string) error {
 	r, err := parseRequest(args)
 	if err != nil {
@@ -39,7 +39,7 @@ func mountEFS(_ context.Context, args []string) error {
 	return r.mount(fileSystems)
 }
 
-// parseRequest reads: SOURCE TARGET [-sfnv] [-o OPTIONS].
+// parseRequest parses the arguments SOURCE TARGET [-sfnv] [-o OPTIONS].
 func parseRequest(args []string) (request, error) {
 	var plain, options []string
 	for i := 0; i < len(args); i++ {
@@ -67,9 +67,9 @@ func parseRequest(args []string) (request, error) {
 	case !accessPointID.MatchString(r.accessPoint):
 		return r, fmt.Errorf("accesspoint=%q is not the ID of an access point", r.accessPoint)
 	case path != "" && path != "/":
-		return r, fmt.Errorf("path %q: an access point has one of its own", path)
+		return r, fmt.Errorf("path %q: leave it out, as the access point defines the path", path)
 	case !slices.Contains(options, "tls"):
-		return r, errors.New("an access point can be mounted with tls only")
+		return r, errors.New("an access point can only be mounted with option tls")
 	}
 	return r, nil
 }
@@ -79,15 +79,15 @@ func (r request) mount(root string) error {
 	if err := os.MkdirAll(source, 0o755); err != nil {
 		return err
 	}
-	// An access point has a user of its own; this one lets every user write.
+	// An access point of EFS may set a user. This stand-in lets every user write.
 	if err := os.Chmod(source, 0o777); err != nil {
 		return err
 	}
 	return r.attach(source)
 }
 
-// attach makes the mount whole before it appears at the target: a copy of it goes
-// to the node at that moment, which no later change would reach.
+// attach sets all attributes of the mount before moving it to the target. At that moment
+// the mount propagates to the node as a copy, which later changes would not affect.
 func (r request) attach(source string) error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

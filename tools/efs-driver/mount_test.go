@@ -30,8 +30,8 @@ func TestRequestOfMount(t *testing.T) {
 		"no access point":     {args: "fs-0000000a:/ /target -o tls", err: `accesspoint=""`},
 		"a path as a system":  {args: "fs-../etc:/ /target -o accesspoint=fsap-0000000b,tls", err: "not the ID of a file system"},
 		"a path as a point":   {args: "fs-0000000a:/ /target -o accesspoint=fsap-../../b,tls", err: "not the ID of an access point"},
-		"a path in the point": {args: "fs-0000000a:/etc /target -o accesspoint=fsap-0000000b,tls", err: "an access point has one of its own"},
-		"without TLS":         {args: "fs-0000000a:/ /target -o accesspoint=fsap-0000000b", err: "with tls only"},
+		"a path in the point": {args: "fs-0000000a:/etc /target -o accesspoint=fsap-0000000b,tls", err: "the access point defines the path"},
+		"without TLS":         {args: "fs-0000000a:/ /target -o accesspoint=fsap-0000000b", err: "with option tls"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseRequest(strings.Fields(c.args))
@@ -45,8 +45,8 @@ func TestRequestOfMount(t *testing.T) {
 	}
 }
 
-// TestTwoMountsShareFiles runs itself again as root of namespaces of its own. The
-// reader sees what the driver's mount has propagated to the node.
+// TestTwoMountsShareFiles runs itself again as root in new namespaces. The reader uses the
+// mount that propagates from the driver's pod to the node.
 func TestTwoMountsShareFiles(t *testing.T) {
 	const inside = "EFS_DRIVER_TEST_INSIDE"
 	if os.Getenv(inside) == "" {
@@ -69,14 +69,14 @@ func TestTwoMountsShareFiles(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(writer, "file"), []byte("content"), 0o600))
 	seen, err := os.ReadFile(filepath.Join(reader, "file"))
 	if err != nil || string(seen) != "content" {
-		t.Errorf("the reader sees %q, %v", seen, err)
+		t.Errorf("the reader reads %q, %v", seen, err)
 	}
 	if err := os.WriteFile(filepath.Join(reader, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
-		t.Errorf("the reader writes: %v", err)
+		t.Errorf("the reader of a read-only mount can write: %v", err)
 	}
 }
 
-// node is a folder from which mounts propagate, as the kubelet's.
+// node returns a folder with shared mounts, like the kubelet's.
 func node(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -86,7 +86,7 @@ func node(t *testing.T) string {
 	return folder
 }
 
-// pod has the node's folder at another place, as the driver's.
+// pod mounts the node's folder at another path, like the driver's pod.
 func pod(t *testing.T, node string) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -17,24 +17,24 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// plugins is where the kubelet's folder of registrations is mounted.
+// plugins is the mount point of the kubelet's folder of registrations.
 const plugins = "/registration"
 
-// startTime is how long the driver may take to answer.
+// startTime is the time in which the driver must answer.
 const startTime = time.Minute
 
-// register tells the kubelet of the driver, for as long as it runs.
+// register registers the driver with the kubelet, as long as this program runs.
 func register(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("csi-node-driver-registrar", flag.ExitOnError)
 	address := flags.String("csi-address", "/run/csi/socket", "socket of the driver")
-	endpoint := flags.String("kubelet-registration-path", "", "socket of the driver, as the kubelet sees it")
+	endpoint := flags.String("kubelet-registration-path", "", "path of the driver's socket on the node")
 	flags.Int("v", 0, "has no effect")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	name, err := driverName(ctx, *address)
 	if err != nil {
-		return fmt.Errorf("ask the driver at %s for its name: %w", *address, err)
+		return fmt.Errorf("read the driver's name at %s: %w", *address, err)
 	}
 	socket := filepath.Join(plugins, name+"-reg.sock")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -67,13 +67,13 @@ func connect(address string) (*grpc.ClientConn, error) {
 	return grpc.Dial("unix://"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// registrar answers the kubelet.
+// registrar answers the kubelet's requests for registration.
 type registrar struct {
 	info    registration.PluginInfo
 	refused chan error
 }
 
-// serve until the end, or until the kubelet refuses the driver.
+// serve serves until the context ends or the kubelet refuses the driver.
 func (r *registrar) serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer()
 	registration.RegisterRegistrationServer(server, r)
@@ -98,7 +98,7 @@ func (r *registrar) NotifyRegistrationStatus(_ context.Context, status *registra
 	if status.PluginRegistered {
 		fmt.Printf("the kubelet has registered %s\n", r.info.Name)
 	} else {
-		r.refused <- fmt.Errorf("the kubelet refuses %s: %s", r.info.Name, status.Error)
+		r.refused <- fmt.Errorf("the kubelet refuses driver %s: %s", r.info.Name, status.Error)
 	}
 	return &registration.RegistrationStatusResponse{}, nil
 }

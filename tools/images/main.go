@@ -1,6 +1,6 @@
-// Command images builds the project's container images without a container
-// daemon: those of the operators from a binary each, the demo's from Debian's
-// packages, and that of EFS's CSI driver.
+// Command images builds the project's container images without a container daemon: an
+// operator's from its binary, the demo's OpenStack image from Debian's packages, and those
+// of the EFS CSI driver.
 package main
 
 import (
@@ -19,11 +19,11 @@ import (
 
 const usage = `usage:
   images operator --name NAME:TAG --binary PATH --output FILE.tar
-        pack one static binary on an empty base
+        pack one static binary into an empty image
   images openstack --output FILE.tar [--mirror URL] [--rebuild]
-        make ` + openstackimage.Image + ` from Debian's packages (root, debootstrap)
+        build ` + openstackimage.Image + ` from Debian's packages (needs root and debootstrap)
   images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
-        pack the CSI driver of EFS for a cluster on this machine
+        pack the EFS CSI driver for a cluster on this machine
 `
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 	fmt.Printf("%s (%s)\n", output, time.Since(start).Round(100*time.Millisecond))
 }
 
-// run returns the file that was written.
+// run returns the path of the written file.
 func run(ctx context.Context, command string, args []string) (string, error) {
 	flags := flag.NewFlagSet("images "+command, flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
@@ -56,8 +56,8 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		}
 		return *output, operatorimage.Write(*name, *binary, *output)
 	case "openstack":
-		mirror := flags.String("mirror", "", "Debian mirror, default: the machine's own apt sources")
-		rebuild := flags.Bool("rebuild", false, "build again, to get newer packages")
+		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
+		rebuild := flags.Bool("rebuild", false, "build even if the cache has the image, to get newer packages")
 		if err := parse(flags, args, "output"); err != nil {
 			return "", err
 		}

@@ -1,4 +1,4 @@
-"""Configures Keystone, and makes its keys, schema and administrator.
+"""Configures Keystone, and creates its keys, schema and administrator.
 
 Safe to repeat: what exists already is kept.
 """
@@ -14,7 +14,7 @@ KEYS = pathlib.Path("/var/lib/keystone")
 
 
 def make_keys(repository):
-    """Makes what keystone-manage fernet_setup does, without its seconds of start-up."""
+    """Creates the same keys as keystone-manage fernet_setup, without its seconds of start-up."""
     repository.mkdir(mode=0o700, exist_ok=True)
     for name in "0", "1":  # the next key and the current one
         if not (repository / name).exists():

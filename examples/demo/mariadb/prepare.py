@@ -1,4 +1,4 @@
-"""Makes MariaDB's data directory, and the statements that it runs at start.
+"""Creates MariaDB's data directory, and the statements that MariaDB runs at its start.
 
 Passwords are given to MariaDB as their hashes, so that any character works.
 """
@@ -12,7 +12,7 @@ SECRETS = pathlib.Path("/secrets")
 
 
 def account(secret, host="%"):
-    """Returns the account's name in SQL, and statements that make it."""
+    """Returns the account's name in SQL, and the statements that create the account."""
     user = secret["user"].replace("`", "``")
     digest = hashlib.sha1(hashlib.sha1(secret["password"].encode()).digest()).hexdigest().upper()
     name = f"`{user}`@`{host}`"

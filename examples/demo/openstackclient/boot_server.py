@@ -1,8 +1,8 @@
 """Boots a server without an image or a network, and waits until it is ACTIVE.
 
-Neither Glance nor Neutron is needed for that, but for most other calls:
-the openstack command cannot express the request, and showing a server's
-details asks Neutron for its ports. Running it again finds the server.
+This needs neither Glance nor Neutron, unlike most other calls: the openstack
+command cannot send such a request, and Nova reads a server's details from
+Neutron. A second run finds the server of the first.
 """
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Writes clouds.yaml for the administrator. JSON is YAML, and quotes any password."""
+"""Writes clouds.yaml for the administrator, as JSON: it is valid YAML and quotes any password."""
 import json
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Configures Placement, makes its schema, and registers it with Keystone.
+"""Configures Placement, creates its schema, and registers it with Keystone.
 
 Safe to repeat: what exists already is kept.
 """
@@ -36,7 +36,7 @@ cafile = {AUTHORITY if AUTHORITY.exists() else ""}
 
 
 def connect(admin):
-    """Returns the administrator's identity API, once Keystone answers."""
+    """Waits for Keystone, and returns its API with the administrator's rights."""
     while True:
         try:
             cloud = openstack.connect(

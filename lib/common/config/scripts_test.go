@@ -147,8 +147,8 @@ func TestEffectiveViewIsForPeople(t *testing.T) {
 	if out, err := p.merge(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want := `# What project reads from project.conf.d, for people: no program reads this file.
-# Secrets are masked; references such as $my_ip are shown as written.
+	want := `# The options that project reads from project.conf.d. No program reads this file.
+# Secrets are masked. References such as $my_ip are shown as written.
 
 [DEFAULT]
 log_config_append = " /b"  # 90-custom.conf, written as [DEFAULT] log-config
@@ -318,7 +318,7 @@ func TestProbeReadsBothTables(t *testing.T) {
 		{[]string{"rabbit"}, "probe: \"rabbit\" is not a port\n", 64},
 		{[]string{"3306,"}, "probe: \"3306,\" is not a port\n", 64},
 		{[]string{",3306"}, "probe: \",3306\" is not a port\n", 64},
-		{nil, "probe: no port is given\n", 64},
+		{nil, "probe: the port is missing\n", 64},
 	} {
 		if out, code := runProbe(t, dir, c.ports...); out != c.out || code != c.code {
 			t.Errorf("%v: %d %q", c.ports, code, out)

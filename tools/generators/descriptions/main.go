@@ -1,11 +1,10 @@
-// Command descriptions takes the descriptions of embedded Kubernetes types out
-// of CustomResourceDefinitions, in place.
+// Command descriptions removes the descriptions of embedded Kubernetes types from
+// CustomResourceDefinitions, in place.
 //
-// A Nova embeds six affinities of 34 kB each, of which 26 kB are prose that
-// `kubectl explain pod.spec.affinity` shows as well. With it, the definition of a
-// Nova does not fit into the annotation of a client-side `kubectl apply`
-// (262144 bytes). The schema itself stays, so a mistyped affinity is still
-// refused on admission.
+// A Nova embeds six affinities of 34 kB each, of which 26 kB are descriptions that
+// `kubectl explain pod.spec.affinity` also shows. With them, the CustomResourceDefinition
+// of Nova exceeds the annotation of a client-side `kubectl apply` (262144 bytes). The
+// schema itself stays, so the API server still refuses a mistyped affinity.
 package main
 
 import (
@@ -16,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// embedded are the properties whose schemas are Kubernetes' own. Each keeps the
-// description of the property itself, which is ours.
+// embedded are the properties with Kubernetes' own schemas. The description of the
+// property itself is Asterism's and stays.
 var embedded = map[string]bool{"affinity": true, "tolerations": true, "resources": true}
 
 func main() {
@@ -50,7 +49,7 @@ func rewrite(path string) error {
 	return os.WriteFile(path, after, 0o644)
 }
 
-// walk looks for embedded schemas and strips what is below them.
+// walk finds embedded schemas and removes the descriptions below them.
 func walk(node any) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -70,7 +69,7 @@ func walk(node any) {
 	}
 }
 
-// strip removes every description of a schema and puts own, if any, at its top.
+// strip removes every description of a schema, and then sets own, if any, as the schema's.
 func strip(schema map[string]any, own any) {
 	delete(schema, "description")
 	for key, child := range schema {

@@ -1,4 +1,4 @@
-// Package aptsource reads which package mirrors a Debian machine uses.
+// Package aptsource reads the package mirrors of a Debian machine.
 package aptsource
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Source is one enabled entry for binary packages, of either format of
+// Source is one enabled entry for binary packages, in one of the two formats of
 // sources.list(5). Each suite is available at each URI.
 type Source struct {
 	URIs       []string
@@ -60,7 +60,7 @@ func readFile(path string) ([]Source, error) {
 		return nil, fmt.Errorf("read package sources: %w", err)
 	}
 	sources, err := parse(file)
-	_ = file.Close() // only read
+	_ = file.Close() // opened for reading only
 	if err != nil {
 		return nil, fmt.Errorf("read package sources %s: %w", path, err)
 	}

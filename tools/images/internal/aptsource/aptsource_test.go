@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// write makes an apt configuration directory of the given files.
+// write creates an apt configuration directory with the given files.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestReadUnderstandsBothFormats(t *testing.T) {
+func TestReadParsesBothFormats(t *testing.T) {
 	dir := write(t, map[string]string{
 		"sources.list": `# deb http://commented.example/debian bookworm main
 deb-src http://source.example/debian bookworm main
@@ -68,7 +68,7 @@ Components: main
 	}
 }
 
-func TestFindDebianTakesOnlyDebiansArchives(t *testing.T) {
+func TestFindDebianSelectsOnlyDebiansArchives(t *testing.T) {
 	list := filepath.Join(write(t, map[string]string{"mirrors": "# nearest first\nhttps://list.example/debian\tpriority:1\n"}), "mirrors")
 	main := []string{"main"}
 	for name, test := range map[string]struct {
@@ -86,7 +86,7 @@ func TestFindDebianTakesOnlyDebiansArchives(t *testing.T) {
 				"deb http://a.example/security bookworm-security main",
 			}},
 		},
-		"another party's repository of the same suite": {
+		"a third party's repository of the same suite": {
 			sources: []Source{
 				{URIs: []string{"http://vendor.example"}, Suites: []string{"bookworm"}, Components: main, SignedBy: "/etc/apt/keyrings/vendor.gpg"},
 				{URIs: []string{"http://vendor.example"}, Suites: []string{"bookworm"}, Components: []string{"stable"}},

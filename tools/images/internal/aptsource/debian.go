@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Debian is where to get one release of Debian.
+// Debian contains the sources of one release of Debian.
 type Debian struct {
 	Mirror string   // of the release itself
 	Lines  []string // sources.list of the release, its updates and its security updates
 }
 
-// NoMirrorError says that no source of Debian's own archive has the suite.
+// NoMirrorError reports that no source of Debian's own archive has the suite.
 type NoMirrorError struct{ Suite string }
 
 func (e NoMirrorError) Error() string {
 	return fmt.Sprintf("no source of Debian %s is configured on this machine", e.Suite)
 }
 
-// FindDebian picks Debian's own archives among the sources. A third party's
-// repository may use the same suite and component names; it is told by a key
-// that is not of Debian's archive.
+// FindDebian selects Debian's own archives among the sources. A third party's repository
+// may use the same names of suites and components. It is recognised by a key that is not
+// of Debian's archive.
 func FindDebian(sources []Source, suite string) (Debian, error) {
 	var debian Debian
 	for _, source := range sources {
-		ours := source.SignedBy == "" || strings.Contains(source.SignedBy, "debian-archive")
-		if !ours || !slices.Contains(source.Components, "main") {
+		isDebians := source.SignedBy == "" || strings.Contains(source.SignedBy, "debian-archive")
+		if !isDebians || !slices.Contains(source.Components, "main") {
 			continue
 		}
 		uri, err := firstMirror(source.URIs)
@@ -50,8 +50,8 @@ func FindDebian(sources []Source, suite string) (Debian, error) {
 	return debian, nil
 }
 
-// firstMirror returns the first address that debootstrap understands, looking
-// into lists of mirrors (mirror+file:/path, as Debian's cloud images have).
+// firstMirror returns the first address that debootstrap supports. It also reads lists of
+// mirrors (mirror+file:/path, as in Debian's cloud images).
 func firstMirror(uris []string) (string, error) {
 	for _, uri := range uris {
 		scheme, rest, _ := strings.Cut(uri, ":")

@@ -15,14 +15,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Write puts one layer and its configuration into a docker-archive at path,
-// tagged with the image's name. The file appears under its name only when it
-// is complete.
+// Write writes an image of one layer, tagged with its name, as a docker-archive to path.
+// The file gets its final name only when it is complete.
 func Write(path, image string, config v1.ConfigFile, layer v1.Layer) error {
 	return WriteAll(path, map[string]v1.ConfigFile{image: config}, layer)
 }
 
-// WriteAll is Write for several images of the same layer, by their names.
+// WriteAll writes several images of the same layer, by their names, like Write.
 func WriteAll(path string, images map[string]v1.ConfigFile, layer v1.Layer) error {
 	tagged := map[name.Tag]v1.Image{}
 	for image, config := range images {

@@ -10,22 +10,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layer is a tar that is stored as it is. The library's own layers are always
-// compressed, which costs more time than it saves where an image goes from one
-// file of a machine into another.
+// layer is an uncompressed tar. The library's own layers are always compressed, which
+// costs more time than it saves for an image that stays on one machine.
 type layer struct {
 	digest v1.Hash
 	size   int64
 	open   func() (io.ReadCloser, error)
 }
 
-// LayerFromFile makes a layer of a tar file, which is read again when the
-// image is written.
+// LayerFromFile creates a layer from a tar file, which is read again when the image is
+// written.
 func LayerFromFile(path string) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return os.Open(path) })
 }
 
-// LayerFromBytes makes a layer of a tar in memory.
+// LayerFromBytes creates a layer from a tar in memory.
 func LayerFromBytes(tar []byte) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(tar)), nil })
 }

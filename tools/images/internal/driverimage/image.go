@@ -1,5 +1,5 @@
-// Package driverimage packs the CSI driver of EFS, with what stands in for EFS
-// itself, for a cluster on this machine.
+// Package driverimage packs the EFS CSI driver and the stand-in for EFS, for a cluster on
+// this machine.
 package driverimage
 
 import (
@@ -16,7 +16,7 @@ import (
 	"asterism.dev/tools/images/internal/archive"
 )
 
-// Names of the images, which differ in what they start.
+// Names of the images, which differ in the program that they start.
 const (
 	driverName    = "asterism.dev/demo/aws-efs-csi-driver"
 	registrarName = "asterism.dev/demo/csi-node-driver-registrar"
@@ -29,14 +29,14 @@ const (
 	probePath     = "usr/bin/livenessprobe"
 )
 
-// standIns are the names under which one program is called. mount(8) looks for
-// its helpers in /sbin only.
+// standIns are the names of the stand-in program. mount(8) finds its helpers only in
+// /sbin.
 var standIns = []string{"sbin/mount.efs", "usr/bin/amazon-efs-mount-watchdog", registrarPath, probePath}
 
-// staticFiles is a folder that the driver copies, and misses if it is not there.
+// staticFiles is a folder that the driver copies, and that must therefore exist.
 const staticFiles = "etc/amazon/efs-static-files/"
 
-// epoch is every time stamp, so that the same files make the same images.
+// epoch is the value of every time stamp, so that the same files give the same images.
 var epoch = time.Unix(0, 0).UTC()
 
 // Write packs the driver and the stand-in, both static, with this machine's own
@@ -62,8 +62,8 @@ func Write(ctx context.Context, tag, driver, standIn, output string) error {
 	return archive.WriteAll(output, images, layer)
 }
 
-// configuration: the machine is not one of EC2, so the driver asks Kubernetes
-// about its node, at once.
+// configuration disables EC2's metadata service, which this machine lacks, so that the
+// driver reads its instance from Kubernetes without delay.
 func configuration(program string) v1.ConfigFile {
 	return v1.ConfigFile{
 		OS:           "linux",
@@ -77,7 +77,7 @@ func configuration(program string) v1.ConfigFile {
 	}
 }
 
-// file of the image, and where its content is.
+// file is the name of a file in the image and the path of its content.
 type file struct{ name, source string }
 
 func pack(files []file) ([]byte, error) {

@@ -30,9 +30,9 @@ func write(t *testing.T) string {
 	return output
 }
 
-func image(t *testing.T, archive, called string) v1.Image {
+func image(t *testing.T, archive, imageName string) v1.Image {
 	t.Helper()
-	tag, err := name.NewTag(called + ":v1")
+	tag, err := name.NewTag(imageName + ":v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,22 +45,22 @@ func image(t *testing.T, archive, called string) v1.Image {
 
 func TestEachImageStartsItsProgram(t *testing.T) {
 	archive := write(t)
-	for called, program := range map[string]string{
+	for imageName, program := range map[string]string{
 		"asterism.dev/demo/aws-efs-csi-driver":        "/usr/bin/aws-efs-csi-driver",
 		"asterism.dev/demo/csi-node-driver-registrar": "/usr/bin/csi-node-driver-registrar",
 		"asterism.dev/demo/livenessprobe":             "/usr/bin/livenessprobe",
 	} {
-		config, err := image(t, archive, called).ConfigFile()
+		config, err := image(t, archive, imageName).ConfigFile()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := config.Config.Entrypoint; len(got) != 1 || got[0] != program {
-			t.Errorf("%s starts %v", called, got)
+			t.Errorf("%s starts %v", imageName, got)
 		}
 	}
 }
 
-// TestMountRunsInTheImage: with nothing but what is in the image.
+// TestMountRunsInTheImage runs mount and umount with only the files of the image.
 func TestMountRunsInTheImage(t *testing.T) {
 	root := unpack(t, image(t, write(t), driverName))
 	for _, program := range []string{"/usr/bin/mount", "/usr/bin/umount"} {
@@ -73,7 +73,7 @@ func TestMountRunsInTheImage(t *testing.T) {
 		"usr/bin/aws-efs-csi-driver": "the driver", "sbin/mount.efs": "the stand-in", "usr/bin/livenessprobe": "the stand-in",
 	} {
 		if got, err := os.ReadFile(filepath.Join(root, path)); err != nil || string(got) != want {
-			t.Errorf("%s holds %q, %v", path, got, err)
+			t.Errorf("%s contains %q, %v", path, got, err)
 		}
 	}
 	if _, err := os.ReadDir(filepath.Join(root, staticFiles)); err != nil {

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// library is a line of ldd(1): where a library or the loader is.
+// library matches the path of a library or the loader in a line of ldd(1).
 var library = regexp.MustCompile(`(/\S+) \(0x`)
 
-// mountPrograms are mount(8) and umount(8) of this machine, with the libraries
-// that they load: the driver calls them.
+// mountPrograms returns this machine's mount(8) and umount(8), which the driver calls, and
+// their libraries.
 func mountPrograms(ctx context.Context) ([]file, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"mount", "umount"} {
 		program, err := exec.LookPath(name)
 		if err != nil {
-			return nil, fmt.Errorf("the driver's image needs this machine's %s: %w", name, err)
+			return nil, fmt.Errorf("the driver's image needs %s of this machine: %w", name, err)
 		}
 		paths["usr/bin/"+name] = program
 		output, err := exec.CommandContext(ctx, "ldd", program).CombinedOutput()

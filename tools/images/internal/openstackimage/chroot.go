@@ -14,9 +14,9 @@ import (
 	"asterism.dev/tools/images/internal/aptsource"
 )
 
-// inNamespaces runs a command with mounts, processes and a host name of its
-// own. However this program ends, the kernel ends the command with everything
-// it started, and what it mounted was never seen outside.
+// inNamespaces runs a command in new namespaces of mounts, processes and host name. When
+// this program ends, even killed, the kernel ends the command with its processes. The
+// command's mounts are not visible outside.
 func (b *build) inNamespaces(ctx context.Context, name string, args ...string) error {
 	command := exec.CommandContext(ctx, "sh", append([]string{"-euc", `hostname localhost; exec "$@"`, "sh", name}, args...)...)
 	command.Env = append(proxies(ctx),
@@ -26,7 +26,7 @@ func (b *build) inNamespaces(ctx context.Context, name string, args ...string) e
 		Unshareflags: syscall.CLONE_NEWNS,
 		Pdeathsig:    syscall.SIGKILL,
 	}
-	// Pdeathsig is sent when the thread ends that started the command.
+	// The kernel sends Pdeathsig when the thread that started the command ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return b.logged(command)
@@ -38,8 +38,8 @@ func (b *build) inRoot(ctx context.Context, root, script string, args ...string)
 	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", root, "sh", "-euxc", script, "sh"}, args...)...)
 }
 
-// logged runs a command with its output in the build's log, whose end becomes
-// part of the error.
+// logged runs a command with its output in the build's log. An error contains the log's
+// last lines.
 func (b *build) logged(command *exec.Cmd) error {
 	path := b.log()
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -49,7 +49,7 @@ func (b *build) logged(command *exec.Cmd) error {
 	defer func() { _ = log.Close() }()
 	command.Stdout, command.Stderr = log, log
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w; the end of %s:\n%s", filepath.Base(command.Path), err, path, lastLines(path, 15))
+		return fmt.Errorf("%s: %w; last lines of %s:\n%s", filepath.Base(command.Path), err, path, lastLines(path, 15))
 	}
 	return nil
 }
@@ -63,8 +63,8 @@ func lastLines(path string, count int) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// configureApt gives the root file system the machine's sources, and the
-// settings without which they may not work: proxies and checks of dates.
+// configureApt writes the machine's sources to the root file system, and the settings that
+// they may need: proxies, checks of dates, and retries.
 func configureApt(ctx context.Context, root string, debian aptsource.Debian) error {
 	var settings strings.Builder
 	for line := range strings.Lines(aptSettings(ctx)) {
@@ -85,7 +85,7 @@ func configureApt(ctx context.Context, root string, debian aptsource.Debian) err
 	return nil
 }
 
-// aptSettings is apt's configuration of downloads, empty where apt is missing.
+// aptSettings returns apt's configuration of downloads, empty without apt.
 func aptSettings(ctx context.Context) string {
 	output, err := exec.CommandContext(ctx, "apt-config", "dump", "Acquire").Output()
 	if err != nil {
@@ -94,7 +94,7 @@ func aptSettings(ctx context.Context) string {
 	return string(output)
 }
 
-// proxies are the environment variables that debootstrap's downloads go by.
+// proxies returns the environment variables with proxies for debootstrap's downloads.
 func proxies(ctx context.Context) []string {
 	var found []string
 	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy"} {
@@ -115,8 +115,7 @@ func proxies(ctx context.Context) []string {
 	return found
 }
 
-// removeTree deletes a build directory, after making sure that nothing of the
-// machine is mounted inside it.
+// removeTree deletes a build directory, and fails if a mount is inside it.
 func removeTree(dir string) error {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -126,7 +125,7 @@ func removeTree(dir string) error {
 	lines := bufio.NewScanner(mounts)
 	for lines.Scan() {
 		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
-			return fmt.Errorf("%s is mounted inside the build directory: umount it first", fields[4])
+			return fmt.Errorf("a file system is mounted on %s, inside the build directory: unmount it first", fields[4])
 		}
 	}
 	if err := lines.Err(); err != nil {

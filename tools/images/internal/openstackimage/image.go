@@ -27,16 +27,16 @@ const Image = "asterism.dev/demo/openstack:" + suite
 // suite is the release of Debian: bookworm has OpenStack Zed.
 const suite = "bookworm"
 
-// Options of one build.
+// Options are the options of one build.
 type Options struct {
 	Output  string    // docker-archive to write
 	Mirror  string    // of Debian; empty for the machine's own apt sources
 	Rebuild bool      // even if the cache has the image, to get newer packages
-	Log     io.Writer // progress, for a person
+	Log     io.Writer // for progress lines
 }
 
-// Write makes the image, or takes it from the cache, and puts it at
-// options.Output. Only making it needs root.
+// Write builds the image unless the cache has it, and writes it to options.Output. Only
+// the build needs root.
 func Write(ctx context.Context, options Options) error {
 	cache, err := CacheDir()
 	if err != nil {
@@ -62,7 +62,7 @@ func Write(ctx context.Context, options Options) error {
 	return publish(cached, options.Output)
 }
 
-// build makes one image in a directory of its own.
+// build builds one image in its own directory.
 type build struct {
 	recipe   recipe
 	dir      string
@@ -80,7 +80,7 @@ func (b *build) run(ctx context.Context, mirror, output string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.clean(); err != nil { // what a failed or killed run left
+	if err := b.clean(); err != nil { // leftovers of a failed or killed run
 		return err
 	}
 	root := filepath.Join(b.dir, "rootfs")
@@ -109,7 +109,7 @@ func (b *build) clean() error {
 
 func (b *build) log() string { return b.dir + ".log" }
 
-// fill makes the root file system.
+// fill creates the root file system.
 func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) error {
 	if err := b.progress.step("bootstrap Debian "+suite, func() error {
 		return b.inNamespaces(ctx, "debootstrap", "--variant=minbase", "--include=ca-certificates", suite, root, debian.Mirror)
@@ -124,7 +124,7 @@ func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) 
 	}); err != nil {
 		return err
 	}
-	return b.progress.step("configure for any uid, strip", func() error {
+	return b.progress.step("configure for any uid, remove unneeded files", func() error {
 		return b.inRoot(ctx, root, b.recipe.Configure)
 	})
 }
@@ -144,7 +144,7 @@ func (b *build) pack(ctx context.Context, root, output string) error {
 	return archive.Write(output, Image, config, layer)
 }
 
-// requireDebootstrap installs debootstrap where apt-get can.
+// requireDebootstrap installs a missing debootstrap with apt-get.
 func (b *build) requireDebootstrap(ctx context.Context) error {
 	if _, err := exec.LookPath("debootstrap"); err == nil {
 		return nil
@@ -154,7 +154,7 @@ func (b *build) requireDebootstrap(ctx context.Context) error {
 	}
 	command := exec.CommandContext(ctx, "apt-get", "install", "-y", "--no-install-recommends", "debootstrap")
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("debootstrap is missing, type: apt-get update && apt-get install debootstrap: %w\n%s", err, output)
+		return fmt.Errorf("debootstrap is missing: run apt-get update && apt-get install debootstrap: %w\n%s", err, output)
 	}
 	return nil
 }
@@ -170,12 +170,12 @@ func findDebian(mirror string) (aptsource.Debian, error) {
 	}
 	debian, err := aptsource.FindDebian(sources, suite)
 	if err != nil {
-		return aptsource.Debian{}, fmt.Errorf("%w: add one to %s, or name a mirror with --mirror URL", err, apt)
+		return aptsource.Debian{}, fmt.Errorf("%w: add a source to %s, or set --mirror URL", err, apt)
 	}
 	return debian, nil
 }
 
-// lock keeps two runs from building at the same time.
+// lock prevents two builds at the same time.
 func lock(cache string, log io.Writer) (func(), error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, fmt.Errorf("cache directory: %w", err)
@@ -193,8 +193,7 @@ func lock(cache string, log io.Writer) (func(), error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// publish makes the cached file appear at output: as a hard link, or as a copy
-// where that is not possible.
+// publish links the cached file to output, or copies it if a hard link is not possible.
 func publish(cached, output string) error {
 	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", output, err)

@@ -29,7 +29,7 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, taken := seen[key]; taken {
+		if other, found := seen[key]; found {
 			t.Errorf("changing %s and changing %s give the same key %s", name, other, key)
 		}
 		seen[key] = name
@@ -58,7 +58,7 @@ func TestScriptsAreValidShell(t *testing.T) {
 	}
 }
 
-// cached prepares a cache that already has the image.
+// cached creates a cache with the image.
 func cached(t *testing.T, content string) {
 	t.Helper()
 	t.Setenv("ASTERISM_CACHE", t.TempDir())
@@ -82,7 +82,7 @@ func cached(t *testing.T, content string) {
 func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
 	cached(t, "the image")
 	output := filepath.Join(t.TempDir(), "new", "openstack.tar")
-	for range 2 { // the second time it is there already
+	for range 2 { // the second time the output exists
 		var log bytes.Buffer
 		if err := Write(context.Background(), Options{Output: output, Log: &log}); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
 	}
 	files, err := os.ReadDir(filepath.Dir(output))
 	if err != nil || len(files) != 1 {
-		t.Errorf("left beside the image: %v, %v", files, err)
+		t.Errorf("other files next to the image: %v, %v", files, err)
 	}
 }
 
@@ -115,11 +115,11 @@ func TestOldOutputIsReplaced(t *testing.T) {
 	}
 }
 
-func TestFailedStepShowsTheEndOfItsLog(t *testing.T) {
+func TestFailedStepShowsTheLastLinesOfItsLog(t *testing.T) {
 	build := build{dir: filepath.Join(t.TempDir(), "key.building")}
 	err := build.logged(exec.Command("sh", "-c", "seq 100; echo no such package >&2; exit 3"))
 	if err == nil {
-		t.Fatal("the failure was lost")
+		t.Fatal("a failed step returned no error")
 	}
 	for _, want := range []string{"no such package", "exit status 3", ".building.log"} {
 		if !strings.Contains(err.Error(), want) {
@@ -127,6 +127,6 @@ func TestFailedStepShowsTheEndOfItsLog(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "\n50\n") {
-		t.Error("the error has the whole log")
+		t.Error("the error contains the whole log")
 	}
 }

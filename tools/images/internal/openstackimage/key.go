@@ -22,8 +22,8 @@ var (
 	configureScript string
 )
 
-// recipe is everything in this repository that decides what is in the image.
-// The packages' versions are the mirror's, and are not part of it.
+// recipe is everything in this repository that determines the image's content. It does
+// not contain the packages' versions, which the mirror determines.
 type recipe struct {
 	Image     string
 	Suite     string
@@ -44,7 +44,7 @@ func newRecipe(architecture string) recipe {
 	}
 }
 
-// key names the recipe's result in the cache: 16 hexadecimal digits.
+// key returns the name of the image in the cache, 16 hexadecimal digits.
 func (r recipe) key() (string, error) {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -54,8 +54,8 @@ func (r recipe) key() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// CacheDir is where images are kept: below $ASTERISM_CACHE, else below
-// asterism in the user's cache directory.
+// CacheDir returns the directory of cached images: images in $ASTERISM_CACHE, or in
+// asterism of the user's cache directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("ASTERISM_CACHE"); dir != "" {
 		return filepath.Join(dir, "images"), nil

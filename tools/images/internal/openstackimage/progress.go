@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// progress tells a person which step runs and for how long.
+// progress prints the running step and its duration.
 type progress struct {
 	out   io.Writer
 	steps int
@@ -17,12 +17,12 @@ func newProgress(out io.Writer, steps int) *progress {
 	return &progress{out: out, steps: steps}
 }
 
-// step runs one step, and reports every ten seconds that it still runs.
+// step runs one step, and prints every ten seconds that it still runs.
 func (p *progress) step(name string, run func() error) error {
 	p.done++
 	start := time.Now()
-	report := func(what string) {
-		_, _ = fmt.Fprintf(p.out, "[%d/%d] %s%s (%s)\n", p.done, p.steps, name, what, time.Since(start).Round(time.Second))
+	report := func(state string) {
+		_, _ = fmt.Fprintf(p.out, "[%d/%d] %s%s (%s)\n", p.done, p.steps, name, state, time.Since(start).Round(time.Second))
 	}
 	_, _ = fmt.Fprintf(p.out, "[%d/%d] %s\n", p.done, p.steps, name)
 	ticker, finished := time.NewTicker(10*time.Second), make(chan error, 1)

@@ -1,5 +1,4 @@
-// Package operatorimage packs one static binary into an image that holds
-// nothing else.
+// Package operatorimage packs one static binary into an image without other files.
 package operatorimage
 
 import (
@@ -17,15 +16,14 @@ import (
 	"asterism.dev/tools/images/internal/archive"
 )
 
-// user is the numeric user and group that images without a user database
-// conventionally call nonroot; a name would not satisfy runAsNonRoot.
+// user is the numeric user and group that is conventionally named nonroot. Kubernetes
+// cannot verify runAsNonRoot for a name.
 const user = "65532:65532"
 
-// epoch is every time stamp of the image, so that the same binary makes the
-// same image.
+// epoch is the value of every time stamp, so that the same binary gives the same image.
 var epoch = time.Unix(0, 0).UTC()
 
-// architectures are those that Kubernetes nodes commonly have.
+// architectures are the common architectures of Kubernetes nodes.
 var architectures = map[elf.Machine]string{
 	elf.EM_X86_64:  "amd64",
 	elf.EM_AARCH64: "arm64",
@@ -33,8 +31,8 @@ var architectures = map[elf.Machine]string{
 	elf.EM_S390:    "s390x",
 }
 
-// Write packs the binary at path as /manager of the image, and writes that to
-// output as a docker-archive.
+// Write packs the binary as /manager of the image, and writes the image to output as a
+// docker-archive.
 func Write(image, binary, output string) error {
 	architecture, err := staticArchitecture(binary)
 	if err != nil {
@@ -75,8 +73,8 @@ func labels(image string) map[string]string {
 	}
 }
 
-// staticArchitecture returns the architecture, in Go's spelling, of a binary
-// that needs no loader: the image has none.
+// staticArchitecture returns the architecture, in Go's spelling, of a static binary. It
+// refuses a binary that needs a loader, as the image has none.
 func staticArchitecture(binary string) (string, error) {
 	file, err := elf.Open(binary)
 	if err != nil {

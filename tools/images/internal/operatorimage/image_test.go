@@ -18,7 +18,7 @@ import (
 
 const image = "asterism.dev/example-operator:v1.2.3"
 
-// build compiles a program of one line into dir.
+// build compiles a small program into dir.
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	source := filepath.Join(dir, "main.go")
@@ -47,7 +47,7 @@ func write(t *testing.T, binary string) (string, v1.Image) {
 	return file, built
 }
 
-func TestSameBinaryMakesTheSameFile(t *testing.T) {
+func TestSameBinaryGivesTheSameImage(t *testing.T) {
 	binary := build(t, t.TempDir())
 	first, _ := write(t, binary)
 	later := time.Now().Add(time.Hour)
@@ -67,7 +67,7 @@ func TestSameBinaryMakesTheSameFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(one, two) {
-		t.Error("the same binary made two different images")
+		t.Error("the same binary gave two different images")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestImageRunsTheBinaryAsNonRoot(t *testing.T) {
 	}
 }
 
-func TestImageHoldsTheBinaryAlone(t *testing.T) {
+func TestImageContainsOnlyTheBinary(t *testing.T) {
 	binary := build(t, t.TempDir())
 	original, err := os.ReadFile(binary)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestImageHoldsTheBinaryAlone(t *testing.T) {
 		t.Errorf("packed %s, mode %o, %d of %d bytes, %v", header.Name, header.Mode, len(packed), len(original), err)
 	}
 	if _, err := files.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("the image holds more than the binary: %v", err)
+		t.Errorf("the image contains other files than the binary: %v", err)
 	}
 }
 

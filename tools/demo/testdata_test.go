@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// readFamily reads objects of testdata. So that the files stay short, an
-// owner's name there is its UID as well.
-func readFamily(t *testing.T, name string) *family {
+// readObjectTree reads objects of testdata. It sets an owner's UID from its kind and name, so
+// that the files stay short.
+func readObjectTree(t *testing.T, name string) *objectTree {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -45,5 +45,5 @@ func readFamily(t *testing.T, name string) *family {
 	if len(objects) == 0 {
 		t.Fatalf("no object in %s", name)
 	}
-	return newFamily(objects)
+	return newObjectTree(objects)
 }

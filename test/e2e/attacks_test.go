@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Attacks with the rights of somebody who may create namespaces, or edit a namespace.
-var _ = Describe("Doors", Serial, Ordered, func() {
-	// squatted is a namespace that Kubernetes reserves for nobody. In the search list
-	// of a pod, svc.cluster.local comes before cluster.local: of the name
-	// mariadb.openstack.svc the resolver makes mariadb.openstack.svc.svc.cluster.local
-	// first, which is the pod mariadb of Service openstack in namespace svc.
+// The attackers may create namespaces, or edit a namespace.
+var _ = Describe("Attacks", Serial, Ordered, func() {
+	// squatted is a namespace that any creator of namespaces may own. In the search list
+	// of a pod, svc.cluster.local precedes cluster.local: for the name
+	// mariadb.openstack.svc the resolver first tries mariadb.openstack.svc.svc.cluster.local,
+	// which is the pod mariadb of Service openstack in namespace svc.
 	const squatted = "svc"
 
 	AfterAll(func(ctx SpecContext) {
 		kubectl(ctx, "delete", "namespace", squatted, "--ignore-not-found")
 	})
 
-	It("do not open for the owner of a namespace called svc", func(ctx SpecContext) {
+	It("of the owner of a namespace named svc are refused", func(ctx SpecContext) {
 		makeNamespace(ctx, squatted)
 		apply(ctx, squatted, fmt.Sprintf(rogue, openStack))
 		var rogueIP string
@@ -36,23 +36,23 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 			g.Expect(pod.Status.PodIP).NotTo(BeEmpty())
 			rogueIP = pod.Status.PodIP
 		}).WithContext(ctx).Should(Succeed(), func() string { return explain(squatted) })
-		neighbour := "deployment/openstackclient" // a pod with Kubernetes' own settings
-		Eventually(func() string { return resolved(ctx, neighbour, "mariadb.openstack.svc") }).WithContext(ctx).Should(Equal(rogueIP), "the attack works on a name that is not complete")
+		defaultPod := "deployment/openstackclient" // a pod with Kubernetes' default DNS settings
+		Eventually(func() string { return resolved(ctx, defaultPod, "mariadb.openstack.svc") }).WithContext(ctx).Should(Equal(rogueIP), "the attack must work on an incomplete name")
 
 		var service corev1.Service
 		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: demoNamespace, Name: "mariadb"}, &service)).To(Succeed())
 		hosts := databaseHosts(ctx)
-		Expect(hosts).NotTo(BeEmpty(), "no connection Secret names a MariaDB")
+		Expect(hosts).NotTo(BeEmpty(), "no connection Secret contains the host of a MariaDB")
 		for _, host := range hosts {
-			for _, pod := range []string{"demo-superconductor-0", neighbour} {
+			for _, pod := range []string{"demo-superconductor-0", defaultPod} {
 				Expect(resolved(ctx, pod, host)).To(Equal(service.Spec.ClusterIP), "%s in %s", host, pod)
 			}
 		}
 	})
 
-	It("do not open for the owner of a namespace called org", func(ctx SpecContext) {
+	It("of the owner of a namespace named org are refused", func(ctx SpecContext) {
 		options := kubectl(ctx, "exec", "--namespace="+demoNamespace, "demo-superconductor-0", "--", "cat", "/etc/resolv.conf")
-		Expect(options).To(ContainSubstring("ndots:2"), "db.example.org is looked up as it is")
+		Expect(options).To(ContainSubstring("ndots:2"), "db.example.org must be looked up without a search domain")
 		for _, operator := range operators(ctx, demoOperators...) {
 			Expect(operator.Spec.Template.Spec.DNSConfig).NotTo(BeNil(), operator.Name)
 			Expect(operator.Spec.Template.Spec.DNSConfig.Options).To(ContainElement(corev1.PodDNSConfigOption{Name: "ndots", Value: new("2")}), operator.Name)
@@ -60,13 +60,13 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 	})
 
 	// No component of this cluster enforces NetworkPolicies.
-	It("are named in NetworkPolicies", func(ctx SpecContext) {
+	It("on the network are limited by NetworkPolicies", func(ctx SpecContext) {
 		for _, operator := range operators(ctx, demoOperators...) {
 			policies := policiesOf(ctx, operator.Namespace, operator.Spec.Template.Labels)
 			Expect(policies).To(HaveLen(1), operator.Name)
 			Expect(policies[0].PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress), operator.Name)
 			Expect(policies[0].Ingress).To(HaveLen(1), operator.Name)
-			Expect(policies[0].Ingress[0].From).NotTo(BeEmpty(), "%s: not everybody reads metrics", operator.Name)
+			Expect(policies[0].Ingress[0].From).NotTo(BeEmpty(), "%s: the sources of requests for metrics must be limited", operator.Name)
 		}
 		open := map[string][]string{}
 		for _, pod := range podsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/part-of": "demo"}) {
@@ -91,7 +91,7 @@ var _ = Describe("Doors", Serial, Ordered, func() {
 	stolenTokenSpecs()
 })
 
-// policiesOf are the NetworkPolicies that select a pod by its labels.
+// policiesOf returns the NetworkPolicies that select a pod by its labels.
 func policiesOf(ctx context.Context, namespace string, of map[string]string) []networkingv1.NetworkPolicySpec {
 	GinkgoHelper()
 	var policies networkingv1.NetworkPolicyList
@@ -128,7 +128,7 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// resolved is the address that a name has for the programs of a pod.
+// resolved returns the address to which a pod resolves a name.
 func resolved(ctx context.Context, pod, name string) string {
 	GinkgoHelper()
 	out, err := execIn(ctx, demoNamespace, pod, "python3", "-c", "import socket, sys; print(socket.gethostbyname(sys.argv[1]))", name)
@@ -138,7 +138,7 @@ func resolved(ctx context.Context, pod, name string) string {
 	return strings.TrimSpace(out)
 }
 
-// databaseHosts are the host names in the connection Secrets of the demo's Nova.
+// databaseHosts returns the MariaDB hosts in the connection Secrets of the demo's Nova.
 func databaseHosts(ctx context.Context) []string {
 	GinkgoHelper()
 	var secrets corev1.SecretList
