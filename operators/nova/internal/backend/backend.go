@@ -166,11 +166,11 @@ func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 	// A Secret or a Service that exists and is wrong can be corrected. Nothing
 	// can be waited for if it does not exist.
 	if in.Secret(admin.Name) == nil {
-		return engine.Abandon("%s: Secret %s does not exist any more", left, admin.Name)
+		return engine.Abandon("%s: Secret %s no longer exists", left, admin.Name)
 	}
 	if service != nil {
 		if _, exists := engine.Get[*corev1.Service](in, service.Name); !exists {
-			return engine.Abandon("%s: Service %s does not exist any more", left, service.Name)
+			return engine.Abandon("%s: Service %s no longer exists", left, service.Name)
 		}
 	}
 	err := b.use(ctx, in, removeAll)
@@ -193,7 +193,7 @@ func removeAll(things []thing) error {
 			return err
 		}
 		if !absent {
-			return fmt.Errorf("%s is still there", thing.name) //nolint:err113 // for the condition alone
+			return fmt.Errorf("%s still exists after its deletion", thing.name) //nolint:err113 // only a condition shows it
 		}
 	}
 	return nil

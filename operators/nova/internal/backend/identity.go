@@ -88,7 +88,7 @@ func Login(ctx context.Context, b Backend, in engine.Inputs) (*identity.Client, 
 	}
 	account, err := config.ParseIdentity(data)
 	if err != nil {
-		return nil, engine.Wait("the account at Keystone: %s", err)
+		return nil, engine.Wait("the account at Keystone is not usable: %s", err)
 	}
 	c, err := identity.Connect(ctx, identity.Server{
 		AuthURL: account.AuthURL, User: account.User, Password: account.Password, UserDomain: account.UserDomain,

@@ -21,7 +21,7 @@ func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 		return nil, engine.Wait("Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName && !registration.AllowAnyServer {
-		return nil, engine.Wait("Service %s is of type ExternalName, which is refused unless the operator runs with --allow-any-server: name a Service that has endpoints", name)
+		return nil, engine.Wait("Service %s is of type ExternalName, which the operator refuses without --allow-any-server: use a Service with endpoints, or host", name)
 	}
 	return service, nil
 }
@@ -37,7 +37,7 @@ func (b Backend) address(in engine.Inputs, otherwise int, ports ...string) (host
 		return "", 0, err
 	}
 	if len(service.Spec.Ports) == 0 {
-		return "", 0, engine.Wait("Service %s has no port", service.Name)
+		return "", 0, engine.Wait("Service %s has no port: add a port", service.Name)
 	}
 	port, ok := namedPort(service, ports...)
 	if !ok {

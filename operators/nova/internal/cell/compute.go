@@ -39,7 +39,7 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	connections.ServiceUser(identity)
 	data, err := connections.Data()
 	if err != nil {
-		return nil, engine.Wait("rendering the connections: %s", err)
+		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)
 	}
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }

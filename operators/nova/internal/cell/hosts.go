@@ -54,7 +54,7 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		return nil, nil
 	}
 	if cr.Status.UUID == "" {
-		return nil, engine.Wait("the Job that maps the cell has printed no UUID: is nova-manage of the image Nova's own?")
+		return nil, engine.Wait("the Job that maps NovaCell %s printed no UUID: use a containerImage with Nova's nova-manage", cr.Name)
 	}
 	service, err := manage(cr, in)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *Client) checkVersion() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is version %q: MariaDB 10.5 or newer is needed, for comments on databases", c.server.Address, registration.Quote(c.version))
+	return fmt.Errorf("%s has version %q: MariaDB 10.5 or newer is required, for comments on databases", c.server.Address, registration.Quote(c.version))
 }
 
 func (s Server) open() (*sql.DB, error) {
@@ -127,7 +127,7 @@ func (c *Client) execSecret(ctx context.Context, doing, statement string, argume
 		return c.server.failure(err)
 	}
 	if refused.Number == errPasswordPolicy {
-		return fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
+		return fmt.Errorf("%s: could not %s: the server's password policy refuses the password", c.server.Address, doing)
 	}
 	return c.server.failure(&mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing})
 }

@@ -104,7 +104,7 @@ func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
 	})
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	if ok && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
-		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema has not been synchronised", c.server.Address, name)
+		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema is not synchronised yet", c.server.Address, name)
 	}
 	if err != nil {
 		return Hosts{}, err

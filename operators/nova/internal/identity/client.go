@@ -181,7 +181,7 @@ func (c *Client) failure(doing string, err error) error {
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
 	_, otherJSON := errors.AsType[*json.UnmarshalTypeError](err)
 	if notJSON || otherJSON {
-		return fmt.Errorf("%s: could not %s: the answer is not that of Keystone", c.address, doing)
+		return fmt.Errorf("%s: could not %s: the answer is not from Keystone: check authURL", c.address, doing)
 	}
 	return fmt.Errorf("%s: could not %s: %s", c.address, doing, registration.Quote(err.Error()))
 }

@@ -69,12 +69,12 @@ func (c *Client) checkAdministrator(ctx context.Context) error {
 	var me struct {
 		Tags tags `json:"tags"`
 	}
-	whoami := request{doing: "ask who is logged in", method: http.MethodGet, path: []string{"whoami"}}
+	whoami := request{doing: "read the logged-in user", method: http.MethodGet, path: []string{"whoami"}}
 	if err := c.call(ctx, whoami, &me); err != nil {
 		return err
 	}
 	if !slices.Contains(strings.Split(string(me.Tags), ","), "administrator") {
-		return c.denied("it lacks the tag administrator")
+		return c.denied("the user lacks the tag administrator")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 	case status/100 != 2:
 		return c.refusal(r, status, content)
 	case answer != nil && json.Unmarshal(content, answer) != nil:
-		return fmt.Errorf("%s: could not %s: the answer is not that of RabbitMQ's management API", c.server.Address, r.doing)
+		return fmt.Errorf("%s: could not %s: the answer is not from RabbitMQ's management API: check the port", c.server.Address, r.doing)
 	}
 	return nil
 }

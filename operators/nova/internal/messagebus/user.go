@@ -115,7 +115,7 @@ func (c *Client) putUser(ctx context.Context, user User, mark registration.Mark)
 		doing:  fmt.Sprintf("set the password of user %q", user.Name),
 		method: http.MethodPut, path: []string{"users", user.Name},
 		body: apiUser{Tags: tags(mark), Password: string(user.Password)},
-		hint: "does the password fit RabbitMQ's credential_validator?",
+		hint: "check that the password satisfies RabbitMQ's credential_validator",
 	}, nil)
 }
 

@@ -52,7 +52,7 @@ func answers(obj client.Object) error {
 	if !ok || api.Status.ReadyReplicas > 0 {
 		return nil
 	}
-	return engine.Wait("NovaAPI %s has no pod that is ready%s", api.Name, because(api))
+	return engine.Wait("NovaAPI %s has no ready pod%s", api.Name, because(api))
 }
 
 func isMapped(obj client.Object) error {
@@ -112,7 +112,7 @@ func askCells(ctx context.Context, cr *novav1.Nova, address, token string) error
 			}
 		}
 	}
-	return errors.New("no cell answered GET /os-services: its database is not reachable for the API, or its conductor was never started")
+	return errors.New("no cell answered GET /os-services: the API reaches no cell database, or no cell conductor has started yet")
 }
 
 // failedPart adds to the failure of a request the part that has failed, if that

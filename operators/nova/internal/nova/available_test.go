@@ -155,7 +155,7 @@ var _ = Describe("Available", func() {
 	It("is False when no pod of the API is ready", func() {
 		c.upset("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
 		c.scaleAPI(0)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no pod that is ready: Deployment given-api: 0 of 1 available")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no ready pod: Deployment given-api: 0 of 1 available")
 		c.scaleAPI(1)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		Expect(lost()).NotTo(BeEmpty(), "the watch sees it")

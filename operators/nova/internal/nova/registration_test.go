@@ -209,7 +209,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Delete(service, metav1.DeletePropagationBackground)
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb does not exist any more")
+		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb no longer exists")
 	})
 
 	It("waits for an administrator's Secret that has lost its password, and leaves nothing", func() {

@@ -62,7 +62,7 @@ func release(cr *novav1.Nova) engine.Need {
 
 func isNotMapped(obj client.Object) error {
 	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil {
-		return engine.Wait("the services read the database of NovaCell %s", cell.Name)
+		return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.Name)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func isNotMapped(obj client.Object) error {
 // isReleased: the superconductor's pods wait as long as all others.
 func isReleased(obj client.Object) error {
 	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != conductorv1.RolloutAutomatic {
-		return engine.Wait("NovaConductor %s was not released yet", conductor.Name)
+		return engine.Wait("spec.rollout of NovaConductor %s is not Automatic yet", conductor.Name)
 	}
 	return nil
 }

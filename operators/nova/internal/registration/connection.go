@@ -59,7 +59,7 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	}
 	ip := target.Addr().Unmap()
 	if !AllowAnyServer && isLocal(ip) {
-		return fmt.Errorf("%w %s: it is refused unless the operator runs with --allow-any-server", errLocal, ip)
+		return fmt.Errorf("%w %s: the operator refuses it without --allow-any-server", errLocal, ip)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func isLocal(ip netip.Addr) bool {
 
 var (
 	errLocal   = errors.New("the host has the local address")
-	errTooLong = errors.New("the server does not end its answer")
+	errTooLong = errors.New("the server sent more data than the operator accepts")
 )
 
 // bounded reads so many bytes, and then fails.
@@ -115,7 +115,7 @@ func TLSConfig(ca []byte) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(ca) {
-		return nil, errors.New("the CA bundle holds no PEM certificate")
+		return nil, errors.New("the CA bundle has no PEM certificate")
 	}
 	return config, nil
 }
@@ -150,7 +150,7 @@ type Transport struct {
 // another server, as the next page of a list may be, and an answer that is too long.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if asked := origin(request.URL); asked != t.server {
-		return nil, fmt.Errorf("the answer of %s leads to another server, %s, which is not asked", t.server, Quote(asked))
+		return nil, fmt.Errorf("the answer of %s refers to another server, %s: the operator sends it no request", t.server, Quote(asked))
 	}
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
@@ -158,7 +158,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if location := response.Header.Get("Location"); response.StatusCode/100 == 3 && location != "" {
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("answered with a redirect to %s: give that address instead if it is the right one", Quote(location))
+		return nil, fmt.Errorf("answered with a redirect to %s: set this address if it is correct", Quote(location))
 	}
 	response.Body = struct {
 		io.Reader

@@ -53,7 +53,7 @@ func (e *Conflict) Error() string {
 	if e.Found != "" {
 		found = fmt.Sprintf("has the mark %q", Quote(e.Found))
 	}
-	return fmt.Sprintf("%s: %s %q exists and %s: ours would have %q", e.Address, e.Kind, e.Name, found, e.Want)
+	return fmt.Sprintf("%s: %s %q exists and %s instead of %q: remove it or choose another name", e.Address, e.Kind, e.Name, found, e.Want)
 }
 
 // cause tells people why a connection failed. It leaves out what varies from
