@@ -1,4 +1,4 @@
-// Package controlplane says what a ControlPlane is made of.
+// Package controlplane has the stages of a ControlPlane.
 package controlplane
 
 import (
@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Service is the table of contents of a ControlPlane. All knowledge of compute
-// is behind the Nova; what is made here crosses a product's border.
+// Service lists the stages of a ControlPlane. It creates the Nova, which creates the compute
+// services, the SharedVolumes, and the Secret that Nova shares with Neutron.
 var Service = engine.Service[*metav1alpha1.ControlPlane]{
 	Name: "meta",
 	Stages: []engine.Stage[*metav1alpha1.ControlPlane]{
@@ -61,8 +61,9 @@ func metadataSecretRef(cr *metav1alpha1.ControlPlane) *commonv1.SecretReference 
 	return &commonv1.SecretReference{Name: cr.Name + "-metadata"}
 }
 
-// metadataSecret is what Nova's metadata service and Neutron's agent share. A Secret
-// that is given may be the one that was generated before: it is kept.
+// metadataSecret builds the Secret that Nova's metadata service and Neutron's agent share.
+// spec.metadataSecretRef may name the Secret that the operator generated before, and so this
+// Secret is kept.
 func metadataSecret(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
 	secret := applycorev1.Secret(metadataSecretRef(cr).Name, "")
 	if cr.Spec.MetadataSecretRef != nil {
@@ -107,8 +108,8 @@ func sharedVolumes(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Chi
 	return all, nil
 }
 
-// reportSharedVolumes copies Ready and message of every SharedVolume that is wanted.
-// Without any, the condition SharedVolumesReady is left out.
+// reportSharedVolumes copies status and message of the Ready condition of every SharedVolume
+// in the spec. It removes the condition SharedVolumesReady if the spec has none.
 func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return
@@ -133,7 +134,8 @@ func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	}
 }
 
-// removed at the same time: a volume may be held by pods for long.
+// removed deletes the Nova and the SharedVolumes at the same time, because pods may use a
+// volume for a long time.
 func removed(cr *metav1alpha1.ControlPlane, in engine.Inputs) ([]engine.Child, error) {
 	all := []engine.Child{engine.Absent(&novav1.Nova{ObjectMeta: named(cr.Name)})}
 	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {

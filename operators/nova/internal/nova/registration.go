@@ -59,7 +59,7 @@ func identity(cr *novav1.Nova) backend.Backend {
 	}
 }
 
-// catalog is registered with the administrator's account of identity.
+// catalog has the administrator's account of identity.
 func catalog(cr *novav1.Nova) backend.Backend {
 	made := identity(cr)
 	made.Server = backend.Catalog{
@@ -69,7 +69,7 @@ func catalog(cr *novav1.Nova) backend.Backend {
 	return made
 }
 
-// inputs are waited for before anything else.
+// inputs are the Secrets and Services that the first stage waits for.
 func inputs(cr *novav1.Nova) []engine.Need {
 	needs := backend.Inputs(backends...)(cr)
 	if cr.Spec.MetadataSecretRef != nil {
@@ -78,9 +78,9 @@ func inputs(cr *novav1.Nova) []engine.Need {
 	return needs
 }
 
-// credentials come with the secret that the metadata service shares with
-// Neutron, which is generated like the password of an account. A Secret that is
-// given may be the one that was generated before: it is kept.
+// credentials builds the Secret of the passwords and the metadata Secret, which has the
+// secret that the metadata service shares with Neutron. spec.metadataSecretRef may name the
+// Secret that the operator generated before, and so this Secret is kept.
 func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	children, err := backend.Credentials(backends...)(cr, in)
 	secret := applycorev1.Secret(metadataSecret(cr), "")
