@@ -89,9 +89,9 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 
 func reportNova(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown, DesiredCells: int32(len(cr.Spec.Nova.Cells))}
-	if made, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
-		status.ReadyCells, status.Cells, status.Endpoints = made.Status.ReadyCells, made.Status.Cells, made.Status.Endpoints
-		if ready := meta.FindStatusCondition(made.Status.Conditions, commonv1.ConditionReady); ready != nil && made.Status.ObservedGeneration == made.Generation {
+	if child, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
+		status.ReadyCells, status.Cells, status.Endpoints = child.Status.ReadyCells, child.Status.Cells, child.Status.Endpoints
+		if ready := meta.FindStatusCondition(child.Status.Conditions, commonv1.ConditionReady); ready != nil && child.Status.ObservedGeneration == child.Generation {
 			status.Ready = ready.Status
 		}
 	}
@@ -114,14 +114,14 @@ func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return
 	}
-	made := map[string]*storagev1.SharedVolume{}
+	volumes := map[string]*storagev1.SharedVolume{}
 	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {
-		made[volume.Name] = volume
+		volumes[volume.Name] = volume
 	}
 	cr.Status.SharedVolumes = nil
 	for _, wanted := range cr.Spec.SharedVolumes {
 		status := metav1alpha1.SharedVolumeStatus{Name: wanted.Name, Ready: metav1.ConditionUnknown}
-		if volume := made[wanted.Name]; volume != nil && volume.Status.ObservedGeneration == volume.Generation {
+		if volume := volumes[wanted.Name]; volume != nil && volume.Status.ObservedGeneration == volume.Generation {
 			if ready := meta.FindStatusCondition(volume.Status.Conditions, commonv1.ConditionReady); ready != nil {
 				status.Ready, status.Message = ready.Status, ready.Message
 			}

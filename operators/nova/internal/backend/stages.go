@@ -123,11 +123,11 @@ func build[T engine.Object](backends []func(T) Backend, children func(Backend, e
 	return func(cr T, in engine.Inputs) ([]engine.Child, error) {
 		var all []engine.Child
 		for _, backend := range backends {
-			made, err := children(backend(cr), in)
+			built, err := children(backend(cr), in)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, made...)
+			all = append(all, built...)
 		}
 		return all, nil
 	}

@@ -124,8 +124,8 @@ func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed e
 		}
 	}
 	for _, cell := range cr.Spec.Cells {
-		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && notReadyMessage(made) != "" {
-			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, made.Name, notReadyMessage(made)))
+		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && notReadyMessage(child) != "" {
+			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, child.Name, notReadyMessage(child)))
 		}
 	}
 	return engine.Fail(reasonAPIFailed, failed)

@@ -70,11 +70,11 @@ var _ = Describe("Available", func() {
 	)
 
 	DescribeTable("stays True when a db sync fails, and Mapped too", func(conductor string) {
-		made := c.cell1(cr)
+		child := c.cell1(cr)
 		before := image()
 		c.fail(conductor, conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
 		upgrade()
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, novav1.ConditionSchemaReady, engine.ReasonWaiting, "NovaConductor "+conductor, "table cells is locked")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionSchemaReady, engine.ReasonWaiting, "NovaConductor "+conductor, "table cells is locked")
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('compute-1', 0, 0)")
 		enginetest.Eventually(GinkgoTB(), "a new host is discovered", func() error {
 			if c.ended("given-cell1-discover") == 0 {
@@ -82,7 +82,7 @@ var _ = Describe("Available", func() {
 			}
 			return nil
 		})
-		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionMapped, metav1.ConditionTrue)
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionMapped, metav1.ConditionTrue)
 		Expect(image()).To(Equal(before), "no service is updated before its databases")
 		Expect(losses()).To(BeEmpty())
 

@@ -69,8 +69,8 @@ func reportCells(cr *novav1.Nova, in engine.Inputs) {
 	var table []novav1.CellStatus
 	for _, cell := range cr.Spec.Cells {
 		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown}
-		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
-			describeCell(&row, made)
+		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
+			describeCell(&row, child)
 		}
 		table = append(table, row)
 	}

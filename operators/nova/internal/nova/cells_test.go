@@ -39,9 +39,9 @@ var _ = Describe("Nova with connection Secrets", func() {
 		c.hold("given-cell1-map", false)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
-		made := c.cell1(cr)
-		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": made.Status.Mapping.Revision}))
-		Expect(made.Status.UUID).To(Equal(uuids["cell1"]))
+		child := c.cell1(cr)
+		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": child.Status.Mapping.Revision}))
+		Expect(child.Status.UUID).To(Equal(uuids["cell1"]))
 		enginetest.Eventually(GinkgoTB(), "the table of cells is complete", func() error {
 			c.Read(cr)
 			row := cr.Status.Cells[0]
@@ -100,9 +100,9 @@ var _ = Describe("Nova with connection Secrets", func() {
 			return nil
 		})
 		enginetest.Eventually(GinkgoTB(), "a host that nova-manage does not mark is reported", func() error {
-			made := c.cell1(cr)
-			if *made.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(made.Status.Conditions, novav1.ConditionHostsMapped) {
-				return fmt.Errorf("hosts: %+v; %s", made.Status.Hosts, enginetest.Conditions(made))
+			child := c.cell1(cr)
+			if *child.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(child.Status.Conditions, novav1.ConditionHostsMapped) {
+				return fmt.Errorf("hosts: %+v; %s", child.Status.Hosts, enginetest.Conditions(child))
 			}
 			return nil
 		})
@@ -160,11 +160,11 @@ var _ = Describe("Nova with connection Secrets", func() {
 		cr := c.given()
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		made := c.cell1(cr)
+		child := c.cell1(cr)
 		c.Operator.Requests.Reset()
 		c.Delete(cr, policy)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.nothingLeft(cr, made)
+		c.nothingLeft(cr, child)
 		var deleted []string
 		for _, request := range c.Operator.Requests.Writes() {
 			if request.Verb == "delete" && request.Resource != "secrets" {

@@ -271,9 +271,9 @@ func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
 }
 
 func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell {
-	made := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
-	Expect(c.Read(made)).To(BeTrue())
-	return made
+	child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
+	Expect(c.Read(child)).To(BeTrue())
+	return child
 }
 
 // nothingLeft waits until all children of the owners are deleted, and checks that no Secret

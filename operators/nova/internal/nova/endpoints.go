@@ -13,10 +13,10 @@ import (
 // endpointNeeds waits until the NovaAPI knows its addresses, for example the host of its
 // Route.
 func endpointNeeds(cr *novav1.Nova) []engine.Need {
-	made := apiNamed(cr)
+	child := apiNamed(cr)
 	return []engine.Need{
-		engine.Condition(made, apiv1.ConditionEndpointReady),
-		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints }), //nolint:forcetypeassert // made is a NovaAPI
+		engine.Condition(child, apiv1.ConditionEndpointReady),
+		engine.Existing(child).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints }), //nolint:forcetypeassert // child is a NovaAPI
 	}
 }
 
@@ -25,12 +25,12 @@ func reportEndpoints(cr *novav1.Nova, in engine.Inputs) { cr.Status.Endpoints = 
 // endpoints returns the addresses of the NovaAPI, or of spec.api.endpoints, for example of
 // a load balancer that the user operates.
 func endpoints(cr *novav1.Nova, in engine.Inputs) []commonv1.Endpoint {
-	made, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	child, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
 	if !ok {
 		return nil
 	}
 	var all []commonv1.Endpoint
-	for _, endpoint := range made.Status.Endpoints {
+	for _, endpoint := range child.Status.Endpoints {
 		for _, override := range cr.Spec.API.Endpoints {
 			if override.Interface == endpoint.Interface {
 				endpoint.URL = override.URL

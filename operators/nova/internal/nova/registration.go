@@ -19,15 +19,15 @@ var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, 
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
-	made.Name, made.Purpose, made.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
-	return made
+	b := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
+	b.Name, b.Purpose, b.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
+	return b
 }
 
 func cell0Database(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
-	made.Name, made.Purpose, made.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
-	return made
+	b := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
+	b.Name, b.Purpose, b.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
+	return b
 }
 
 func database(cr *novav1.Nova, given *commonv1.SecretReference) backend.Backend {
@@ -61,12 +61,12 @@ func identity(cr *novav1.Nova) backend.Backend {
 
 // catalog has the administrator's account of identity.
 func catalog(cr *novav1.Nova) backend.Backend {
-	made := identity(cr)
-	made.Server = backend.Catalog{
+	b := identity(cr)
+	b.Server = backend.Catalog{
 		Identity:  backend.Identity{Region: cr.Spec.Identity.Region},
 		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
 	}
-	return made
+	return b
 }
 
 // inputs are the Secrets and Services that the first stage waits for.

@@ -185,11 +185,11 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(databases(prefix)).To(Equal([]string{prefix + "_api", prefix + "_cell0", prefix + "_cell1"}))
 		Expect(accounts(prefix)).To(HaveLen(3))
-		made := c.cell1(cr)
+		child := c.cell1(cr)
 
 		c.Delete(cr, metav1.DeletePropagationForeground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.nothingLeft(cr, made)
+		c.nothingLeft(cr, child)
 		Expect(accounts(prefix)).To(BeEmpty())
 		Expect(databases(prefix)).To(HaveLen(len(kept)))
 		for i, suffix := range kept {
@@ -220,15 +220,15 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Create(cr)
 		prefix := c.schema("cloud")
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
-		made := c.cell1(cr)
-		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		child := c.cell1(cr)
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
 		c.Change(admin, func() { delete(admin.Data, "password") })
 		c.Delete(cr, metav1.DeletePropagationBackground)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
 		Expect(accounts(prefix)).To(HaveLen(3))
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
-		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
 		Expect(accounts(prefix)).To(BeEmpty())
 	})
 
@@ -255,12 +255,12 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Change(service, func() { service.Spec.Ports[0].Port = int32(port) })
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "CellsRemoved", "given-cell1")
-		made := c.cell1(cr)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
-		for _, object := range []client.Object{made, cr} {
+		child := c.cell1(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
+		for _, object := range []client.Object{child, cr} {
 			c.Change(object, func() { object.SetAnnotations(map[string]string{backend.AnnotationAbandon: "true"}) })
 		}
-		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
 		c.awaitLeftBehind("database " + c.schema("cloud") + "_cell1")
 	})
 })

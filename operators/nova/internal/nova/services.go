@@ -47,11 +47,11 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 func release(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		made := cellNamed(cr, cell)
+		child := cellNamed(cr, cell)
 		cells = append(cells, engine.AnyOf(
-			engine.AllOf(engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped)),
+			engine.AllOf(engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped)),
 			engine.AllOf(
-				engine.Existing(made).Optional().Where(isNotMapped),
+				engine.Existing(child).Optional().Where(isNotMapped),
 				engine.AnyOf(engine.Existing(superconductorNamed(cr)).Where(isReleased), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, mappingTimeout)),
 			),
 		))
@@ -105,10 +105,10 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	}
 	triggers := map[string]string{}
 	for _, cell := range cr.Spec.Cells {
-		made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		switch {
-		case ok && made.Status.Mapping != nil && made.Status.Mapping.Revision != "":
-			triggers[string(cell.Name)] = made.Status.Mapping.Revision
+		case ok && child.Status.Mapping != nil && child.Status.Mapping.Revision != "":
+			triggers[string(cell.Name)] = child.Status.Mapping.Revision
 		case last[string(cell.Name)] != "":
 			triggers[string(cell.Name)] = last[string(cell.Name)]
 		}
@@ -145,8 +145,8 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		IdentitySecretRef:    &c.IdentitySecretRef,
 		Rollout:              conductorv1.RolloutAutomatic,
 	}
-	made, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
-	running := exists && made.Spec.Rollout == conductorv1.RolloutAutomatic
+	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
+	running := exists && child.Spec.Rollout == conductorv1.RolloutAutomatic
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = conductorv1.RolloutHeld
 	}
