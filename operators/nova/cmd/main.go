@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	flag.BoolVar(&registration.AllowAnyServer, "allow-any-server", false, "connect to loopback and link-local addresses, and use Services of type ExternalName; otherwise they are refused, because whoever edits a namespace chooses the servers")
+	flag.BoolVar(&registration.AllowAnyServer, "allow-any-server", false, "allow loopback and link-local addresses, addresses of clouds' metadata services, and Services of type ExternalName; by default they are refused, because every editor of a namespace chooses servers")
 	kinds := runtime.NewSchemeBuilder(novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme)
 	operator.Main("nova", kinds.AddToScheme, nova.Service, cell.Service)
 }

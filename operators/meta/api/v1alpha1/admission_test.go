@@ -17,8 +17,8 @@ func TestAdmission(t *testing.T) {
 	RunSpecs(t, "ControlPlane admission")
 }
 
-// The unions, the cells and the services are Nova's types and are tested there;
-// here, that a ControlPlane has the same rules at its own paths.
+// The unions, the cells and the services are types of Nova's API and are tested there.
+// These tests check that a ControlPlane has the same rules at its own paths.
 var _ = Describe("ControlPlane", Ordered, func() {
 	var (
 		server enginetest.Admission
@@ -50,13 +50,13 @@ spec:
 		Entry("the sample", `{}`),
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
 		Entry("connection Secrets for everything", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)),
-		Entry("a prefix of the database of a cell beside connection Secrets", fmt.Sprintf(given, `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud"),
-		Entry("the Secret of a Neutron that is there already", `spec: {metadataSecretRef: {name: neutron-metadata}}`),
+		Entry("a prefix for the database of a cell, and connection Secrets", fmt.Sprintf(given, `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud"),
+		Entry("the metadata Secret of a Neutron", `spec: {metadataSecretRef: {name: neutron-metadata}}`),
 		Entry("no shared volumes", `spec: {sharedVolumes: []}`),
-		Entry("a shared volume with all that can be said", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
+		Entry("a shared volume with every field", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
 	)
 
-	It("defaults what is left out, but no replicas", func() {
+	It("sets defaults for absent fields except replicas", func() {
 		stored, err := server.Create(sample, `spec: {messageBus: {queueType: null}, nova: {deletionPolicy: null, api: null}}`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Object["spec"]).To(And(
@@ -68,7 +68,7 @@ spec:
 		Expect(fmt.Sprint(stored.Object["spec"])).NotTo(ContainSubstring("replicas"))
 	})
 
-	It("defaults a shared volume as if it were made by hand", func() {
+	It("sets the defaults of a SharedVolume", func() {
 		stored, err := server.Create(sample, fmt.Sprintf(shared, `name: images`)+`]}`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Object["spec"]).To(HaveKeyWithValue("sharedVolumes", ConsistOf(And(
@@ -86,23 +86,23 @@ spec:
 		Entry("no cells", `spec: {nova: {cells: null}}`, "spec.nova.cells: Required value"),
 		Entry("a reserved cell name", `spec: {nova: {cells: [{name: cell0}]}}`, "must not be one of the reserved names"),
 		Entry("two cells of one name", `spec: {nova: {cells: [{name: cell1}, {name: cell1}]}}`, `Duplicate value: {"name":"cell1"}`),
-		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, "must have adminSecretRef together with serviceRef or host"),
-		Entry("a half-given bus", `spec: {messageBus: {serviceRef: null}}`, "must have adminSecretRef together with serviceRef or host"),
+		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, "must have adminSecretRef together with serviceRef or host"),
+		Entry("a bus without its address", `spec: {messageBus: {serviceRef: null}}`, "must have adminSecretRef together with serviceRef or host"),
 		Entry("a metadata Secret without a name", `spec: {metadataSecretRef: {}}`, "spec.metadataSecretRef.name: Required value"),
 		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef"),
 		Entry("metadata per cell", `spec: {nova: {metadata: {mode: PerCell}}}`, `supported values: "Global"`),
 		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),
-		Entry("a cell without a database beside given Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
-		Entry("a cell without a bus beside given Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
-		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef"),
-		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"),
-		Entry("a prefix where everything is given", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud", "must not have namePrefix where connection Secrets are given for everything"),
+		Entry("a cell without a database, with connection Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
+		Entry("a cell without a bus, with connection Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
+		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell"),
+		Entry("a cell on the global vhost", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}`), "must not use the Secret of spec.messageBus.connectionSecretRef for a cell"),
+		Entry("a prefix with connection Secrets only", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud", "must not have namePrefix if every connection has a connectionSecretRef"),
 		Entry("two shared volumes of one name", fmt.Sprintf(shared, `name: images`)+fmt.Sprintf(`, {name: images, %s}]}`, volume), `Duplicate value: {"name":"images"}`),
 		Entry("a shared volume without a name", fmt.Sprintf(shared, `claimName: images`)+`]}`, "spec.sharedVolumes[0].name: Required value"),
 		Entry("a shared volume whose name is a path", fmt.Sprintf(shared, `name: ../images`)+`]}`, "spec.sharedVolumes[0].name: Invalid value"),
 		Entry("a shared volume without an access point", `spec: {sharedVolumes: [{name: images, fileSystemID: fs-484648c8}]}`, "spec.sharedVolumes[0].accessPointID: Required value"),
 		Entry("a file system in upper case", `spec: {sharedVolumes: [{name: images, fileSystemID: FS-484648C8, accessPointID: fsap-0000000a}]}`, "spec.sharedVolumes[0].fileSystemID: Invalid value"),
-		Entry("an option that chooses what is mounted", fmt.Sprintf(shared, `name: images, mountOptions: [tls]`)+`]}`, "spec.sharedVolumes[0].mountOptions[0]: Unsupported value"),
+		Entry("an unsupported mount option", fmt.Sprintf(shared, `name: images, mountOptions: [tls]`)+`]}`, "spec.sharedVolumes[0].mountOptions[0]: Unsupported value"),
 	)
 
 	DescribeTable("on update refuses", func(patch, message string) {
@@ -111,19 +111,19 @@ spec:
 	},
 		Entry("a prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
-		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, "must not move to another message bus"),
 		Entry("a cell on its own bus", `spec: {nova: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}}`, "must not move to another message bus"),
 		Entry("another cell instead", `spec: {nova: {cells: [{name: cell2}]}}`, "must keep every cell"),
 	)
 
-	It("can get a cell more", func() {
+	It("accepts an added cell", func() {
 		_, err := server.Update(sample, `spec: {nova: {cells: [{name: cell1}, {name: cell2}]}}`)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("shows its state", func() {
+	It("prints its columns", func() {
 		Expect(server.Columns(sample, `
 nova: {name: demo, ready: "False", readyCells: 0, desiredCells: 1}
 conditions:

@@ -9,26 +9,27 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// Condition types of the stages, besides Ready, Stalled and Available.
+// Condition types of the stages, in addition to Ready, Stalled and Available.
 const (
-	// ConditionInputsReady is True when the metadata Secret is there and has its key.
+	// ConditionInputsReady is True when the Secret of metadataSecretRef exists with key
+	// sharedSecret, or, without metadataSecretRef, Secret <name>-metadata is generated.
 	ConditionInputsReady = commonv1.ConditionInputsReady
 	// ConditionNovaReady is True when the Nova is ready.
 	ConditionNovaReady = "NovaReady"
-	// ConditionSharedVolumesReady is True when every SharedVolume is ready, and
-	// absent where none is wanted.
+	// ConditionSharedVolumesReady is True when every SharedVolume of the spec is ready. It
+	// is absent if the spec has no SharedVolumes.
 	ConditionSharedVolumesReady = "SharedVolumesReady"
 )
 
-// ControlPlaneConditions are the condition types of the stages, in their order.
+// ControlPlaneConditions are the condition types of the stages, in order.
 var ControlPlaneConditions = []string{
 	ConditionInputsReady,
 	ConditionNovaReady,
 	ConditionSharedVolumesReady,
 }
 
-// ControlPlane is the one resource from which a Nova of the same name, the
-// metadata Secret and SharedVolumes are made.
+// ControlPlane describes a whole control plane. The operator creates from it a Nova of the
+// same name, the metadata Secret and SharedVolumes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,70 +45,72 @@ type ControlPlane struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec ControlPlaneSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status ControlPlaneStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (c *ControlPlane) Common() *commonv1.Status { return &c.Status.Status }
 
-// ControlPlaneSpec is what is wanted of a ControlPlane.
+// ControlPlaneSpec is the desired state of a ControlPlane.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.database.adminSecretRef) || self.nova.cells.all(cell, has(cell.database))",message="every cell must have a database of its own where spec.database gives Secrets: those hold the API database and cell0 only"
-// +kubebuilder:validation:XValidation:rule="has(self.messageBus.adminSecretRef) || self.nova.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own where spec.messageBus gives a Secret: that holds the bus of the global services only"
-// +kubebuilder:validation:XValidation:rule="!has(self.database.apiDatabaseSecretRef) || !has(self.database.cell0DatabaseSecretRef) || self.nova.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiDatabaseSecretRef.name, self.database.cell0DatabaseSecretRef.name]))",message="must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef: a cell cannot share a database with the API or cell0"
-// +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.nova.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef: a cell cannot share a vhost with the global services"
+// +kubebuilder:validation:XValidation:rule="has(self.database.adminSecretRef) || self.nova.cells.all(cell, has(cell.database))",message="every cell must have a database of its own if spec.database names connection Secrets: these are for the API database and cell0 only"
+// +kubebuilder:validation:XValidation:rule="has(self.messageBus.adminSecretRef) || self.nova.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own if spec.messageBus names a connection Secret: it is for the global services only"
+// +kubebuilder:validation:XValidation:rule="!has(self.database.apiDatabaseSecretRef) || !has(self.database.cell0DatabaseSecretRef) || self.nova.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiDatabaseSecretRef.name, self.database.cell0DatabaseSecretRef.name]))",message="must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell: a cell cannot share a database with the API or cell0"
+// +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.nova.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must not use the Secret of spec.messageBus.connectionSecretRef for a cell: a cell cannot share a vhost with the global services"
 // +kubebuilder:validation:XValidation:rule="(has(self.namePrefix) ? self.namePrefix : '-') == (has(oldSelf.namePrefix) ? oldSelf.namePrefix : '-')",message="must not change namePrefix: databases, vhosts and accounts are named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.nova.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix where connection Secrets are given for everything: nothing is registered that it could name"
+// +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.nova.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix if every connection has a connectionSecretRef: the operator then registers nothing that the prefix would name"
 type ControlPlaneSpec struct {
-	// containerImage runs every service that does not have its own.
+	// containerImage is the image of every service that has no containerImage of its own. A
+	// change first synchronises the schemas of the databases, then restarts the services.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ContainerImage string `json:"containerImage"`
 
-	// namePrefix begins the names of databases, vhosts and accounts that are
-	// registered: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,
-	// <namePrefix>_<cell>. It cannot be changed. Default: the name of the ControlPlane.
+	// namePrefix is the beginning of the names of the databases, vhosts and accounts that
+	// the operator registers: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,
+	// <namePrefix>_<cell>. Default: the name of the ControlPlane. It cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
 	NamePrefix string `json:"namePrefix,omitempty"`
 
-	// database is where the API database and cell0 are, and every cell that does
-	// not have its own.
+	// database is the server of the API database, of cell0, and of every cell without a
+	// database of its own.
 	// +required
 	Database novav1.Database `json:"database"`
 
-	// messageBus is the bus of the global services, and of every cell that does
-	// not have its own.
+	// messageBus is the RabbitMQ of the global services, and of every cell without a
+	// messageBus of its own.
 	// +required
 	MessageBus novav1.MessageBus `json:"messageBus"`
 
-	// identity is the account at Keystone and the region of the endpoints.
+	// identity is the account of the services at Keystone, and the region of the endpoints.
 	// +required
 	Identity novav1.Identity `json:"identity"`
 
-	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
-	// agent signs its requests with. Give the Secret of a Neutron that is there
-	// already. A change restarts the metadata service. Default: a Secret
-	// <name>-metadata is generated.
+	// metadataSecretRef names the Secret with key sharedSecret, with which Neutron's
+	// metadata agent signs its requests. Set it if Neutron has such a secret already.
+	// Default: the operator generates Secret <name>-metadata. A change restarts the
+	// metadata service.
 	// +optional
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
-	// nova describes the compute services and cells.
+	// nova has the settings of the compute services and the cells.
 	// +required
 	Nova novav1.NovaTemplate `json:"nova"`
 
-	// sharedVolumes are made in the namespace of the ControlPlane, each with a
-	// claim that pods on any node can mount. One that is taken out of the list is
-	// deleted as soon as no pod uses it; its data stay in the file system.
+	// sharedVolumes lists the SharedVolumes that the operator creates in the namespace of
+	// the ControlPlane, at most 32. Each has a claim that pods on any node can mount. A
+	// SharedVolume that is removed from the list is deleted when no pod uses it; its files
+	// stay in the file system.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -115,10 +118,10 @@ type ControlPlaneSpec struct {
 	SharedVolumes []SharedVolumeTemplate `json:"sharedVolumes,omitempty"`
 }
 
-// SharedVolumeTemplate is a SharedVolume of a ControlPlane. Its fields are those
-// of a SharedVolume.
+// SharedVolumeTemplate is a SharedVolume of a ControlPlane: a name, and the spec of a
+// SharedVolume.
 type SharedVolumeTemplate struct {
-	// name of the SharedVolume, and of its claim unless claimName says otherwise.
+	// name of the SharedVolume, and of its claim unless claimName is set.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -128,15 +131,15 @@ type SharedVolumeTemplate struct {
 	storagev1.SharedVolumeSpec `json:",inline"`
 }
 
-// ControlPlaneStatus is what was observed of a ControlPlane.
+// ControlPlaneStatus is the observed state of a ControlPlane.
 type ControlPlaneStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// nova says how the Nova is.
+	// nova has the state of the Nova.
 	// +optional
 	Nova *NovaStatus `json:"nova,omitempty"`
 
-	// sharedVolumes says how each of the SharedVolumes is.
+	// sharedVolumes has the state of each SharedVolume in the spec.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -144,7 +147,7 @@ type ControlPlaneStatus struct {
 	SharedVolumes []SharedVolumeStatus `json:"sharedVolumes,omitempty"`
 }
 
-// SharedVolumeStatus says how a SharedVolume of a ControlPlane is.
+// SharedVolumeStatus is the state of a SharedVolume of a ControlPlane.
 type SharedVolumeStatus struct {
 	// name of the SharedVolume.
 	// +required
@@ -152,18 +155,18 @@ type SharedVolumeStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// ready is the SharedVolume's Ready condition: True, False or Unknown.
+	// ready is the status of the SharedVolume's Ready condition: True, False or Unknown.
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Ready metav1.ConditionStatus `json:"ready"`
 
-	// message says what it waits for.
+	// message of the SharedVolume's Ready condition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 }
 
-// NovaStatus says how the Nova of a ControlPlane is.
+// NovaStatus is the state of the Nova of a ControlPlane.
 type NovaStatus struct {
 	// name of the Nova.
 	// +required
@@ -171,7 +174,7 @@ type NovaStatus struct {
 	// +kubebuilder:validation:MaxLength=24
 	Name string `json:"name"`
 
-	// ready is the Nova's Ready condition: True, False or Unknown.
+	// ready is the status of the Nova's Ready condition: True, False or Unknown.
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Ready metav1.ConditionStatus `json:"ready"`
@@ -186,7 +189,7 @@ type NovaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	DesiredCells int32 `json:"desiredCells"`
 
-	// cells says how each cell is, as in the status of the Nova.
+	// cells has the state of each cell, as in the status of the Nova.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

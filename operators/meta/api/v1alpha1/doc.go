@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kind ControlPlane: one resource from which the whole product is made.
+// Package v1alpha1 holds the kind ControlPlane, which describes a Nova, its shared
+// metadata Secret and SharedVolumes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=asterism.dev

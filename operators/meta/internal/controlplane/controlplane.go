@@ -1,4 +1,4 @@
-// Package controlplane says what a ControlPlane is made of.
+// Package controlplane has the stages of a ControlPlane.
 package controlplane
 
 import (
@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Service is the table of contents of a ControlPlane. All knowledge of compute
-// is behind the Nova; what is made here crosses a product's border.
+// Service lists the stages of a ControlPlane. It creates the Nova, which creates the compute
+// services, the SharedVolumes, and the Secret that Nova shares with Neutron.
 var Service = engine.Service[*metav1alpha1.ControlPlane]{
 	Name: "meta",
 	Stages: []engine.Stage[*metav1alpha1.ControlPlane]{
@@ -61,8 +61,9 @@ func metadataSecretRef(cr *metav1alpha1.ControlPlane) *commonv1.SecretReference 
 	return &commonv1.SecretReference{Name: cr.Name + "-metadata"}
 }
 
-// metadataSecret is what Nova's metadata service and Neutron's agent share. A Secret
-// that is given may be the one that was generated before: it is kept.
+// metadataSecret builds the Secret that Nova's metadata service and Neutron's agent share.
+// spec.metadataSecretRef may name the Secret that the operator generated before, and so this
+// Secret is kept.
 func metadataSecret(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error) {
 	secret := applycorev1.Secret(metadataSecretRef(cr).Name, "")
 	if cr.Spec.MetadataSecretRef != nil {
@@ -88,9 +89,9 @@ func nova(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Child, error
 
 func reportNova(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown, DesiredCells: int32(len(cr.Spec.Nova.Cells))}
-	if made, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
-		status.ReadyCells, status.Cells, status.Endpoints = made.Status.ReadyCells, made.Status.Cells, made.Status.Endpoints
-		if ready := meta.FindStatusCondition(made.Status.Conditions, commonv1.ConditionReady); ready != nil && made.Status.ObservedGeneration == made.Generation {
+	if child, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
+		status.ReadyCells, status.Cells, status.Endpoints = child.Status.ReadyCells, child.Status.Cells, child.Status.Endpoints
+		if ready := meta.FindStatusCondition(child.Status.Conditions, commonv1.ConditionReady); ready != nil && child.Status.ObservedGeneration == child.Generation {
 			status.Ready = ready.Status
 		}
 	}
@@ -107,20 +108,20 @@ func sharedVolumes(cr *metav1alpha1.ControlPlane, _ engine.Inputs) ([]engine.Chi
 	return all, nil
 }
 
-// reportSharedVolumes copies Ready and message of every SharedVolume that is wanted.
-// Without any, the condition SharedVolumesReady is left out.
+// reportSharedVolumes copies status and message of the Ready condition of every SharedVolume
+// in the spec. It removes the condition SharedVolumesReady if the spec has none.
 func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return
 	}
-	made := map[string]*storagev1.SharedVolume{}
+	volumes := map[string]*storagev1.SharedVolume{}
 	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {
-		made[volume.Name] = volume
+		volumes[volume.Name] = volume
 	}
 	cr.Status.SharedVolumes = nil
 	for _, wanted := range cr.Spec.SharedVolumes {
 		status := metav1alpha1.SharedVolumeStatus{Name: wanted.Name, Ready: metav1.ConditionUnknown}
-		if volume := made[wanted.Name]; volume != nil && volume.Status.ObservedGeneration == volume.Generation {
+		if volume := volumes[wanted.Name]; volume != nil && volume.Status.ObservedGeneration == volume.Generation {
 			if ready := meta.FindStatusCondition(volume.Status.Conditions, commonv1.ConditionReady); ready != nil {
 				status.Ready, status.Message = ready.Status, ready.Message
 			}
@@ -133,7 +134,8 @@ func reportSharedVolumes(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	}
 }
 
-// removed at the same time: a volume may be held by pods for long.
+// removed deletes the Nova and the SharedVolumes at the same time, because pods may use a
+// volume for a long time.
 func removed(cr *metav1alpha1.ControlPlane, in engine.Inputs) ([]engine.Child, error) {
 	all := []engine.Child{engine.Absent(&novav1.Nova{ObjectMeta: named(cr.Name)})}
 	for _, volume := range engine.ChildrenOf[*storagev1.SharedVolume](in) {

@@ -36,7 +36,8 @@ func TestSuite(t *testing.T) {
 	RunSpecs(t, "ControlPlane")
 }
 
-// sample works alone: what it names is looked at by Nova.
+// sample returns the sample. The Secrets and Services that it names are inputs of the Nova,
+// and need not exist in these tests.
 func sample() *metav1alpha1.ControlPlane {
 	cr := &metav1alpha1.ControlPlane{}
 	enginetest.DecodeSample(GinkgoTB(), "../../config/samples/controlplane.yaml", "ControlPlane", cr)
@@ -55,14 +56,14 @@ var _ = Describe("ControlPlane", func() {
 		cr = sample()
 		nova = &novav1.Nova{ObjectMeta: named(cr.Name)}
 	})
-	play := func(report func(engine.Object) (condition, message string)) {
+	start := func(report func(engine.Object) (condition, message string)) {
 		enginetest.Sibling{Kind: nova, Conditions: []string{commonv1.ConditionAvailable}, Report: report}.
 			Start(GinkgoTB(), w.Namespace, subject.AddToScheme...)
 		w.Run(Service)
 	}
 
-	It("makes a Nova and the metadata Secret, and nothing else", func() {
-		play(nil)
+	It("creates a Nova and the metadata Secret, and nothing else", func() {
+		start(nil)
 		cr.Spec.Nova.Scheduler.Pod.NodeSelector = map[string]string{}
 		w.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
@@ -71,7 +72,7 @@ var _ = Describe("ControlPlane", func() {
 		Expect(w.Operator.Requests.Of("apply", "novas")).To(HaveLen(1))
 		Expect(w.Operator.Requests.Of("apply", "secrets")).To(HaveLen(1))
 		Expect(w.Operator.Requests.Of("apply", "sharedvolumes")).To(BeEmpty())
-		Expect(meta.FindStatusCondition(cr.Status.Conditions, metav1alpha1.ConditionSharedVolumesReady)).To(BeNil(), "none is wanted")
+		Expect(meta.FindStatusCondition(cr.Status.Conditions, metav1alpha1.ConditionSharedVolumesReady)).To(BeNil(), "the spec has no SharedVolumes")
 
 		shared := &corev1.Secret{ObjectMeta: named(cr.Name + "-metadata")}
 		Expect(w.Read(shared)).To(BeTrue())
@@ -85,11 +86,11 @@ var _ = Describe("ControlPlane", func() {
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		Expect(w.Read(nova)).To(BeTrue())
 		Expect(nova.Spec.ContainerImage).To(Equal("quay.example/openstack/nova:next"))
-		Expect(w.Operator.Requests.Of("apply", "secrets")).To(BeEmpty(), "a shared secret is never changed again")
+		Expect(w.Operator.Requests.Of("apply", "secrets")).To(BeEmpty(), "the metadata Secret is never changed")
 	})
 
-	It("uses the metadata Secret that is given, even if it has generated that Secret", func() {
-		play(nil)
+	It("uses the Secret of metadataSecretRef, also if the operator has generated it", func() {
+		start(nil)
 		w.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		generated := &corev1.Secret{ObjectMeta: named(cr.Name + "-metadata")}
@@ -99,16 +100,16 @@ var _ = Describe("ControlPlane", func() {
 
 		w.Change(cr, func() { cr.Spec.MetadataSecretRef.Name = "neutron" })
 		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionInputsReady, engine.ReasonWaiting, "Secret neutron does not exist")
-		w.Create(&corev1.Secret{ObjectMeta: named("neutron"), StringData: map[string]string{"sharedSecret": "theirs"}})
+		w.Create(&corev1.Secret{ObjectMeta: named("neutron"), StringData: map[string]string{"sharedSecret": "neutron's"}})
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		Expect(w.Read(nova)).To(BeTrue())
 		Expect(nova.Spec.MetadataSecretRef.Name).To(Equal("neutron"))
 		enginetest.AwaitGone(GinkgoTB(), w.Client, generated)
 	})
 
-	It("says of the Nova what the Nova says", func() {
-		play(func(obj engine.Object) (condition, message string) {
-			reported := obj.(*novav1.Nova) //nolint:forcetypeassert // it is the kind
+	It("reports the state of the Nova", func() {
+		start(func(obj engine.Object) (condition, message string) {
+			reported := obj.(*novav1.Nova) //nolint:forcetypeassert // the fake has this kind
 			reported.Status.Cells = []novav1.CellStatus{{
 				Name: "cell1", Ready: metav1.ConditionFalse, Hosts: &novav1.CellHosts{Mapped: 2},
 				ComputeConfigSecretRef: &commonv1.SecretReference{Name: "demo-cell1-compute-config"},
@@ -125,16 +126,16 @@ var _ = Describe("ControlPlane", func() {
 		)))
 	})
 
-	It("leaves alone a Nova that is somebody else's, and goes on when it is gone", func() {
-		play(nil)
+	It("does not change a Nova of another owner, and continues when it is deleted", func() {
+		start(nil)
 		nova.Spec = novav1.NovaSpec{
-			ContainerImage: "mine", Database: cr.Spec.Database, MessageBus: cr.Spec.MessageBus, Identity: cr.Spec.Identity, NovaTemplate: cr.Spec.Nova,
+			ContainerImage: "other", Database: cr.Spec.Database, MessageBus: cr.Spec.MessageBus, Identity: cr.Spec.Identity, NovaTemplate: cr.Spec.Nova,
 		}
 		w.Create(nova)
 		w.Create(cr)
 		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionNovaReady, engine.ReasonConflict, "Nova demo exists and was not made by this operator")
 		Expect(w.Read(nova)).To(BeTrue())
-		Expect(nova.Spec.ContainerImage).To(Equal("mine"))
+		Expect(nova.Spec.ContainerImage).To(Equal("other"))
 		w.Delete(nova, metav1.DeletePropagationBackground)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	})
@@ -152,14 +153,14 @@ var _ = Describe("ControlPlane", func() {
 				})
 			}
 			images.Namespace, keys.Namespace, nova.Namespace = w.Namespace, w.Namespace, w.Namespace
-			play(nil)
+			start(nil)
 		})
-		playVolumes := func(report func(engine.Object) (condition, message string)) {
+		startVolumes := func(report func(engine.Object) (condition, message string)) {
 			enginetest.Sibling{Kind: images, Report: report}.Start(GinkgoTB(), w.Namespace, subject.AddToScheme...)
 		}
 
-		It("makes them, changes them and removes them as they are listed", func() {
-			playVolumes(nil)
+		It("creates, changes and deletes SharedVolumes as the list changes", func() {
+			startVolumes(nil)
 			w.Create(cr)
 			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 			enginetest.Await(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, metav1.ConditionTrue)
@@ -188,8 +189,8 @@ var _ = Describe("ControlPlane", func() {
 			}).Should(Succeed())
 		})
 
-		It("says what one of them waits for, and is available all the same", func() {
-			playVolumes(func(obj engine.Object) (condition, message string) {
+		It("reports a SharedVolume that waits, and stays available", func() {
+			startVolumes(func(obj engine.Object) (condition, message string) {
 				if obj.GetName() == "keys" {
 					return commonv1.ConditionReady, "no policy grants it"
 				}
@@ -209,8 +210,8 @@ var _ = Describe("ControlPlane", func() {
 			}).Should(Succeed())
 		})
 
-		It("leaves alone one that is somebody else's, also on deletion", func() {
-			playVolumes(nil)
+		It("does not change a SharedVolume of another owner, also on deletion", func() {
+			startVolumes(nil)
 			images.Spec = storagev1.SharedVolumeSpec{FileSystemID: "fs-0000000f", AccessPointID: "fsap-0000000f"}
 			w.Create(images)
 			w.Create(cr)
@@ -222,8 +223,8 @@ var _ = Describe("ControlPlane", func() {
 			Expect(images.Spec.FileSystemID).To(BeEquivalentTo("fs-0000000f"))
 		})
 
-		It("goes only when they are gone, and does not keep the Nova for them", func() {
-			playVolumes(nil)
+		It("is deleted after the SharedVolumes, which do not delay the deletion of the Nova", func() {
+			startVolumes(nil)
 			w.Create(cr)
 			enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 			w.Change(keys, func() { keys.Finalizers = append(keys.Finalizers, hold) })
@@ -236,8 +237,8 @@ var _ = Describe("ControlPlane", func() {
 		})
 	})
 
-	DescribeTable("goes only when the Nova is gone", func(policy metav1.DeletionPropagation) {
-		play(nil)
+	DescribeTable("is deleted after the Nova", func(policy metav1.DeletionPropagation) {
+		start(nil)
 		w.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		const hold = "nova.asterism.dev/held-by-the-test"

@@ -19,16 +19,16 @@ func TestAdmission(t *testing.T) {
 }
 
 const (
-	eitherDatabase = "must have either serviceRef or host and adminSecretRef, for the operator to register databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef"
-	eitherAccounts = "must have either serviceRef or host and adminSecretRef, for the operator to register accounts, or connectionSecretRef"
+	eitherDatabase = "must have either serviceRef or host with adminSecretRef, if the operator registers the databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef"
+	eitherAccounts = "must have either serviceRef or host with adminSecretRef, if the operator registers the account, or connectionSecretRef"
 	adminTogether  = "must have adminSecretRef together with serviceRef or host"
-	ownFiles       = "must not end in .conf.d or -ca.crt"
-	movedBus       = "must not move to another message bus, which this version cannot follow"
-	globalDatabase = "must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef"
-	globalBus      = "must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef"
+	reservedFiles  = "must not end in .conf.d or -ca.crt"
+	movedBus       = "must not move to another message bus"
+	globalDatabase = "must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell"
+	globalBus      = "must not use the Secret of spec.messageBus.connectionSecretRef for a cell"
 )
 
-// cells is a patch with n cells that have nothing but a name.
+// cells returns a patch with n cells that have only a name.
 func cells(n int) string {
 	var list strings.Builder
 	for i := range n {
@@ -60,7 +60,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
 		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
-		Entry("a cell whose database was registered by hand", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
+		Entry("a cell with the connection Secret of a database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
 
 	It("accepts connection Secrets for everything", func() {
@@ -68,7 +68,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("defaults what is left out, but no replicas", func() {
+	It("sets defaults for absent fields except replicas", func() {
 		stored, err := server.Create(given, `{}`)
 		Expect(err).NotTo(HaveOccurred())
 		spec := stored.Object["spec"]
@@ -100,45 +100,45 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`, `Unsupported value: "PerCell": supported values: "Global"`),
 
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
-		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host"),
-		Entry("a port of a Service", `spec: {messageBus: {port: 5671}}`, "must have port beside host alone"),
-		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306"}}`, "must be a DNS name or an IP address; the port belongs in field port"),
+		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host, not both"),
+		Entry("a port of a Service", `spec: {messageBus: {port: 5671}}`, "must not have port without host"),
+		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306"}}`, "must be a DNS name or an IP address: set field port for the port"),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
-		Entry("a database in both ways", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
+		Entry("a database server and connection Secrets", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
 		Entry("an API database without cell0", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}}}`, "must have apiDatabaseSecretRef and cell0DatabaseSecretRef together"),
 		Entry("a prefix in capitals", `spec: {namePrefix: Demo}`, "spec.namePrefix in body should match"),
 		Entry("a prefix of 25 characters", `spec: {namePrefix: a234567890123456789012345}`, "spec.namePrefix: Too long: may not be more than 24"),
 
 		Entry("a bus without its administrator", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
 		Entry("no bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null}}`, eitherAccounts),
-		Entry("a bus in both ways", `spec: {messageBus: {connectionSecretRef: {name: bus}}}`, eitherAccounts),
+		Entry("a RabbitMQ and a connection Secret", `spec: {messageBus: {connectionSecretRef: {name: bus}}}`, eitherAccounts),
 		Entry("port 0", `spec: {messageBus: {managementPort: 0}}`, "managementPort in body should be greater than or equal to 1"),
 		Entry("an unknown type of queue", `spec: {messageBus: {queueType: Mirrored}}`, `supported values: "Quorum", "Classic"`),
 
-		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef, for the operator to register user and endpoints, or connectionSecretRef"),
-		Entry("an identity in both ways", `spec: {identity: {connectionSecretRef: {name: nova-identity}}}`, "must have either adminSecretRef, for the operator to register user and endpoints, or connectionSecretRef"),
+		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef, if the operator registers the user and the endpoints, or connectionSecretRef"),
+		Entry("an administrator of Keystone and a connection Secret", `spec: {identity: {connectionSecretRef: {name: nova-identity}}}`, "must have either adminSecretRef, if the operator registers the user and the endpoints, or connectionSecretRef"),
 
-		Entry("a cell's half-given database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: mariadb}}}]}`, adminTogether),
+		Entry("a cell's database server without its administrator", `spec: {cells: [{name: cell1, database: {serviceRef: {name: mariadb}}}]}`, adminTogether),
 		Entry("a cell's empty database", `spec: {cells: [{name: cell1, database: {}}]}`, eitherAccounts),
-		Entry("a cell's half-given bus", `spec: {cells: [{name: cell1, messageBus: {adminSecretRef: {name: rabbitmq}}}]}`, adminTogether),
-		Entry("a management port beside a cell's given bus", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}, managementPort: 15672}}]}`, "must not have managementPort beside connectionSecretRef"),
-		Entry("two cells on one given database", `
+		Entry("a cell's bus without its address", `spec: {cells: [{name: cell1, messageBus: {adminSecretRef: {name: rabbitmq}}}]}`, adminTogether),
+		Entry("a management port with a connection Secret of a cell's bus", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}, managementPort: 15672}}]}`, "must not have managementPort together with connectionSecretRef"),
+		Entry("two cells with the same connection Secret of a database", `
 spec:
   cells:
   - {name: cell1, database: {connectionSecretRef: {name: same}}}
   - {name: cell2, database: {connectionSecretRef: {name: same}}}
-`, "must have another database.connectionSecretRef for every cell"),
-		Entry("two cells on one given vhost", `
+`, "must have a different database.connectionSecretRef for every cell"),
+		Entry("two cells with the same connection Secret of a vhost", `
 spec:
   cells:
   - {name: cell1, messageBus: {connectionSecretRef: {name: same}}}
   - {name: cell2, messageBus: {connectionSecretRef: {name: same}}}
-`, "must have another messageBus.connectionSecretRef for every cell"),
+`, "must have a different messageBus.connectionSecretRef for every cell"),
 
-		Entry("an extra file named as the directory of options", `spec: {scheduler: {extraFiles: [{name: nova.conf.d, content: ""}]}}`, ownFiles),
-		Entry("an extra file named as the CA of a database", `spec: {api: {extraFiles: [{name: api_database-ca.crt, content: ""}]}}`, ownFiles),
-		Entry("an extra file named as the CA of a bus", `spec: {cells: [{name: cell1, conductor: {extraFiles: [{name: messagebus-ca.crt, content: ""}]}}]}`, ownFiles),
+		Entry("an extra file named as the directory of options", `spec: {scheduler: {extraFiles: [{name: nova.conf.d, content: ""}]}}`, reservedFiles),
+		Entry("an extra file named as the CA of a database", `spec: {api: {extraFiles: [{name: api_database-ca.crt, content: ""}]}}`, reservedFiles),
+		Entry("an extra file named as the CA of a bus", `spec: {cells: [{name: cell1, conductor: {extraFiles: [{name: messagebus-ca.crt, content: ""}]}}]}`, reservedFiles),
 
 		Entry("devices for the conductor of a cell", `spec: {cells: [{name: cell1, conductor: {resources: {claims: [{name: gpu}]}}}]}`, "spec.cells[0].conductor.resources: Invalid value: must not have claims: the pods get no devices"),
 		Entry("an endpoint that is no URL", `spec: {api: {endpoints: [{interface: Public, url: nova.example.org}]}}`, "spec.api.endpoints[0].url in body should match"),
@@ -154,20 +154,20 @@ spec:
 		Entry(nil, "conductor"), Entry(nil, "superconductor"), Entry(nil, "identity"), Entry(nil, "messagebus"),
 	)
 
-	DescribeTable("refuses beside given Secrets", func(patch, message string) {
+	DescribeTable("refuses with connection Secrets", func(patch, message string) {
 		_, err := server.Create(given, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("a cell without a database", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}`, "every cell must have a database of its own"),
 		Entry("a cell without a bus", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}}]}`, "every cell must have a messageBus of its own"),
-		Entry("a prefix", `spec: {namePrefix: demo}`, "must not have namePrefix where connection Secrets are given for everything"),
-		Entry("a management port", `spec: {messageBus: {managementPort: 15672}}`, "must not have managementPort beside connectionSecretRef"),
+		Entry("a prefix", `spec: {namePrefix: demo}`, "must not have namePrefix if every connection has a connectionSecretRef"),
+		Entry("a management port", `spec: {messageBus: {managementPort: 15672}}`, "must not have managementPort together with connectionSecretRef"),
 		Entry("a cell on the API database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: api-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
 		Entry("a cell on cell0", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell0-database}}, messageBus: {connectionSecretRef: {name: bus1}}}]}`, globalDatabase),
 		Entry("a cell on the global vhost", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: db1}}, messageBus: {connectionSecretRef: {name: bus}}}]}`, globalBus),
 	)
 
-	DescribeTable("accepts a prefix beside given Secrets where something is registered:", func(patch string) {
+	DescribeTable("accepts a prefix with connection Secrets if the operator registers", func(patch string) {
 		_, err := server.Create(given, `{spec: {namePrefix: demo, `+patch+`}}`)
 		Expect(err).NotTo(HaveOccurred())
 	},
@@ -198,20 +198,20 @@ spec:
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("another prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
-		Entry("no prefix any more", `spec: {namePrefix: null}`, "must not change namePrefix"),
+		Entry("removal of the prefix", `spec: {namePrefix: null}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
-		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need new vhosts"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),
 		Entry("a database server without a Service", `spec: {database: {serviceRef: null, host: db.example.org}}`, moved),
-		Entry("a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
-		Entry("a cell less", `spec: {cells: [`+cell1+`]}`, "must keep every cell: taking one out of the list is not supported"),
-		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: taking one out of the list is not supported"),
+		Entry("a change to connection Secrets of databases", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
+		Entry("removal of a cell", `spec: {cells: [`+cell1+`]}`, "must keep every cell: this version cannot remove a cell"),
+		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: this version cannot remove a cell"),
 		Entry("a cell on the default database", `spec: {cells: [`+cell1+`, {name: cell2}]}`, movedCell),
 		Entry("a cell on its own database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedCell),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, movedBus),
-		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, managementPort: null, connectionSecretRef: {name: bus}}, cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}}}]}`, movedBus),
+		Entry("a change to a connection Secret of the bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, managementPort: null, connectionSecretRef: {name: bus}}, cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq}}}]}`, movedBus),
 		Entry("a cell on its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedBus),
-		Entry("a cell on a given bus", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}}}, `+cell2+`]}`, movedBus),
+		Entry("a cell on the bus of a connection Secret", `spec: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus}}}, `+cell2+`]}`, movedBus),
 		Entry("a cell on another database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: other}, adminSecretRef: {name: mariadb-cell2-admin}}}]}`, movedCell),
 	)
 
@@ -220,14 +220,14 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("another administrator", `spec: {database: {adminSecretRef: {name: other}}, messageBus: {adminSecretRef: {name: other}}, identity: {adminSecretRef: {name: other}}}`),
-		Entry("a cell more, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
+		Entry("an added cell, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
 		Entry("another management port", `spec: {messageBus: {managementPort: 15671}}`),
 		Entry("another administrator of a cell's database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: other}}}]}`),
 		Entry("another image", `spec: {containerImage: "quay.example/openstack/nova:26.2.3"}`),
 		Entry("another deletion policy", `spec: {deletionPolicy: Delete}`),
 	)
 
-	It("refuses to move given databases", func() {
+	It("refuses other connection Secrets", func() {
 		_, err := server.Update(given, `spec: {database: {apiDatabaseSecretRef: {name: other}}}`)
 		Expect(err).To(MatchError(ContainSubstring(moved)))
 		_, err = server.Update(given, `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: other}}, messageBus: {connectionSecretRef: {name: cell1-bus}}}]}`)
@@ -238,7 +238,7 @@ spec:
 		Expect(err).To(MatchError(ContainSubstring(movedBus)))
 	})
 
-	It("shows its state", func() {
+	It("prints its columns", func() {
 		Expect(server.Columns(registered, `
 readyCells: 0
 desiredCells: 2
@@ -275,12 +275,12 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("the sample", `{}`),
-		Entry("a given database", givenDatabase),
-		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`),
+		Entry("a connection Secret of the database", givenDatabase),
+		Entry("a connection Secret of the bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`),
 		Entry("the longest name", `{metadata: {name: a23456789012345678901234-c23456789012345}, spec: {novaRef: {name: a23456789012345678901234}, cellName: c23456789012345}}`),
 	)
 
-	It("defaults what is left out, but no replicas", func() {
+	It("sets defaults for absent fields except replicas", func() {
 		stored, err := server.Create(sample, `spec: {apiAccess: null, deletionPolicy: null, messageBus: {queueType: null}, conductor: {replicas: null}}`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Object["spec"]).To(And(
@@ -295,17 +295,17 @@ var _ = Describe("NovaCell", Ordered, func() {
 		_, err := server.Create(sample, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("a name of its own", `metadata: {name: cell1}`, "metadata.name must be <spec.novaRef.name>-<spec.cellName>"),
+		Entry("a name without the Nova's name", `metadata: {name: cell1}`, "metadata.name must be <spec.novaRef.name>-<spec.cellName>"),
 		Entry("a reserved name", `{metadata: {name: demo-cell0}, spec: {cellName: cell0}}`, "must not be one of the reserved names"),
 		Entry("a Nova's name of 25 characters", `{metadata: {name: a234567890123456789012345-cell1}, spec: {novaRef: {name: a234567890123456789012345}}}`, "must name a Nova, whose name has at most 24 characters"),
 		Entry("no API access", `spec: {apiAccess: Disabled}`, `supported values: "Enabled"`),
-		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name beside adminSecretRef"),
-		Entry("a name beside a given database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name beside adminSecretRef, and not beside connectionSecretRef"),
-		Entry("a half-given database", `spec: {database: {adminSecretRef: null}}`, adminTogether),
-		Entry("a bus without a vhost", `spec: {messageBus: {vhost: null}}`, "must have vhost beside adminSecretRef"),
-		Entry("a half-given bus", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
+		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name together with adminSecretRef"),
+		Entry("a name with a connection Secret of the database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name together with adminSecretRef, and not with connectionSecretRef"),
+		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
+		Entry("a bus without a vhost", `spec: {messageBus: {vhost: null}}`, "must have vhost together with adminSecretRef"),
+		Entry("a bus without its administrator", `spec: {messageBus: {adminSecretRef: null}}`, adminTogether),
 		Entry("a vhost with a slash", `spec: {messageBus: {vhost: demo/cell1}}`, "spec.messageBus.vhost in body should match"),
-		Entry("a bus in both ways", `spec: {messageBus: {connectionSecretRef: {name: cell1-bus}}}`, eitherAccounts),
+		Entry("a RabbitMQ and a connection Secret", `spec: {messageBus: {connectionSecretRef: {name: cell1-bus}}}`, eitherAccounts),
 		Entry("no API database", `spec: {apiDatabaseSecretRef: null}`, "spec.apiDatabaseSecretRef: Required value"),
 		Entry("no identity", `spec: {identitySecretRef: null}`, "spec.identitySecretRef: Required value"),
 		Entry("no superconductor", `spec: {superconductorRef: null}`, "spec.superconductorRef: Required value"),
@@ -320,14 +320,14 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("another name", `spec: {cellName: cell2}`, "must not change: database, vhost and mapping are named after it"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another database"),
 		Entry("another database", `spec: {database: {name: demo_cell2}}`, "must not move to another database"),
-		Entry("a given database", givenDatabase, "must not move to another database"),
+		Entry("a change to a connection Secret of the database", givenDatabase, "must not move to another database"),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, movedBus),
-		Entry("a given bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`, movedBus),
+		Entry("a change to a connection Secret of the bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`, movedBus),
 		Entry("another vhost", `spec: {messageBus: {vhost: demo_cell2}}`, "must not change vhost"),
-		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type need a new vhost"),
+		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require a new vhost"),
 	)
 
-	It("follows new Secrets, image and replicas", func() {
+	It("accepts new Secrets, image and replicas", func() {
 		_, err := server.Update(sample, `
 spec:
   database: {adminSecretRef: {name: other}}
@@ -339,7 +339,7 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("shows its state", func() {
+	It("prints its columns", func() {
 		Expect(server.Columns(sample, `
 uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11
 mapping: {revision: 5f3c9a1b, scheduling: Enabled}

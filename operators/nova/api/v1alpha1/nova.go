@@ -6,41 +6,43 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// Condition types of Nova's stages, besides Ready, Stalled and Available; the
-// first four are NovaCell's too.
+// Condition types of the stages of a Nova, in addition to Ready, Stalled and Available. A
+// NovaCell also has the first four, and ConductorReady.
 const (
-	// ConditionInputsReady is True when every Secret and Service that the spec
-	// names exists and has the keys that are needed.
+	// ConditionInputsReady is True when every Secret and Service that the spec names
+	// exists, with the required keys, and the given connection Secrets are valid.
 	ConditionInputsReady = commonv1.ConditionInputsReady
-	// ConditionCredentialsReady is True when the passwords of all accounts are stored.
+	// ConditionCredentialsReady is True when the Secret with the passwords of the accounts
+	// exists, and for a Nova also the metadata Secret.
 	ConditionCredentialsReady = "CredentialsReady"
-	// ConditionDatabaseReady is True when databases and accounts are registered
-	// and their connection Secrets exist.
+	// ConditionDatabaseReady is True when the databases and their accounts are registered
+	// and have connection Secrets. For a given connection Secret nothing is registered.
 	ConditionDatabaseReady = "DatabaseReady"
-	// ConditionMessageBusReady is True when vhost and user are registered and the
-	// connection Secret exists.
+	// ConditionMessageBusReady is True when the vhost and its user are registered and have
+	// a connection Secret. For a given connection Secret nothing is registered.
 	ConditionMessageBusReady = "MessageBusReady"
-	// ConditionIdentityReady is True when the user nova is registered at Keystone.
+	// ConditionIdentityReady is True when Nova's user is registered at Keystone. For a given
+	// connection Secret nothing is registered.
 	ConditionIdentityReady = "IdentityReady"
-	// ConditionConductorReady is True when the superconductor (NovaCell: the
-	// cell's conductor) is ready.
+	// ConditionConductorReady is True when the NovaConductor of the superconductor (of a
+	// NovaCell: the cell's conductor) is ready.
 	ConditionConductorReady = "ConductorReady"
-	// ConditionCellsReady is True when every cell of the list is ready.
+	// ConditionCellsReady is True when the NovaCell of every cell is ready.
 	ConditionCellsReady = "CellsReady"
 	// ConditionCell0Mapped is True when cell0 is mapped in the API database.
 	ConditionCell0Mapped = "Cell0Mapped"
-	// ConditionSchedulerReady is True when the scheduler is ready.
+	// ConditionSchedulerReady is True when the NovaScheduler is ready.
 	ConditionSchedulerReady = "SchedulerReady"
-	// ConditionMetadataReady is True when the metadata service is ready.
+	// ConditionMetadataReady is True when the NovaMetadata is ready.
 	ConditionMetadataReady = "MetadataReady"
-	// ConditionAPIReady is True when the compute API is ready.
+	// ConditionAPIReady is True when the NovaAPI is ready.
 	ConditionAPIReady = "APIReady"
-	// ConditionEndpointsReady is True when the catalog has the compute service and
-	// its endpoints.
+	// ConditionEndpointsReady is True when the addresses of the compute API are known and,
+	// unless identity.connectionSecretRef is set, registered in the catalog.
 	ConditionEndpointsReady = "EndpointsReady"
 )
 
-// NovaConditions are the condition types of Nova's stages, in their order.
+// NovaConditions are the condition types of the stages of a Nova, in order.
 var NovaConditions = []string{
 	ConditionInputsReady,
 	ConditionCredentialsReady,
@@ -56,8 +58,8 @@ var NovaConditions = []string{
 	ConditionEndpointsReady,
 }
 
-// MetadataMode says how many metadata services there are. Only Global is
-// accepted by this version.
+// MetadataMode decides how many metadata services a Nova has. This version accepts only
+// Global.
 // +kubebuilder:validation:Enum=Global
 type MetadataMode string
 
@@ -82,132 +84,136 @@ type Nova struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (n *Nova) Common() *commonv1.Status { return &n.Status.Status }
 
-// NovaSpec is what is wanted of a Nova.
+// NovaSpec is the desired state of a Nova.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.database.adminSecretRef) || self.cells.all(cell, has(cell.database))",message="every cell must have a database of its own where spec.database gives Secrets: those hold the API database and cell0 only"
-// +kubebuilder:validation:XValidation:rule="has(self.messageBus.adminSecretRef) || self.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own where spec.messageBus gives a Secret: that holds the bus of the global services only"
-// +kubebuilder:validation:XValidation:rule="!has(self.database.apiDatabaseSecretRef) || !has(self.database.cell0DatabaseSecretRef) || self.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiDatabaseSecretRef.name, self.database.cell0DatabaseSecretRef.name]))",message="must have another database.connectionSecretRef for a cell than spec.database.apiDatabaseSecretRef and cell0DatabaseSecretRef: a cell cannot share a database with the API or cell0"
-// +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must have another messageBus.connectionSecretRef for a cell than spec.messageBus.connectionSecretRef: a cell cannot share a vhost with the global services"
+// +kubebuilder:validation:XValidation:rule="has(self.database.adminSecretRef) || self.cells.all(cell, has(cell.database))",message="every cell must have a database of its own if spec.database names connection Secrets: these are for the API database and cell0 only"
+// +kubebuilder:validation:XValidation:rule="has(self.messageBus.adminSecretRef) || self.cells.all(cell, has(cell.messageBus))",message="every cell must have a messageBus of its own if spec.messageBus names a connection Secret: it is for the global services only"
+// +kubebuilder:validation:XValidation:rule="!has(self.database.apiDatabaseSecretRef) || !has(self.database.cell0DatabaseSecretRef) || self.cells.all(cell, !has(cell.database) || !has(cell.database.connectionSecretRef) || !(cell.database.connectionSecretRef.name in [self.database.apiDatabaseSecretRef.name, self.database.cell0DatabaseSecretRef.name]))",message="must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell: a cell cannot share a database with the API or cell0"
+// +kubebuilder:validation:XValidation:rule="!has(self.messageBus.connectionSecretRef) || self.cells.all(cell, !has(cell.messageBus) || !has(cell.messageBus.connectionSecretRef) || cell.messageBus.connectionSecretRef.name != self.messageBus.connectionSecretRef.name)",message="must not use the Secret of spec.messageBus.connectionSecretRef for a cell: a cell cannot share a vhost with the global services"
 // +kubebuilder:validation:XValidation:rule="(has(self.namePrefix) ? self.namePrefix : '-') == (has(oldSelf.namePrefix) ? oldSelf.namePrefix : '-')",message="must not change namePrefix: databases, vhosts and accounts are named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix where connection Secrets are given for everything: nothing is registered that it could name"
+// +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix if every connection has a connectionSecretRef: the operator then registers nothing that the prefix would name"
 type NovaSpec struct {
-	// containerImage runs every service that does not have its own.
+	// containerImage is the image of every service that has no containerImage of its own. A
+	// change first synchronises the schemas of the databases, then restarts the services.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ContainerImage string `json:"containerImage"`
 
-	// namePrefix begins the names of databases, vhosts and accounts that are
-	// registered: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,
-	// <namePrefix>_<cell>. It cannot be changed. Default: the name of the Nova.
+	// namePrefix is the beginning of the names of the databases, vhosts and accounts that
+	// the operator registers: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,
+	// <namePrefix>_<cell>. Default: the name of the Nova. It cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
 	NamePrefix string `json:"namePrefix,omitempty"`
 
-	// database is where the API database and cell0 are, and every cell that does
-	// not have its own.
+	// database is the server of the API database, of cell0, and of every cell without a
+	// database of its own.
 	// +required
 	Database Database `json:"database"`
 
-	// messageBus is the bus of the global services, and of every cell that does
-	// not have its own.
+	// messageBus is the RabbitMQ of the global services, and of every cell without a
+	// messageBus of its own.
 	// +required
 	MessageBus MessageBus `json:"messageBus"`
 
-	// identity is the account at Keystone and the region of the endpoints.
+	// identity is the account of the services at Keystone, and the region of the endpoints.
 	// +required
 	Identity Identity `json:"identity"`
 
-	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
-	// agent signs its requests with. Give the Secret of a Neutron that is there
-	// already. A change restarts the metadata service. Default: a Secret
-	// <name>-metadata is generated.
+	// metadataSecretRef names the Secret with key sharedSecret, with which Neutron's
+	// metadata agent signs its requests. Set it if Neutron has such a secret already.
+	// Default: the operator generates Secret <name>-metadata. A change restarts the
+	// metadata service.
 	// +optional
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
 	NovaTemplate `json:",inline"`
 }
 
-// NovaTemplate is what a Nova and a parent of it say alike: the services and
+// NovaTemplate has the fields that a Nova and the parent of a Nova share: the services and
 // the cells.
 type NovaTemplate struct {
-	// deletionPolicy is Retain, or Delete to drop the databases when the Nova is
-	// deleted. Default: Retain.
+	// deletionPolicy of the databases when the Nova is deleted: Retain, or Delete to drop
+	// them. Registered accounts, vhosts and endpoints are always deleted. Default: Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// pod is the default of every service's pod.
+	// pod has the default pod settings of every service. A setting of the service itself
+	// replaces the default.
 	// +optional
 	Pod commonv1.PodSettings `json:"pod,omitzero"`
 
-	// superconductor is the conductor of the API database and cell0.
+	// superconductor has the settings of the conductor of the API database and cell0.
 	// +optional
 	Superconductor commonv1.ServiceTemplate `json:"superconductor,omitzero"`
 
-	// scheduler chooses a host for every server.
+	// scheduler has the settings of the service that chooses a compute host for a server.
 	// +optional
 	Scheduler commonv1.ServiceTemplate `json:"scheduler,omitzero"`
 
-	// metadata is the service from which servers learn about themselves.
+	// metadata has the settings of the service from which servers read their metadata.
 	// +optional
 	// +kubebuilder:default={}
 	Metadata MetadataTemplate `json:"metadata,omitzero"`
 
-	// api is the compute API.
+	// api has the settings of the compute API.
 	// +optional
 	// +kubebuilder:default={}
 	API APITemplate `json:"api,omitzero"`
 
-	// cells lists the cells; no cell is made that is not listed. One that is
-	// listed cannot be taken out.
+	// cells lists the cells, 1 to 64. The operator creates a NovaCell for each. A cell can
+	// be added, but cannot be removed from the list.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="oldSelf.all(old, self.exists(cell, cell.name == old.name))",message="must keep every cell: taking one out of the list is not supported by this version"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.database) || !has(a.database.connectionSecretRef) || self.exists_one(b, has(b.database) && has(b.database.connectionSecretRef) && b.database.connectionSecretRef.name == a.database.connectionSecretRef.name))",message="must have another database.connectionSecretRef for every cell: cells cannot share a database"
-	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.messageBus) || !has(a.messageBus.connectionSecretRef) || self.exists_one(b, has(b.messageBus) && has(b.messageBus.connectionSecretRef) && b.messageBus.connectionSecretRef.name == a.messageBus.connectionSecretRef.name))",message="must have another messageBus.connectionSecretRef for every cell: cells cannot share a vhost"
+	// +kubebuilder:validation:XValidation:rule="oldSelf.all(old, self.exists(cell, cell.name == old.name))",message="must keep every cell: this version cannot remove a cell"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.database) || !has(a.database.connectionSecretRef) || self.exists_one(b, has(b.database) && has(b.database.connectionSecretRef) && b.database.connectionSecretRef.name == a.database.connectionSecretRef.name))",message="must have a different database.connectionSecretRef for every cell: cells cannot share a database"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.messageBus) || !has(a.messageBus.connectionSecretRef) || self.exists_one(b, has(b.messageBus) && has(b.messageBus.connectionSecretRef) && b.messageBus.connectionSecretRef.name == a.messageBus.connectionSecretRef.name))",message="must have a different messageBus.connectionSecretRef for every cell: cells cannot share a vhost"
 	Cells []Cell `json:"cells"`
 }
 
-// MetadataTemplate is the metadata service inside a Nova.
+// MetadataTemplate has the settings of the metadata service of a Nova.
 type MetadataTemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
 
-	// mode is Global: one metadata service answers for every cell. Default: Global.
+	// mode is Global: one metadata service answers for every cell. This version accepts no
+	// other mode. Default: Global.
 	// +optional
 	// +kubebuilder:default=Global
 	Mode MetadataMode `json:"mode,omitempty"`
 }
 
-// APITemplate is the compute API inside a Nova.
+// APITemplate has the settings of the compute API of a Nova.
 type APITemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
 
-	// exposure says how clients outside of the cluster reach the API. Default: type
+	// exposure decides how clients outside of the cluster reach the API. Default: type
 	// Automatic.
 	// +optional
 	// +kubebuilder:default={type: Automatic}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 
-	// endpoints replace, by interface, the addresses that are registered in the
-	// catalog. Default: what the API is reached at.
+	// endpoints replace the addresses of the API in the catalog and in the status, by
+	// interface, for example with those of a load balancer. Default: the addresses that the
+	// NovaAPI reports. A change updates the catalog.
 	// +optional
 	// +listType=map
 	// +listMapKey=interface
@@ -215,7 +221,7 @@ type APITemplate struct {
 	Endpoints []commonv1.Endpoint `json:"endpoints,omitempty"`
 }
 
-// NovaStatus is what was observed of a Nova.
+// NovaStatus is the observed state of a Nova.
 type NovaStatus struct {
 	commonv1.Status `json:",inline"`
 
@@ -236,7 +242,7 @@ type NovaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	DesiredCells int32 `json:"desiredCells"`
 
-	// cells says how each cell of the list is.
+	// cells has the state of each cell in the spec.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -244,7 +250,7 @@ type NovaStatus struct {
 	Cells []CellStatus `json:"cells,omitempty"`
 }
 
-// CellStatus says how one cell is.
+// CellStatus is the state of one cell.
 type CellStatus struct {
 	// name of the cell.
 	// +required
@@ -252,12 +258,12 @@ type CellStatus struct {
 	// +kubebuilder:validation:MaxLength=15
 	Name string `json:"name"`
 
-	// uuid under which the cell is mapped.
+	// uuid of the cell in its mapping.
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	UUID string `json:"uuid,omitempty"`
 
-	// ready is the Ready condition of the NovaCell: True, False or Unknown.
+	// ready is the status of the NovaCell's Ready condition: True, False or Unknown.
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Ready metav1.ConditionStatus `json:"ready"`
@@ -272,12 +278,13 @@ type CellStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// hosts counts the compute hosts that the cell knows; absent: not counted yet.
+	// hosts counts the compute hosts in the cell's database. It is absent until the first
+	// count.
 	// +optional
 	Hosts *CellHosts `json:"hosts,omitempty"`
 
-	// computeConfigSecretRef names the Secret with everything that a compute host
-	// of this cell needs; absent: not made yet.
+	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
+	// of this cell mount. It is absent until the Secret is created.
 	// +optional
 	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
 }

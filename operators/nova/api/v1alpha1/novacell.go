@@ -6,22 +6,23 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// Condition types of NovaCell's stages that Nova does not have.
+// Condition types of the stages of a NovaCell that a Nova does not have.
 const (
-	// ConditionSchemaReady is True when the API database and the cell's have the
+	// ConditionSchemaReady is True when the API database and the cell's database have the
 	// schema of the image.
 	ConditionSchemaReady = "SchemaReady"
-	// ConditionMapped is True when the cell is mapped in the API database with the
-	// connections that it has. It stays True while a schema is synchronised anew.
+	// ConditionMapped is True when the cell is mapped in the API database with its current
+	// connections. It stays True while a later schema synchronisation runs or fails.
 	ConditionMapped = "Mapped"
-	// ConditionComputeConfigReady is True when the Secret for the cell's computes exists.
+	// ConditionComputeConfigReady is True when the Secret for the cell's compute hosts
+	// exists.
 	ConditionComputeConfigReady = "ComputeConfigReady"
-	// ConditionHostsMapped is True when discovery has run for every compute host
-	// that the cell knows; status.hosts has the outcome.
+	// ConditionHostsMapped is True when discovery has run for every compute host in the
+	// cell's database. Field status.hosts has the result.
 	ConditionHostsMapped = "HostsMapped"
 )
 
-// NovaCellConditions are the condition types of NovaCell's stages, in their order.
+// NovaCellConditions are the condition types of the stages of a NovaCell, in order.
 var NovaCellConditions = []string{
 	ConditionInputsReady,
 	ConditionCredentialsReady,
@@ -34,19 +35,19 @@ var NovaCellConditions = []string{
 	ConditionHostsMapped,
 }
 
-// CellScheduling says whether new servers are placed in a cell.
+// CellScheduling decides whether new servers are placed in a cell.
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type CellScheduling string
 
 const (
-	// SchedulingEnabled lets the scheduler use the cell.
+	// SchedulingEnabled allows new servers in the cell.
 	SchedulingEnabled CellScheduling = "Enabled"
-	// SchedulingDisabled keeps new servers out of the cell.
+	// SchedulingDisabled allows no new servers in the cell.
 	SchedulingDisabled CellScheduling = "Disabled"
 )
 
-// NovaCell is one cell of a Nova: database, message bus, accounts, conductor,
-// mapping, host discovery and the Secret for its computes. Nova makes it.
+// NovaCell is one cell of a Nova: database, message bus, accounts, conductor, mapping,
+// host discovery and the Secret for its compute hosts. The Nova creates it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,53 +63,53 @@ type NovaCell struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaCellSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaCellStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
-// NovaCellSpec is what is wanted of a NovaCell.
+// NovaCellSpec is the desired state of a NovaCell.
 type NovaCellSpec struct {
-	// novaRef names the Nova that the cell belongs to. It cannot be changed.
+	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: a cell stays with its Nova"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 24",message="must name a Nova, whose name has at most 24 characters"
 	NovaRef commonv1.ObjectReference `json:"novaRef"`
 
-	// cellName is the name of the cell inside Nova. It cannot be changed.
+	// cellName is the name of the cell in its mapping. It cannot be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: database, vhost and mapping are named after it"
 	CellName CellName `json:"cellName"`
 
-	// apiAccess is Enabled: the cell's conductor reaches the API database.
-	// Default: Enabled.
+	// apiAccess of the cell's conductor to the API database. This version accepts only
+	// Enabled. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	APIAccess APIAccess `json:"apiAccess,omitempty"`
 
-	// deletionPolicy is Retain, or Delete to drop the cell's database when the
-	// cell is deleted. Default: Retain.
+	// deletionPolicy of the cell's database when the cell is deleted: Retain, or Delete to
+	// drop it. Registered accounts and vhosts are always deleted. Default: Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// database is where the cell's database is.
+	// database is the server and the name of the cell's database, or its connection Secret.
 	// +required
 	Database NovaCellDatabase `json:"database"`
 
-	// messageBus is where the cell's vhost is.
+	// messageBus is the server and the name of the cell's vhost, or its connection Secret.
 	// +required
 	MessageBus NovaCellMessageBus `json:"messageBus"`
 
-	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database, in which the cell is mapped.
+	// apiDatabaseSecretRef names the Secret with the connection to the API database, which
+	// has the mapping of the cell.
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
@@ -116,12 +117,13 @@ type NovaCellSpec struct {
 	// +required
 	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
 
-	// superconductorRef names the NovaConductor of role Super; the cell is mapped
-	// after its SchemaReady.
+	// superconductorRef names the NovaConductor of role Super. The cell is mapped when the
+	// condition SchemaReady of this NovaConductor is True.
 	// +required
 	SuperconductorRef commonv1.ObjectReference `json:"superconductorRef"`
 
-	// conductor of the cell; its containerImage also runs nova-manage.
+	// conductor has the settings of the cell's conductor. Its containerImage also runs
+	// nova-manage.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="has(self.containerImage)",message="must have containerImage: it runs the conductor and nova-manage"
 	Conductor commonv1.ServiceTemplate `json:"conductor"`
@@ -129,12 +131,12 @@ type NovaCellSpec struct {
 
 // NovaCellDatabase is the server and the name of a cell's database.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.adminSecretRef)",message="must have name beside adminSecretRef, and not beside connectionSecretRef, which has it itself"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-') && (has(self.name) ? self.name : '-') == (has(oldSelf.name) ? oldSelf.name : '-')",message="must not move to another database, which this version cannot follow: only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.adminSecretRef)",message="must have name together with adminSecretRef, and not with connectionSecretRef: that Secret has the name"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-') && (has(self.name) ? self.name : '-') == (has(oldSelf.name) ? oldSelf.name : '-')",message="must not move to another database: this version does not move data; only adminSecretRef can change"
 type NovaCellDatabase struct {
 	Connection `json:",inline"`
 
-	// name of the database. It cannot be changed.
+	// name of the database. It is required with adminSecretRef. It cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -144,74 +146,75 @@ type NovaCellDatabase struct {
 
 // NovaCellMessageBus is the server, the vhost and the type of a cell's queues.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.adminSecretRef)",message="must have vhost beside adminSecretRef, and not beside connectionSecretRef, which has it itself"
-// +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: queues and account are in it"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus, which this version cannot follow: only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.adminSecretRef)",message="must have vhost together with adminSecretRef, and not with connectionSecretRef: that Secret has the vhost"
+// +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: it has the queues of the cell"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef and managementPort can change"
 type NovaCellMessageBus struct {
 	CellMessageBus `json:",inline"`
 
-	// vhost of the cell. It cannot be changed.
+	// vhost of the cell. It is required with adminSecretRef. It cannot be changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
 	Vhost string `json:"vhost,omitempty"`
 
-	// queueType is Quorum or Classic; with connectionSecretRef, that Secret's
-	// quorumQueues counts. It cannot be changed. Default: Quorum.
+	// queueType of the vhost: Quorum or Classic. A connection Secret has the key
+	// quorumQueues instead. Default: Quorum. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Quorum
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: queues of another type need a new vhost"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: queues of another type require a new vhost"
 	QueueType QueueType `json:"queueType,omitempty"`
 }
 
-// NovaCellStatus is what was observed of a NovaCell.
+// NovaCellStatus is the observed state of a NovaCell.
 type NovaCellStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// uuid under which the cell is mapped.
+	// uuid of the cell in its mapping.
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
 	UUID string `json:"uuid,omitempty"`
 
-	// mapping is what the API database says about the cell.
+	// mapping describes the cell's entry in the API database.
 	// +optional
 	Mapping *CellMapping `json:"mapping,omitempty"`
 
-	// hosts counts the compute hosts that the cell knows; absent: not counted yet.
+	// hosts counts the compute hosts in the cell's database. It is absent until the first
+	// count.
 	// +optional
 	Hosts *CellHosts `json:"hosts,omitempty"`
 
-	// computeConfigSecretRef names the Secret with everything that a compute host
-	// of this cell needs; absent: not made yet.
+	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
+	// of this cell mount. It is absent until the Secret is created.
 	// +optional
 	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
 }
 
 // CellMapping is a cell's entry in the API database.
 type CellMapping struct {
-	// revision is a hash of the connections that were mapped last.
+	// revision is the hash of the connections in the mapping.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision,omitempty"`
 
-	// scheduling says whether new servers are placed in the cell: Enabled or
-	// Disabled.
+	// scheduling of new servers in the cell: Enabled or Disabled. This version always
+	// reports Enabled.
 	// +optional
 	Scheduling CellScheduling `json:"scheduling,omitempty"`
 }
 
 // CellHosts counts compute hosts.
 type CellHosts struct {
-	// mapped hosts can be given servers.
+	// mapped is the number of compute hosts on which servers can be placed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Mapped int32 `json:"mapped"`
 
-	// unmapped hosts have announced themselves and wait for discovery. One that
-	// was mapped before and has announced itself anew is counted here for good:
-	// nova-manage marks hosts only when it maps them.
+	// unmapped is the number of compute hosts that discovery has not mapped. A mapped host
+	// that registers itself again stays in this number, because nova-manage marks a host
+	// only when it creates the mapping.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unmapped int32 `json:"unmapped"`

@@ -1,6 +1,6 @@
-// Package backend joins the servers on which accounts are registered with the
-// engine: the needs of a stage, the call that registers an account, the
-// connection Secret that services get, and the call that removes the account.
+// Package backend connects the engine with the servers at which accounts are registered:
+// the needs of a stage, the call that registers an account, the connection Secret of the
+// services, and the call that removes the account.
 package backend
 
 import (
@@ -24,58 +24,57 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// AnnotationAbandon on an owner lets its deletion go on although a server is
-// unreachable or refuses the administrator's account: an event lists the things
-// that could not be removed.
+// AnnotationAbandon on an owner lets its deletion continue although a server is
+// unreachable or refuses the administrator's account. An event lists the objects that
+// could not be removed.
 const AnnotationAbandon = "asterism.dev/abandon"
 
-// Backend is one account at a server, with what the account may use there. If
-// the connection Secret is given, the administrator has registered the account,
-// and nothing is registered or removed.
+// Backend is one account at a server, with the database or vhost that the account may use.
+// If the connection Secret is given, an administrator has registered the account, and the
+// operator neither registers nor removes anything.
 type Backend struct {
 	// Owner is the custom resource for which the account is registered.
 	Owner client.Object
 	// Connection names the Service or the host and the Secret of the server's
-	// administrator, or the Secret that is given. Keystone has neither Service nor host:
-	// the administrator's Secret has its URL.
+	// administrator, or the given connection Secret. For Keystone it has neither Service
+	// nor host: the administrator's Secret has the URL.
 	Connection novav1.Connection
-	// Server says what kind of server it is.
+	// Server is the kind of the server.
 	Server Server
-	// Name of the database, the vhost or the user. The account is named after it.
+	// Name of the database, the vhost or the user. The account's name begins with it.
 	Name string
-	// Purpose names the connection Secret: <owner>-<purpose>-<hash>.
+	// Purpose is a part of the connection Secret's name: <owner>-<purpose>-<hash>.
 	Purpose string
 	// Key of the account's password in the Secret of credentials.
 	Key string
 }
 
-// Server is one of the kinds of server: Database, MessageBus, Identity or
-// Catalog.
+// Server is the kind of a server: Database, MessageBus, Identity or Catalog.
 type Server interface {
 	// kind begins the reasons of conditions, such as DatabaseUnreachable.
 	kind() string
 	// locator is the key with the server's address in a connection Secret.
 	locator() string
-	// parse refuses a connection Secret that no service could use.
+	// parse returns an error if no service can use a connection Secret.
 	parse(secret map[string][]byte) error
-	// settings are the data of the connection Secret, besides those of any server.
+	// settings returns the keys of the connection Secret that are specific to the kind.
 	settings(Backend, engine.Inputs) (map[string]string, error)
-	// connect logs in as the administrator. It returns the things of the backend,
-	// in the order in which they are made.
-	connect(context.Context, Backend, engine.Inputs) (things []thing, disconnect func(), err error)
-	// left describes the things that stay behind if nothing can be removed.
-	left(Backend) string
+	// connect logs in as the administrator. It returns the objects of the backend in the
+	// order of their creation.
+	connect(context.Context, Backend, engine.Inputs) (objects []remoteObject, disconnect func(), err error)
+	// remains describes the objects that remain if nothing can be removed.
+	remains(Backend) string
 }
 
-// thing is made at a server, for example a user.
-type thing struct {
+// remoteObject is an object at a server, for example a user.
+type remoteObject struct {
 	name   string
 	ensure func() error
-	remove func() error // nil: the thing is retained
+	remove func() error // nil: the object is retained
 	absent func() (bool, error)
 }
 
-// inputs are waited for before anything else.
+// inputs are the Secrets and the Service that the first stage waits for.
 func (b Backend) inputs() []engine.Need {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		return []engine.Need{engine.Secret(given.Name, b.Server.locator(), config.KeyUser, config.KeyPassword)}
@@ -98,7 +97,7 @@ func (b Backend) serviceNeed() engine.Need {
 	return engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: b.Connection.ServiceRef.Name}})
 }
 
-// needs of the stage that registers, or that uses the account.
+// needs of a stage that registers or uses the account.
 func (b Backend) needs() []engine.Need {
 	if b.Connection.Given() {
 		return b.inputs()
@@ -106,8 +105,8 @@ func (b Backend) needs() []engine.Need {
 	return append(b.inputs(), engine.Cluster(), engine.Secret(credentialsName(b.Owner), b.Key))
 }
 
-// teardownNeeds are the needs of the stage that removes. Without them nothing
-// can be removed.
+// teardownNeeds are the needs of the stage that removes the account. They are optional: the
+// stage ends if an object that it needs no longer exists.
 func (b Backend) teardownNeeds() []engine.Need {
 	if b.Connection.Given() {
 		return nil
@@ -119,7 +118,7 @@ func (b Backend) teardownNeeds() []engine.Need {
 	return needs
 }
 
-// diagnosisNeeds are the needs of a call that can do without the account.
+// diagnosisNeeds are the needs of a call that uses the account if it is known.
 func (b Backend) diagnosisNeeds() []engine.Need {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		return []engine.Need{engine.Secret(given.Name).Optional()}
@@ -127,8 +126,8 @@ func (b Backend) diagnosisNeeds() []engine.Need {
 	return append(b.teardownNeeds(), engine.Secret(credentialsName(b.Owner)).Optional())
 }
 
-// check refuses a given Secret that no service could use; it builds nothing. The
-// Secret's next version wakes the stage.
+// check waits if no service can use the given connection Secret. It builds nothing. The
+// stage runs again when the Secret changes.
 func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		if err := b.Server.parse(in.Secret(given.Name)); err != nil {
@@ -140,9 +139,9 @@ func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {
 
 // ensure registers the account.
 func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
-	return b.use(ctx, in, func(things []thing) error {
-		for _, thing := range things {
-			if err := thing.ensure(); err != nil {
+	return b.use(ctx, in, func(objects []remoteObject) error {
+		for _, object := range objects {
+			if err := object.ensure(); err != nil {
 				return err
 			}
 		}
@@ -150,67 +149,68 @@ func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
 	})
 }
 
-// remove removes the account, and looks whether it is gone. It abandons the
-// account if the means are gone or the user says so.
+// remove removes the account, and checks that it is removed. It abandons the account if the
+// Secret or the Service of the server no longer exists, or if the owner has
+// AnnotationAbandon and the removal fails.
 func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 	admin, service := b.Connection.AdminSecretRef, b.Connection.ServiceRef
-	left := b.Server.left(b) + " at "
+	remains := b.Server.remains(b) + " at "
 	switch {
 	case service != nil:
-		left += "Service " + service.Name
+		remains += "Service " + service.Name
 	case b.Connection.Host != "":
-		left += "host " + b.Connection.Host
+		remains += "host " + b.Connection.Host
 	default:
-		left += "the Keystone of Secret " + admin.Name
+		remains += "the Keystone of Secret " + admin.Name
 	}
-	// A Secret or a Service that exists and is wrong can be corrected. Nothing
-	// can be waited for if it does not exist.
+	// The stage waits for the correction of a wrong Secret or Service, but not for a
+	// Secret or a Service that does not exist.
 	if in.Secret(admin.Name) == nil {
-		return engine.Abandon("%s: Secret %s does not exist any more", left, admin.Name)
+		return engine.Abandon("%s: Secret %s no longer exists", remains, admin.Name)
 	}
 	if service != nil {
 		if _, exists := engine.Get[*corev1.Service](in, service.Name); !exists {
-			return engine.Abandon("%s: Service %s does not exist any more", left, service.Name)
+			return engine.Abandon("%s: Service %s no longer exists", remains, service.Name)
 		}
 	}
 	err := b.use(ctx, in, removeAll)
 	if err != nil && b.Owner.GetAnnotations()[AnnotationAbandon] == "true" {
-		return engine.Abandon("%s: %s", left, err)
+		return engine.Abandon("%s: %s", remains, err)
 	}
 	return err
 }
 
-func removeAll(things []thing) error {
-	for _, thing := range slices.Backward(things) {
-		if thing.remove == nil {
+func removeAll(objects []remoteObject) error {
+	for _, object := range slices.Backward(objects) {
+		if object.remove == nil {
 			continue
 		}
-		if err := thing.remove(); err != nil {
+		if err := object.remove(); err != nil {
 			return err
 		}
-		absent, err := thing.absent()
+		absent, err := object.absent()
 		if err != nil {
 			return err
 		}
 		if !absent {
-			return fmt.Errorf("%s is still there", thing.name) //nolint:err113 // for the condition alone
+			return fmt.Errorf("%s still exists after its deletion", object.name) //nolint:err113 // only a condition shows it
 		}
 	}
 	return nil
 }
 
-// use logs in and does something with the things of the backend.
-func (b Backend) use(ctx context.Context, in engine.Inputs, do func([]thing) error) error {
-	things, disconnect, err := b.Server.connect(ctx, b, in)
+// use logs in and calls do with the objects of the backend.
+func (b Backend) use(ctx context.Context, in engine.Inputs, do func([]remoteObject) error) error {
+	objects, disconnect, err := b.Server.connect(ctx, b, in)
 	if err != nil {
 		return failure(b.Server.kind(), err)
 	}
 	defer disconnect()
-	return failure(b.Server.kind(), do(things))
+	return failure(b.Server.kind(), do(objects))
 }
 
-// failure gives a server's error the reason that a condition shows. The call is
-// tried again, because nothing in the cluster tells when it would succeed.
+// failure adds the reason of the condition to the error of a server. The call is retried,
+// because no event in the cluster announces that it would succeed.
 func failure(kind string, err error) error {
 	var unreachable *registration.Unreachable
 	var denied *registration.Denied
@@ -226,10 +226,9 @@ func failure(kind string, err error) error {
 	return err
 }
 
-// Secret returns the name of the connection Secret and, unless it is given, the
-// Secret itself. The Secret is immutable and named by its content, so that a
-// service moves to the next Secret in an orderly way. The old Secret stays until
-// then.
+// Secret returns the name of the connection Secret and, unless it is given, the Secret
+// itself. The Secret is immutable and its name has a hash of its content: a rollout moves
+// each service to the new Secret. The old Secret exists until the owner is ready.
 func (b Backend) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		return given.Name, nil, nil
@@ -251,7 +250,7 @@ func (b Backend) Secret(in engine.Inputs) (string, []engine.Child, error) {
 	return name, []engine.Child{engine.Lingering(applycorev1.Secret(name, "").WithImmutable(true).WithData(data))}, nil
 }
 
-// connection is the data of the connection Secret.
+// connection returns the data of the connection Secret.
 func (b Backend) connection(in engine.Inputs) (map[string][]byte, error) {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
 		return in.Secret(given.Name), nil
@@ -272,13 +271,13 @@ func (b Backend) connection(in engine.Inputs) (map[string][]byte, error) {
 	return data, nil
 }
 
-// mark is written into everything that is made at the server.
+// mark returns the ownership mark of the objects at the server.
 func (b Backend) mark(in engine.Inputs) registration.Mark {
 	return registration.NewMark(in.Cluster(), b.Owner.GetNamespace(), b.Owner.GetName())
 }
 
-// account is the account's name. It ends in six hex digits of the owner's UID,
-// so that no other account has the name.
+// account returns the account's name. It ends in six hex digits of a hash of the owner's
+// UID, so that the name is unique.
 func (b Backend) account() string {
 	sum := sha256.Sum256([]byte(b.Owner.GetUID()))
 	return b.Name + "_" + hex.EncodeToString(sum[:3])

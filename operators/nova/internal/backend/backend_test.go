@@ -10,7 +10,7 @@ import (
 	"asterism.dev/operators/nova/internal/messagebus"
 )
 
-// TestEveryClientRefusesLocalAddresses, unless the operator runs with --allow-any-server.
+// TestEveryClientRefusesLocalAddresses checks the default, without --allow-any-server.
 func TestEveryClientRefusesLocalAddresses(t *testing.T) {
 	for kind, connect := range map[string]func(context.Context) error{
 		"Database": func(ctx context.Context) error {

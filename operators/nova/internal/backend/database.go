@@ -10,9 +10,9 @@ import (
 	"asterism.dev/operators/nova/internal/database"
 )
 
-// Database is a MariaDB: a backend is a database with its account.
+// Database is a MariaDB. A Backend of this kind is a database with its account.
 type Database struct {
-	// Drop the database when its owner is deleted.
+	// Drop decides whether the database is dropped when its owner is deleted.
 	Drop bool
 }
 
@@ -34,7 +34,7 @@ func (d Database) settings(b Backend, in engine.Inputs) (map[string]string, erro
 	return map[string]string{config.KeyHostname: host, config.KeyPort: strconv.Itoa(port), config.KeyDatabase: b.Name}, err
 }
 
-func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]thing, func(), error) {
+func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]remoteObject, func(), error) {
 	admin, err := b.administrator(in)
 	if err != nil {
 		return nil, nil, err
@@ -50,7 +50,7 @@ func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]t
 		return nil, nil, err
 	}
 	mark := b.mark(in)
-	schema := thing{
+	schema := remoteObject{
 		name:   "database " + b.Name,
 		ensure: func() error { return c.EnsureDatabase(ctx, b.Name, mark) },
 		absent: func() (bool, error) { return c.DatabaseAbsent(ctx, b.Name, mark) },
@@ -59,7 +59,7 @@ func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]t
 		schema.remove = func() error { return c.DropDatabase(ctx, b.Name, mark) }
 	}
 	account := database.Account{User: b.account(), Password: b.password(in), Database: b.Name, RequireTLS: admin.TLS}
-	return []thing{schema, {
+	return []remoteObject{schema, {
 		name:   "account " + account.User,
 		ensure: func() error { return c.EnsureAccount(ctx, account) },
 		remove: func() error { return c.DropAccount(ctx, account.User) },
@@ -67,15 +67,15 @@ func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]t
 	}}, c.Close, nil
 }
 
-func (d Database) left(b Backend) string {
+func (d Database) remains(b Backend) string {
 	if d.Drop {
 		return "account " + b.account() + " and database " + b.Name
 	}
 	return "account " + b.account() + " of database " + b.Name
 }
 
-// Hosts are the compute hosts in a cell's database, read with the account of the
-// cell.
+// Hosts returns the compute hosts in a cell's database. secret is the connection Secret of
+// the database.
 func Hosts(ctx context.Context, secret map[string][]byte) (hosts database.Hosts, err error) {
 	return hosts, withAccount(ctx, secret, func(c *database.Client, name string) error {
 		hosts, err = c.Hosts(ctx, name)
@@ -83,7 +83,8 @@ func Hosts(ctx context.Context, secret map[string][]byte) (hosts database.Hosts,
 	})
 }
 
-// Answers returns nil if a database has tables for the backend's own account.
+// Answers returns nil if the backend's own account finds tables in the database, or if the
+// password of the account is not known.
 func Answers(ctx context.Context, b Backend, in engine.Inputs) error {
 	data, err := b.connection(in)
 	if err != nil || len(data[config.KeyPassword]) == 0 {

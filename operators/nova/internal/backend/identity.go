@@ -11,7 +11,7 @@ import (
 	"asterism.dev/operators/nova/internal/identity"
 )
 
-// Identity is a Keystone: a backend is a user.
+// Identity is a Keystone. A Backend of this kind is a user.
 type Identity struct {
 	// Region of the endpoints.
 	Region string
@@ -23,7 +23,7 @@ const (
 	serviceName    = "nova"
 )
 
-// roles of the user: admin calls other services, service sends service tokens.
+// roles of the user: admin is for requests to other services, service for service tokens.
 var roles = []string{"admin", "service"}
 
 func (Identity) kind() string { return "Identity" }
@@ -48,14 +48,14 @@ func (i Identity) settings(b Backend, in engine.Inputs) (map[string]string, erro
 	return data, nil
 }
 
-func (Identity) connect(ctx context.Context, b Backend, in engine.Inputs) ([]thing, func(), error) {
+func (Identity) connect(ctx context.Context, b Backend, in engine.Inputs) ([]remoteObject, func(), error) {
 	c, err := keystone(ctx, b, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	mark := b.mark(in)
 	user := identity.User{Name: b.account(), Password: b.password(in), Project: serviceProject, Roles: roles}
-	return []thing{{
+	return []remoteObject{{
 		name:   "user " + user.Name,
 		ensure: func() error { return c.EnsureUser(ctx, user, mark) },
 		remove: func() error { return c.DeleteUser(ctx, user.Name, mark) },
@@ -88,7 +88,7 @@ func Login(ctx context.Context, b Backend, in engine.Inputs) (*identity.Client, 
 	}
 	account, err := config.ParseIdentity(data)
 	if err != nil {
-		return nil, engine.Wait("the account at Keystone: %s", err)
+		return nil, engine.Wait("the account at Keystone is not usable: %s", err)
 	}
 	c, err := identity.Connect(ctx, identity.Server{
 		AuthURL: account.AuthURL, User: account.User, Password: account.Password, UserDomain: account.UserDomain,
@@ -97,17 +97,17 @@ func Login(ctx context.Context, b Backend, in engine.Inputs) (*identity.Client, 
 	return c, failure("Identity", err)
 }
 
-func (Identity) left(b Backend) string { return "user " + b.account() }
+func (Identity) remains(b Backend) string { return "user " + b.account() }
 
-// Catalog is a Keystone: a backend is the compute service's endpoints in its
-// region.
+// Catalog is a Keystone. A Backend of this kind is the endpoints of the compute service in
+// its region.
 type Catalog struct {
 	Identity
 	// Endpoints of the compute API.
 	Endpoints func(engine.Inputs) []commonv1.Endpoint
 }
 
-func (c Catalog) connect(ctx context.Context, b Backend, in engine.Inputs) ([]thing, func(), error) {
+func (c Catalog) connect(ctx context.Context, b Backend, in engine.Inputs) ([]remoteObject, func(), error) {
 	client, err := keystone(ctx, b, in)
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +118,7 @@ func (c Catalog) connect(ctx context.Context, b Backend, in engine.Inputs) ([]th
 		urls[strings.ToLower(string(endpoint.Interface))] = endpoint.URL
 	}
 	catalog := identity.Catalog{ServiceType: serviceType, ServiceName: serviceName, Region: c.Region, Endpoints: urls}
-	return []thing{{
+	return []remoteObject{{
 		name:   "an endpoint",
 		ensure: func() error { return client.EnsureCatalog(ctx, catalog, mark) },
 		remove: func() error { return client.DeleteCatalog(ctx, serviceType, mark) },
@@ -126,4 +126,4 @@ func (c Catalog) connect(ctx context.Context, b Backend, in engine.Inputs) ([]th
 	}}, client.Close, nil
 }
 
-func (c Catalog) left(Backend) string { return "the endpoints of region " + c.Region }
+func (c Catalog) remains(Backend) string { return "the endpoints of region " + c.Region }

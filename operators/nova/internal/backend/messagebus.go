@@ -14,10 +14,10 @@ import (
 	"asterism.dev/operators/nova/internal/messagebus"
 )
 
-// MessageBus is a RabbitMQ: a backend is a vhost with its user.
+// MessageBus is a RabbitMQ. A Backend of this kind is a vhost with its user.
 type MessageBus struct {
-	// ManagementPort of RabbitMQ; nil: the Service's port "management", with TLS
-	// "management-tls"; of a host 15672, with TLS 15671.
+	// ManagementPort of RabbitMQ. Default: the port management of the Service (with TLS
+	// management-tls, if it exists); of a host 15672, or 15671 with TLS.
 	ManagementPort *int32
 	QueueType      novav1.QueueType
 }
@@ -36,11 +36,11 @@ func (m MessageBus) settings(b Backend, in engine.Inputs) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	name, otherwise := "amqp", 5672
+	name, defaultPort := "amqp", 5672
 	if admin.TLS {
-		name, otherwise = "amqps", 5671
+		name, defaultPort = "amqps", 5671
 	}
-	host, port, err := b.address(in, otherwise, name)
+	host, port, err := b.address(in, defaultPort, name)
 	return map[string]string{
 		config.KeyHostname:     host,
 		config.KeyPort:         strconv.Itoa(port),
@@ -49,7 +49,7 @@ func (m MessageBus) settings(b Backend, in engine.Inputs) (map[string]string, er
 	}, err
 }
 
-func (m MessageBus) connect(ctx context.Context, b Backend, in engine.Inputs) ([]thing, func(), error) {
+func (m MessageBus) connect(ctx context.Context, b Backend, in engine.Inputs) ([]remoteObject, func(), error) {
 	admin, err := b.administrator(in)
 	if err != nil {
 		return nil, nil, err
@@ -65,7 +65,7 @@ func (m MessageBus) connect(ctx context.Context, b Backend, in engine.Inputs) ([
 		return nil, nil, err
 	}
 	mark, user := b.mark(in), messagebus.User{Name: b.account(), Password: b.password(in), Vhost: b.Name}
-	return []thing{{
+	return []remoteObject{{
 		name:   "vhost " + b.Name,
 		ensure: func() error { return c.EnsureVhost(ctx, b.Name, mark) },
 		remove: func() error { return c.DeleteVhost(ctx, b.Name, mark) },
@@ -78,14 +78,14 @@ func (m MessageBus) connect(ctx context.Context, b Backend, in engine.Inputs) ([
 	}}, c.Close, nil
 }
 
-// management is the address of RabbitMQ's management API. No other port will do.
+// management returns the address of RabbitMQ's management API.
 func (m MessageBus) management(b Backend, in engine.Inputs, tls bool) (string, error) {
 	if b.Connection.Host != "" {
-		otherwise := int32(15672)
+		defaultPort := int32(15672)
 		if tls {
-			otherwise = 15671
+			defaultPort = 15671
 		}
-		host, port, err := b.host(int(ptr.Deref(m.ManagementPort, otherwise)))
+		host, port, err := b.host(int(ptr.Deref(m.ManagementPort, defaultPort)))
 		return join(host, port), err
 	}
 	service, err := b.service(in)
@@ -106,4 +106,4 @@ func (m MessageBus) management(b Backend, in engine.Inputs, tls bool) (string, e
 	return join(hostname(service), port), nil
 }
 
-func (MessageBus) left(b Backend) string { return "user " + b.account() + " and vhost " + b.Name }
+func (MessageBus) remains(b Backend) string { return "user " + b.account() + " and vhost " + b.Name }

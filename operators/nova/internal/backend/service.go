@@ -13,7 +13,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// service is the Service of the server.
+// service returns the Service of the server.
 func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 	name := b.Connection.ServiceRef.Name
 	service, ok := engine.Get[*corev1.Service](in, name)
@@ -21,23 +21,24 @@ func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 		return nil, engine.Wait("Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName && !registration.AllowAnyServer {
-		return nil, engine.Wait("Service %s is of type ExternalName, which is refused unless the operator runs with --allow-any-server: name a Service that has endpoints", name)
+		return nil, engine.Wait("Service %s is of type ExternalName, which the operator refuses without --allow-any-server: use a Service with endpoints, or host", name)
 	}
 	return service, nil
 }
 
-// address is the host name of the Service, and its first port that has one of the
-// names, or else its first port; or the host, with the default port unless there is one.
-func (b Backend) address(in engine.Inputs, otherwise int, ports ...string) (host string, port int, err error) {
+// address returns the address of the server. For a Service, the port is the first port with
+// one of the names, or the first port; for a host, it is the port of the spec, or
+// defaultPort.
+func (b Backend) address(in engine.Inputs, defaultPort int, ports ...string) (host string, port int, err error) {
 	if b.Connection.Host != "" {
-		return b.host(int(ptr.Deref(b.Connection.Port, int32(otherwise)))) //nolint:gosec // a port
+		return b.host(int(ptr.Deref(b.Connection.Port, int32(defaultPort)))) //nolint:gosec // a port
 	}
 	service, err := b.service(in)
 	if err != nil {
 		return "", 0, err
 	}
 	if len(service.Spec.Ports) == 0 {
-		return "", 0, engine.Wait("Service %s has no port", service.Name)
+		return "", 0, engine.Wait("Service %s has no port: add a port", service.Name)
 	}
 	port, ok := namedPort(service, ports...)
 	if !ok {
@@ -46,7 +47,7 @@ func (b Backend) address(in engine.Inputs, otherwise int, ports ...string) (host
 	return hostname(service), port, nil
 }
 
-// host is that of the spec, with a port.
+// host returns the host of the spec, with port.
 func (b Backend) host(port int) (string, int, error) {
 	host, err := config.ParseHost(b.Connection.Host)
 	if err != nil {
@@ -59,7 +60,7 @@ func hostname(service *corev1.Service) string {
 	return config.ServiceHost(service.Namespace, service.Name)
 }
 
-// namedPort is the first port that has one of the names.
+// namedPort returns the port with the first of the names that a port has.
 func namedPort(service *corev1.Service, names ...string) (int, bool) {
 	for _, name := range names {
 		for _, port := range service.Spec.Ports {

@@ -10,12 +10,11 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// registerEvery is the time after which an account is registered anew: no server
-// tells when it has lost the account.
+// registerEvery is the time after which an account is checked and registered again,
+// because a server sends no notification when an account is changed or lost.
 const registerEvery = 10 * time.Minute
 
-// Register completes a stage with the registration of backends and with their
-// connection Secrets.
+// Register adds to a stage the registration of backends, and their connection Secrets.
 func Register[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
 	stage = RegisterOnly(stage, backends...)
 	stage.Build = build(backends, func(b Backend, in engine.Inputs) ([]engine.Child, error) {
@@ -25,8 +24,8 @@ func Register[T engine.Object](stage engine.Stage[T], backends ...func(T) Backen
 	return stage
 }
 
-// RegisterOnly is Register without the connection Secrets. The stage's own needs
-// come after those of the backends.
+// RegisterOnly is Register without the connection Secrets. The needs of the backends
+// precede the needs of the stage.
 func RegisterOnly[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
 	own := stage.Needs
 	stage.Needs = func(cr T) []engine.Need {
@@ -41,39 +40,38 @@ func RegisterOnly[T engine.Object](stage engine.Stage[T], backends ...func(T) Ba
 	return stage
 }
 
-// Remove completes a stage of a teardown with the removal of backends.
+// Remove adds to a stage of a teardown the removal of backends.
 func Remove[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {
 	stage.Needs = need(backends, Backend.teardownNeeds)
 	stage.Do = do(backends, Backend.remove)
 	return stage
 }
 
-// Inputs are the Secrets and Services that backends need. A first stage waits
-// for them, so that a typing error in one of them is reported at once.
+// Inputs returns the Secrets and Services that backends need. The first stage waits for
+// them, so that a wrong name is reported at once.
 func Inputs[T engine.Object](backends ...func(T) Backend) func(T) []engine.Need {
 	return need(backends, Backend.inputs)
 }
 
-// Accounts are the needs of a stage that uses the accounts of backends.
+// Accounts returns the needs of a stage that uses the accounts of backends.
 func Accounts[T engine.Object](backends ...func(T) Backend) func(T) []engine.Need {
 	return need(backends, Backend.needs)
 }
 
-// Diagnosis are the needs of a call that looks whether backends answer, and does
-// without those of which the account is not known.
+// Diagnosis returns the needs of a call that checks backends, and skips a backend whose
+// account is not known.
 func Diagnosis[T engine.Object](backends ...func(T) Backend) func(T) []engine.Need {
 	return need(backends, Backend.diagnosisNeeds)
 }
 
-// Check refuses given Secrets that no service could use; it builds nothing.
+// Check waits if no service can use a given connection Secret. It builds nothing.
 func Check[T engine.Object](backends ...func(T) Backend) func(T, engine.Inputs) ([]engine.Child, error) {
 	return build(backends, Backend.check)
 }
 
-// Credentials builds the Secret with the passwords of the backends' accounts. It
-// must come before their registration: a crash between the two loses nothing.
-// The Secret has no owner reference, because deletion in the foreground would
-// remove it before the teardown has run.
+// Credentials builds the Secret with the passwords of the backends' accounts. Its stage
+// must precede the registration, so that a crash loses no password. The Secret has no
+// owner reference, because foreground deletion would delete it before the teardown.
 func Credentials[T engine.Object](backends ...func(T) Backend) func(T, engine.Inputs) ([]engine.Child, error) {
 	return func(cr T, _ engine.Inputs) ([]engine.Child, error) {
 		var keys []string
@@ -84,7 +82,7 @@ func Credentials[T engine.Object](backends ...func(T) Backend) func(T, engine.In
 	}
 }
 
-// WithoutCredentials removes the Secret of Credentials at the end of a teardown.
+// WithoutCredentials deletes the Secret of Credentials at the end of a teardown.
 func WithoutCredentials[T engine.Object](cr T, _ engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{engine.Absent(engine.Unowned(credentials(cr)))}, nil
 }
@@ -105,7 +103,7 @@ func need[T engine.Object](backends []func(T) Backend, needs func(Backend) []eng
 	}
 }
 
-// do makes a call for each backend whose connection Secret is not given.
+// do runs call for each backend whose connection Secret is not given.
 func do[T engine.Object](backends []func(T) Backend, call func(Backend, context.Context, engine.Inputs) error) func(context.Context, T, engine.Inputs) (engine.Observed, error) {
 	return func(ctx context.Context, cr T, in engine.Inputs) (engine.Observed, error) {
 		for _, backend := range backends {
@@ -125,11 +123,11 @@ func build[T engine.Object](backends []func(T) Backend, children func(Backend, e
 	return func(cr T, in engine.Inputs) ([]engine.Child, error) {
 		var all []engine.Child
 		for _, backend := range backends {
-			made, err := children(backend(cr), in)
+			built, err := children(backend(cr), in)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, made...)
+			all = append(all, built...)
 		}
 		return all, nil
 	}

@@ -1,4 +1,4 @@
-// Package cell says what a NovaCell is made of.
+// Package cell has the stages of a NovaCell.
 package cell
 
 import (
@@ -17,7 +17,7 @@ import (
 
 type stage = engine.Stage[*novav1.NovaCell]
 
-// Service is the table of contents of a NovaCell.
+// Service lists the stages of a NovaCell.
 var Service = engine.Service[*novav1.NovaCell]{
 	Name: "nova-cell",
 	Stages: []stage{
@@ -27,12 +27,12 @@ var Service = engine.Service[*novav1.NovaCell]{
 		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
-		{Condition: novav1.ConditionMapped, Needs: mapNeeds, Build: mapCell, Report: reportMapping},
+		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},
 		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Report: reportHosts},
 	},
-	// The mapping stays with the retained database: a Nova of the same name that
-	// is created again finds its cell and the servers in it.
+	// The mapping is not deleted, like a retained database: a Nova that is created again
+	// under the same name finds its cell and the servers in the cell.
 	Teardown: []stage{
 		{Condition: "ConductorRemoved", Build: withoutConductor},
 		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
@@ -67,7 +67,7 @@ func inputs(cr *novav1.NovaCell) []engine.Need {
 		engine.Secret(cr.Spec.IdentitySecretRef.Name, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
 }
 
-// secrets returns the names of the cell's own connection Secrets.
+// secrets returns the names of the cell's connection Secrets.
 func secrets(cr *novav1.NovaCell, in engine.Inputs) (ofDatabase, ofMessageBus string, err error) {
 	if ofDatabase, _, err = database(cr).Secret(in); err != nil {
 		return "", "", err

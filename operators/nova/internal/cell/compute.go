@@ -10,13 +10,13 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// computeConfigDir is where a compute host mounts the Secret as a whole.
+// computeConfigDir is the directory in which a compute host mounts the Secret.
 const computeConfigDir = "/etc/nova/nova.conf.d"
 
 func computeConfigName(cr *novav1.NovaCell) string { return cr.Name + "-compute-config" }
 
-// computeConfig is all that a compute host needs to know of its cell: message
-// bus and accounts. It has no database, because computes go through the conductor.
+// computeConfig builds the Secret with the connections of the cell's compute hosts: message
+// bus and accounts. It has no database, because compute hosts use the conductor instead.
 func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	_, ofMessageBus, err := secrets(cr, in)
 	if err != nil {
@@ -39,7 +39,7 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	connections.ServiceUser(identity)
 	data, err := connections.Data()
 	if err != nil {
-		return nil, engine.Wait("rendering the connections: %s", err)
+		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)
 	}
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }

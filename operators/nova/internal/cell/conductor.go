@@ -8,18 +8,19 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-func theConductor(cr *novav1.NovaCell) *conductorv1.NovaConductor {
+func conductorNamed(cr *novav1.NovaCell) *conductorv1.NovaConductor {
 	return &conductorv1.NovaConductor{ObjectMeta: named(cr.Name + "-conductor")}
 }
 
-// conductor also brings the cell's database to its schema.
+// conductor builds the NovaConductor, which also synchronises the schema of the cell's
+// database.
 func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	ofDatabase, ofMessageBus, err := secrets(cr, in)
 	if err != nil {
 		return nil, err
 	}
-	made := theConductor(cr)
-	made.Spec = conductorv1.NovaConductorSpec{
+	child := conductorNamed(cr)
+	child.Spec = conductorv1.NovaConductorSpec{
 		ServiceSpec:         cr.Spec.Conductor.Spec("", commonv1.PodSettings{}),
 		Role:                conductorv1.RoleCell,
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
@@ -27,11 +28,11 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		IdentitySecretRef:   &cr.Spec.IdentitySecretRef,
 	}
 	if cr.Spec.APIAccess == novav1.APIAccessEnabled {
-		made.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
+		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
 	}
-	return []engine.Child{made}, nil
+	return []engine.Child{child}, nil
 }
 
 func withoutConductor(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {
-	return []engine.Child{engine.Absent(theConductor(cr))}, nil
+	return []engine.Child{engine.Absent(conductorNamed(cr))}, nil
 }

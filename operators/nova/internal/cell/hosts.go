@@ -12,9 +12,8 @@ import (
 	"asterism.dev/operators/nova/internal/backend"
 )
 
-// countEvery is how often the cell's database is asked for hosts that have come:
-// one short query. The database is asked more often while the cell has no host, or a
-// host that is not mapped.
+// countEvery is the interval between counts of the hosts in the cell's database, each one
+// short query. It is shorter while the cell has no host, or a host that is not mapped.
 func countEvery(cr *novav1.NovaCell) time.Duration {
 	if hosts := cr.Status.Hosts; hosts == nil || hosts.Mapped == 0 || hosts.Unmapped > 0 {
 		return 2 * time.Second
@@ -22,11 +21,11 @@ func countEvery(cr *novav1.NovaCell) time.Duration {
 	return 10 * time.Second
 }
 
-// What countHosts observes.
+// Keys of the observations of countHosts.
 const (
 	observedMapped   = "mapped"
 	observedUnmapped = "unmapped"
-	observedHosts    = "hosts" // a hash of the names of the unmapped ones
+	observedHosts    = "hosts" // a hash of the names of the unmapped hosts
 )
 
 func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
@@ -45,16 +44,16 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 	}, nil
 }
 
-// discoverHosts runs once for a set of unmapped hosts, not until there are
-// none: nova-manage leaves a host unmarked for good that has announced itself
-// anew, and that must not keep a Job running, or the cell from being ready.
+// discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
+// every host is mapped: nova-manage does not mark a host that has a mapping and registers
+// itself again. Such a host must not repeat the Job or prevent that the cell is ready.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
 	if seen[observedUnmapped] == "0" {
 		return nil, nil
 	}
 	if cr.Status.UUID == "" {
-		return nil, engine.Wait("the Job that maps the cell has printed no UUID: is nova-manage of the image Nova's own?")
+		return nil, engine.Wait("the Job that maps NovaCell %s printed no UUID: use a containerImage with Nova's nova-manage", cr.Name)
 	}
 	service, err := manage(cr, in)
 	if err != nil {

@@ -11,26 +11,26 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// schemas: the mapping is a row in the API database, and computes may come as
-// soon as it is there.
+// schemas are the needs of the mapping: it is a row in the API database, and compute hosts
+// may register as soon as it exists.
 func schemas(cr *novav1.NovaCell) []engine.Need {
 	superconductor := &conductorv1.NovaConductor{ObjectMeta: named(cr.Spec.SuperconductorRef.Name)}
 	return []engine.Need{
 		engine.Condition(superconductor, conductorv1.ConditionSchemaReady),
-		engine.Condition(theConductor(cr), conductorv1.ConditionSchemaReady),
+		engine.Condition(conductorNamed(cr), conductorv1.ConditionSchemaReady),
 	}
 }
 
-// synchronised names the need that both schemas are.
+// synchronised is the name of the need that both schemas are synchronised.
 const synchronised = "synchronised"
 
-// mapNeeds: a cell that is mapped stays so while its schema is synchronised anew
-// or fails to be, and its new hosts are discovered.
-func mapNeeds(*novav1.NovaCell) []engine.Need {
+// mappingNeeds does not wait for the schemas, so that a mapped cell stays mapped, and its
+// new hosts are discovered, while a later synchronisation runs or fails.
+func mappingNeeds(*novav1.NovaCell) []engine.Need {
 	return []engine.Need{engine.Done(novav1.ConditionSchemaReady).As(synchronised)}
 }
 
-// manage is nova-manage with the connections of the API database and the cell.
+// manage describes nova-manage with the connections of the API database and of the cell.
 func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 	ofDatabase, ofMessageBus, err := secrets(cr, in)
 	if err != nil {
@@ -51,11 +51,11 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 	return service, nil
 }
 
-// mapScript finds the cell by the UUID that is recorded, else by its name, and
-// updates it, else creates it: create_cell itself ignores names and would make
-// a second cell after a change of passwords (nova: cmd/manage.py). URLs come
-// from the configuration, never from arguments. The result is the UUID.
-// Its arguments are the name and the recorded UUID.
+// mapScript finds the cell by the UUID in the status, otherwise by its name, and updates
+// it. If it finds no cell, it creates one. (create_cell ignores names, and would create a
+// second cell after a change of passwords; nova: cmd/manage.py.) nova-manage reads the URLs
+// from the configuration, never from arguments. The arguments of the script are the name
+// and the UUID, its result is the UUID.
 const mapScript = `
 list=$(nova-manage cell_v2 list_cells)
 column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $by == wanted { print $3; exit }'; }
@@ -86,7 +86,8 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 	}, nil
 }
 
-// mapCell tells the API database where the cell's database and message bus are.
+// mapCell builds the Job that writes the connections of the cell into the API database. It
+// waits for the schemas before the first mapping, and before a change of the connections.
 func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	service, task, err := mapTask(cr, in)
 	if err != nil {
@@ -99,18 +100,18 @@ func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	return append(children, service.Job(task)), err
 }
 
-// uuidPattern is that of status.uuid. The Job's image is the user's choice, and so is
-// the Job's result.
+// uuidPattern is the pattern of status.uuid. The result of the Job is not trusted, because
+// the user chooses the image of the Job.
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// revision of a mapping is the hash of the connections in it.
+// revision returns the hash of the connections in a mapping.
 func revision(task workload.Task) string { return task.Depends[0] }
 
 func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	service, task, err := mapTask(cr, in)
 	uuid := strings.TrimSpace(in.Result(service.JobName(task)))
 	if err != nil || !uuidPattern.MatchString(uuid) {
-		return // not mapped yet: what was known before stays
+		return // the Job is not complete: the status does not change
 	}
 	cr.Status.UUID = uuid
 	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task), Scheduling: novav1.SchedulingEnabled}

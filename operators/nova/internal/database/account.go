@@ -13,7 +13,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// longestUser is MariaDB's limit on an account's name.
+// longestUser is MariaDB's limit for the name of an account, in characters.
 const longestUser = 80
 
 // Account is a database account, valid from any host, with all privileges on
@@ -25,9 +25,8 @@ type Account struct {
 	RequireTLS bool // REQUIRE SSL; needs Server.TLS
 }
 
-// EnsureAccount creates the account, or puts its password, its TLS requirement
-// and its privileges right. It logs in as the account first and changes nothing
-// that is right.
+// EnsureAccount creates the account, or corrects its password, its TLS requirement and its
+// privileges. It first logs in as the account, and changes only wrong settings.
 func (c *Client) EnsureAccount(ctx context.Context, account Account) error {
 	if err := account.check(c.server); err != nil {
 		return err
@@ -59,8 +58,8 @@ func (a Account) check(server Server) error {
 
 func accountName(user string) string { return quoteName(user) + "@" + quoteName("%") }
 
-// grant is the statement that gives the privileges, worded as SHOW GRANTS
-// words it. In the name of a database "_" and "%" are wildcards there.
+// grant returns the statement that gives the privileges, in the form of SHOW GRANTS. In
+// its name of the database, "_" and "%" are wildcards unless they are escaped.
 func (a Account) grant() string {
 	pattern := strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(a.Database)
 	return "GRANT ALL PRIVILEGES ON " + quoteName(pattern) + ".* TO " + accountName(a.User)
@@ -70,8 +69,8 @@ func requiresTLS(grants []string) bool {
 	return slices.ContainsFunc(grants, func(grant string) bool { return strings.Contains(grant, " REQUIRE SSL") })
 }
 
-// ownGrants logs in as the account and returns the answer to SHOW GRANTS, or nil
-// if the server denies the login.
+// ownGrants logs in as the account and returns the result of SHOW GRANTS, or nil if the
+// server denies the login.
 func (c *Client) ownGrants(ctx context.Context, account Account) ([]string, error) {
 	server := c.server
 	server.User, server.Password = account.User, account.Password
@@ -110,7 +109,7 @@ func (c *Client) setPassword(ctx context.Context, account Account) error {
 		statement+accountName(account.User)+" IDENTIFIED BY ?"+require, string(account.Password))
 }
 
-// DropAccount removes the account if it exists.
+// DropAccount drops the account if it exists.
 func (c *Client) DropAccount(ctx context.Context, user string) error {
 	if err := registration.CheckName("database account", user, longestUser); err != nil {
 		return err
@@ -118,7 +117,7 @@ func (c *Client) DropAccount(ctx context.Context, user string) error {
 	return c.exec(ctx, "DROP USER IF EXISTS "+accountName(user))
 }
 
-// AccountAbsent tells whether there is no such account.
+// AccountAbsent returns whether the account does not exist.
 func (c *Client) AccountAbsent(ctx context.Context, user string) (bool, error) {
 	if err := registration.CheckName("database account", user, longestUser); err != nil {
 		return false, err

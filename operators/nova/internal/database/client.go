@@ -1,9 +1,9 @@
-// Package database registers databases and accounts at a MariaDB server, and
-// counts the hosts in the database of a Nova cell.
+// Package database registers databases and accounts at a MariaDB server, and counts the
+// compute hosts in the database of a Nova cell.
 //
-// A database carries its ownership mark as its comment, written by CREATE
-// DATABASE (MariaDB 10.5 or newer). An account's name holds part of its
-// owner's UID, so no other owner has an account of that name; it has no mark.
+// The ownership mark of a database is its comment, which CREATE DATABASE sets (MariaDB 10.5
+// or newer). An account has no mark: its name has a hash of its owner's UID, and so no
+// other owner has an account of this name.
 package database
 
 import (
@@ -28,25 +28,25 @@ type Server struct {
 	Address  string // host:port
 	User     string
 	Password config.Password
-	TLS      bool   // encrypt, and verify the server's certificate
-	CA       []byte // PEM, of the authority that the server's certificate is verified with
+	TLS      bool   // encrypts the connection and verifies the server's certificate
+	CA       []byte // PEM; default: the system's authorities
 
-	sqlMode string // replaces sessionMode in a test
+	sqlMode string // default: sessionMode; a test sets it
 }
 
-// sessionMode is set on each connection, so that how text is quoted does not
-// depend on the server's configuration (ANSI_QUOTES, NO_BACKSLASH_ESCAPES).
+// sessionMode is set on each connection, so that the quoting of text does not depend on
+// the server's configuration (ANSI_QUOTES, NO_BACKSLASH_ESCAPES).
 const sessionMode = "STRICT_ALL_TABLES"
 
-// Client is a connection to a Server. Its methods return the error types of
-// package registration; no error holds a password.
+// Client is a connection to a Server. Its methods return the error types of package
+// registration. No error has a password.
 type Client struct {
 	server  Server
 	db      *sql.DB
 	version string // such as "10.11.19-MariaDB-log"
 }
 
-// Connect logs in. The Client has to be closed.
+// Connect logs in. The caller must close the Client.
 func Connect(ctx context.Context, server Server) (*Client, error) {
 	db, err := server.open()
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Client) Close() { _ = c.db.Close() }
 
 var mariaDBVersion = regexp.MustCompile(`(\d+)\.(\d+)\.\d+-MariaDB`)
 
-// checkVersion refuses servers that cannot store a mark on a database.
+// checkVersion returns an error if the server has no comments on databases.
 func (c *Client) checkVersion() error {
 	found := mariaDBVersion.FindStringSubmatch(c.version)
 	if found != nil {
@@ -75,7 +75,7 @@ func (c *Client) checkVersion() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is version %q: MariaDB 10.5 or newer is needed, for comments on databases", c.server.Address, registration.Quote(c.version))
+	return fmt.Errorf("%s has version %q: MariaDB 10.5 or newer is required, for comments on databases", c.server.Address, registration.Quote(c.version))
 }
 
 func (s Server) open() (*sql.DB, error) {
@@ -84,8 +84,8 @@ func (s Server) open() (*sql.DB, error) {
 	config.User, config.Passwd = s.User, string(s.Password)
 	config.DialFunc = registration.Dial
 	config.Logger = &mysql.NopLogger{}
-	// CREATE USER takes no parameters: the driver puts quoted literals in
-	// their place, as the session's mode demands.
+	// CREATE USER accepts no parameters: the driver replaces them by literals, quoted for
+	// the session's mode.
 	config.InterpolateParams = true
 	mode := s.sqlMode
 	if mode == "" {
@@ -107,7 +107,7 @@ func (s Server) open() (*sql.DB, error) {
 	return db, nil
 }
 
-// queryRow reads one row of one column. No row gives sql.ErrNoRows.
+// queryRow reads one row of one column. It returns sql.ErrNoRows if no row exists.
 func (c *Client) queryRow(ctx context.Context, result any, query string, arguments ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
 	defer cancel()
@@ -118,8 +118,9 @@ func (c *Client) exec(ctx context.Context, statement string, arguments ...any) e
 	return c.server.failure(c.send(ctx, statement, arguments...))
 }
 
-// execSecret is exec for a statement that holds a password. The server quotes
-// the statement in some of its messages, so only their number is reported.
+// execSecret is exec for a statement with a password. The server quotes the statement in
+// some messages, and so the error has only the number of the message. doing completes
+// "could not …".
 func (c *Client) execSecret(ctx context.Context, doing, statement string, arguments ...any) error {
 	err := c.send(ctx, statement, arguments...)
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
@@ -127,7 +128,7 @@ func (c *Client) execSecret(ctx context.Context, doing, statement string, argume
 		return c.server.failure(err)
 	}
 	if refused.Number == errPasswordPolicy {
-		return fmt.Errorf("%s: could not %s: the server's password policy refuses it", c.server.Address, doing)
+		return fmt.Errorf("%s: could not %s: the server's password policy refuses the password", c.server.Address, doing)
 	}
 	return c.server.failure(&mysql.MySQLError{Number: refused.Number, SQLState: refused.SQLState, Message: "could not " + doing})
 }
@@ -140,7 +141,7 @@ func (c *Client) send(ctx context.Context, statement string, arguments ...any) e
 	return err
 }
 
-// queryRows calls scan for each row of the answer.
+// queryRows calls scan for each row of the result.
 func (s Server) queryRows(ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows) error) error {
 	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
 	defer cancel()
@@ -177,8 +178,8 @@ const (
 	errLoginWithoutPassword = 1698
 )
 
-// failure gives an error of the driver its type of package registration, if
-// there is such a type for it.
+// failure converts an error of the driver into an error type of package registration, if
+// one fits.
 func (s Server) failure(err error) error {
 	if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return err
@@ -203,7 +204,7 @@ func (s Server) failure(err error) error {
 	return fmt.Errorf("%s: %w", s.Address, &short)
 }
 
-// quoteName makes an identifier of a name.
+// quoteName returns a name as a quoted identifier.
 func quoteName(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }

@@ -11,12 +11,12 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// longestDatabase is MariaDB's limit on a database's name.
+// longestDatabase is MariaDB's limit for the name of a database, in characters.
 const longestDatabase = 64
 
-// EnsureDatabase creates the database name with the mark, unless it exists
-// with that mark. A database of that name with another mark, or with none, is
-// a registration.Conflict and stays as it is.
+// EnsureDatabase creates the database name with the mark, unless it exists with this mark.
+// A database of this name with another mark, or without a mark, is a
+// registration.Conflict and is not changed.
 func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registration.Mark) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -25,17 +25,17 @@ func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registrat
 	if exists || err != nil {
 		return err
 	}
-	// utf8mb3 is the character set that Nova's own migrations give their
-	// tables (nova/db/*/migrations, mysql_charset="utf8").
+	// utf8mb3 is the character set of the tables in Nova's migrations
+	// (nova/db/*/migrations, mysql_charset="utf8").
 	err = c.exec(ctx, "CREATE DATABASE "+quoteName(name)+" CHARACTER SET utf8mb3 COMMENT ?", string(mark))
 	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok && refused.Number == errDatabaseExists {
-		_, err = c.checkDatabase(ctx, name, mark) // somebody was faster
+		_, err = c.checkDatabase(ctx, name, mark) // another client created it meanwhile
 	}
 	return err
 }
 
-// checkDatabase tells whether the database exists with the mark. With another
-// mark it returns a Conflict.
+// checkDatabase returns whether the database exists with the mark. It returns a Conflict
+// if the database has another mark, or none.
 func (c *Client) checkDatabase(ctx context.Context, name string, mark registration.Mark) (exists bool, err error) {
 	found, exists, err := c.databaseMark(ctx, name)
 	if exists && found != string(mark) {
@@ -55,8 +55,8 @@ func (c *Client) databaseMark(ctx context.Context, name string) (found string, e
 	return found, err == nil, err
 }
 
-// DropDatabase removes the database name with all that is in it, if it carries
-// the mark. A database without the mark stays, and is no error.
+// DropDatabase drops the database name if it has the mark. A database without the mark is
+// not changed, and is no error.
 func (c *Client) DropDatabase(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.DatabaseAbsent(ctx, name, mark)
 	if absent || err != nil {
@@ -65,15 +65,15 @@ func (c *Client) DropDatabase(ctx context.Context, name string, mark registratio
 	return c.exec(ctx, "DROP DATABASE IF EXISTS "+quoteName(name))
 }
 
-// DatabaseAbsent tells whether no database of that name carries the mark.
+// DatabaseAbsent returns whether no database of this name has the mark.
 func (c *Client) DatabaseAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
 	found, exists, err := c.databaseMark(ctx, name)
 	return err == nil && !(exists && found == string(mark)), err
 }
 
-// Hosts are the compute hosts in a cell's database, as nova-manage cell_v2
-// discover_hosts sees them (nova/objects/host_mapping.py: compute_nodes that
-// are not deleted, and mapped < 1).
+// Hosts are the compute hosts in a cell's database, as nova-manage cell_v2 discover_hosts
+// finds them (nova/objects/host_mapping.py: compute_nodes that are not deleted; unmapped
+// if mapped < 1).
 type Hosts struct {
 	Mapped   int
 	Unmapped []string // host names, sorted
@@ -81,10 +81,9 @@ type Hosts struct {
 
 // Hosts reads the hosts of the cell whose database is name.
 //
-// A host that has a mapping already keeps its new compute_nodes rows unmapped
-// for good, because discover_hosts marks a row only where it creates a
-// mapping. So do not wait for Unmapped to become empty: discover again when
-// the list has changed.
+// The new compute_nodes rows of a host that already has a mapping stay unmapped, because
+// discover_hosts marks a row only when it creates a mapping. So callers must not wait until
+// Unmapped is empty, and run discovery again only when the list changes.
 func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
 	if err := registration.CheckName("database", name, longestDatabase); err != nil {
 		return Hosts{}, err
@@ -104,7 +103,7 @@ func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
 	})
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	if ok && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
-		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema has not been synchronised", c.server.Address, name)
+		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema is not synchronised yet", c.server.Address, name)
 	}
 	if err != nil {
 		return Hosts{}, err
@@ -112,8 +111,7 @@ func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
 	return hosts, nil
 }
 
-// CheckTables returns an error if the database has no tables that the account may
-// use.
+// CheckTables returns an error if the account finds no tables in the database.
 func (c *Client) CheckTables(ctx context.Context, name string) error {
 	var tables int
 	err := c.queryRow(ctx, &tables, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", name)

@@ -42,7 +42,7 @@ func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
 	}
 }
 
-func TestCancelledCallIsNotBlamedOnTheServer(t *testing.T) {
+func TestCancelledCallIsNotUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Connect(ctx, Server{Address: registrationtest.SilentAddress(t), User: "root", Password: password})
@@ -54,8 +54,8 @@ func TestCancelledCallIsNotBlamedOnTheServer(t *testing.T) {
 	}
 }
 
-// handshakeAddress is a server that greets like MariaDB, speaks TLS if it has
-// a certificate, and then waits.
+// handshakeAddress returns the address of a server that sends MariaDB's first packet, does
+// a TLS handshake if it has a certificate, and then waits.
 func handshakeAddress(t *testing.T, certificate *tls.Certificate) string {
 	t.Helper()
 	listener := registrationtest.Listen(t)
@@ -86,7 +86,7 @@ func greet(ctx context.Context, connection net.Conn, certificate *tls.Certificat
 // greeting is MariaDB's first packet:
 // https://mariadb.com/kb/en/connection/#initial-handshake-packet
 func greeting(hasTLS bool) []byte {
-	lower := byte(0x82) // of the second byte: secure connection, protocol 4.1
+	lower := byte(0x82) // with the second byte: secure connection, protocol 4.1
 	if hasTLS {
 		lower |= 0x08
 	}
@@ -103,8 +103,8 @@ func certificate(t *testing.T) *tls.Certificate {
 	return &server.TLS.Certificates[0]
 }
 
-func TestNoStatementIsMadeOfAnUnsafeName(t *testing.T) {
-	client := &Client{version: "11.4.2-MariaDB"} // would panic if it sent anything
+func TestUnsafeNameIsRefusedWithoutAStatement(t *testing.T) {
+	client := &Client{version: "11.4.2-MariaDB"} // a statement would panic
 	ctx, mark := t.Context(), registration.NewMark("c", "ns", "demo")
 	for _, name := range []string{"", "a`; DROP DATABASE mysql; --", "A", "a%", strings.Repeat("x", 81)} {
 		_, databaseAbsent := client.DatabaseAbsent(ctx, name, mark)
@@ -146,12 +146,12 @@ func TestGrantIsNotAWildcard(t *testing.T) {
 }
 
 func TestServerWithoutCommentsOnDatabasesIsRefused(t *testing.T) {
-	for version, fits := range map[string]bool{
+	for version, supported := range map[string]bool{
 		"10.11.19-MariaDB-0+deb12u1-log": true, "10.5.0-MariaDB": true, "11.4.2-MariaDB": true, "5.5.5-10.6.1-MariaDB": true,
 		"10.4.34-MariaDB": false, "8.0.39": false, "": false,
 	} {
 		err := (&Client{version: version}).checkVersion()
-		if (err == nil) != fits {
+		if (err == nil) != supported {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}

@@ -1,13 +1,13 @@
 //go:build e2e
 
-// Tests against a real MariaDB, which they reach by
+// Tests against a real MariaDB, whose address and account these variables have:
 //
 //	ASTERISM_MARIADB_ADDR      host:port
 //	ASTERISM_MARIADB_USER      an account with all privileges and GRANT OPTION
 //	ASTERISM_MARIADB_PASSWORD  its password
 //	ASTERISM_MARIADB_CA_FILE   optional: use TLS, and trust this CA (PEM)
 //
-// They make databases and accounts of random names, and remove them.
+// The tests create databases and accounts with random names, and drop them.
 
 package database
 
@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	ours   = registration.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "demo")
-	theirs = registration.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "other")
+	mark      = registration.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "demo")
+	otherMark = registration.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "other")
 )
 
 func realServer(t *testing.T) Server {
@@ -58,8 +58,8 @@ func as(t *testing.T, account Account) *Client {
 	return connect(t, server)
 }
 
-// removed makes sure that database and account go with the test.
-func removed(t *testing.T, client *Client, database, user string) {
+// dropAfter drops the database and the account after the test.
+func dropAfter(t *testing.T, client *Client, database, user string) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -98,59 +98,59 @@ func writes(t *testing.T, client *Client) (count int) {
 func TestDatabaseIsCreatedOnceAndCarriesItsMark(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "api")
-	removed(t, client, name, name)
-	absent, err := client.DatabaseAbsent(ctx, name, ours)
+	dropAfter(t, client, name, name)
+	absent, err := client.DatabaseAbsent(ctx, name, mark)
 	if !absent || err != nil {
 		t.Fatal(absent, err)
 	}
 	before := writes(t, client)
 	for range 3 {
-		must(t, client.EnsureDatabase(ctx, name, ours))
+		must(t, client.EnsureDatabase(ctx, name, mark))
 	}
 	if got := writes(t, client) - before; got != 1 {
 		t.Errorf("%d writes", got)
 	}
-	var mark, charset string
-	must(t, client.queryRow(ctx, &mark, "SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", name))
+	var comment, charset string
+	must(t, client.queryRow(ctx, &comment, "SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", name))
 	must(t, client.queryRow(ctx, &charset, "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", name))
-	if mark != string(ours) || charset != "utf8mb3" {
-		t.Errorf("mark %q, character set %q", mark, charset)
+	if comment != string(mark) || charset != "utf8mb3" {
+		t.Errorf("mark %q, character set %q", comment, charset)
 	}
 
-	absent, err = client.DatabaseAbsent(ctx, name, ours)
+	absent, err = client.DatabaseAbsent(ctx, name, mark)
 	if absent || err != nil {
 		t.Error(absent, err)
 	}
-	must(t, client.DropDatabase(ctx, name, ours))
-	must(t, client.DropDatabase(ctx, name, ours))
-	absent, err = client.DatabaseAbsent(ctx, name, ours)
+	must(t, client.DropDatabase(ctx, name, mark))
+	must(t, client.DropDatabase(ctx, name, mark))
+	absent, err = client.DatabaseAbsent(ctx, name, mark)
 	if !absent || err != nil {
 		t.Error(absent, err)
 	}
 }
 
 func TestForeignDatabaseIsAConflictAndStays(t *testing.T) {
-	for found, comment := range map[string]string{string(theirs): string(theirs), "": "", "DBA's own": "DBA''s own"} {
+	for found, comment := range map[string]string{string(otherMark): string(otherMark), "": "", "DBA's own": "DBA''s own"} {
 		ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 		name := registrationtest.Name(t, "api")
-		removed(t, client, name, name)
-		run(t, client, "CREATE DATABASE "+quoteName(name)+" COMMENT '"+comment+"'", "CREATE TABLE "+quoteName(name)+".theirs (id INT)")
+		dropAfter(t, client, name, name)
+		run(t, client, "CREATE DATABASE "+quoteName(name)+" COMMENT '"+comment+"'", "CREATE TABLE "+quoteName(name)+".other (id INT)")
 
 		before := writes(t, client)
-		err := client.EnsureDatabase(ctx, name, ours)
+		err := client.EnsureDatabase(ctx, name, mark)
 		conflict, ok := errors.AsType[*registration.Conflict](err)
-		if !ok || conflict.Name != name || conflict.Found != found || conflict.Want != ours {
+		if !ok || conflict.Name != name || conflict.Found != found || conflict.Want != mark {
 			t.Errorf("got %v", err)
 		}
-		must(t, client.DropDatabase(ctx, name, ours))
-		absent, err := client.DatabaseAbsent(ctx, name, ours)
+		must(t, client.DropDatabase(ctx, name, mark))
+		absent, err := client.DatabaseAbsent(ctx, name, mark)
 		if !absent || err != nil {
-			t.Error("nothing of ours is there, but:", absent, err)
+			t.Error("no database with the mark exists, but:", absent, err)
 		}
 		if got := writes(t, client) - before; got != 0 {
 			t.Errorf("%d writes", got)
 		}
-		run(t, client, "SELECT * FROM "+quoteName(name)+".theirs")
+		run(t, client, "SELECT * FROM "+quoteName(name)+".other")
 	}
 }
 
@@ -161,8 +161,8 @@ func TestAnyPasswordWorksInAnyMode(t *testing.T) {
 			server.sqlMode = mode
 			ctx, client := registrationtest.Context(t), connect(t, server)
 			name := registrationtest.Name(t, "api")
-			removed(t, client, name, name)
-			must(t, client.EnsureDatabase(ctx, name, ours))
+			dropAfter(t, client, name, name)
+			must(t, client.EnsureDatabase(ctx, name, mark))
 			for _, password := range registrationtest.Passwords(t, 50) {
 				account := Account{User: name, Password: password, Database: name}
 				if err := client.EnsureAccount(ctx, account); err != nil {
@@ -173,7 +173,7 @@ func TestAnyPasswordWorksInAnyMode(t *testing.T) {
 					t.Fatalf("%q: %v", string(password), err)
 				}
 				if got := writes(t, client) - before; got != 0 {
-					t.Fatalf("%q: %d writes although all was right", string(password), got)
+					t.Fatalf("%q: %d writes although nothing was wrong", string(password), got)
 				}
 				as(t, account).Close()
 			}
@@ -181,7 +181,7 @@ func TestAnyPasswordWorksInAnyMode(t *testing.T) {
 	}
 }
 
-func TestModeOfTheServerDoesNotMatter(t *testing.T) {
+func TestSessionHasItsOwnSQLMode(t *testing.T) {
 	var mode string
 	must(t, connect(t, realServer(t)).queryRow(registrationtest.Context(t), &mode, "SELECT @@SESSION.sql_mode"))
 	if mode != sessionMode {
@@ -189,14 +189,14 @@ func TestModeOfTheServerDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestAccountSeesJustItsOwnDatabase(t *testing.T) {
+func TestAccountReachesOnlyItsOwnDatabase(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "api")
 	lookalike := strings.Replace(name, "_", "x", 1)
-	removed(t, client, name, name)
-	removed(t, client, lookalike, name)
-	must(t, client.EnsureDatabase(ctx, name, ours))
-	must(t, client.EnsureDatabase(ctx, lookalike, ours))
+	dropAfter(t, client, name, name)
+	dropAfter(t, client, lookalike, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
+	must(t, client.EnsureDatabase(ctx, lookalike, mark))
 	account := Account{User: name, Password: "pw", Database: name}
 	must(t, client.EnsureAccount(ctx, account))
 	own := as(t, account)
@@ -205,19 +205,19 @@ func TestAccountSeesJustItsOwnDatabase(t *testing.T) {
 		"CREATE TABLE " + quoteName(lookalike) + ".t (id INT)", "CREATE DATABASE " + quoteName(name+"2"), "SELECT * FROM mysql.user",
 	} {
 		if _, ok := errors.AsType[*registration.Denied](own.exec(ctx, statement)); !ok {
-			t.Errorf("may %s", statement)
+			t.Errorf("the account can %s", statement)
 		}
 	}
-	if _, ok := errors.AsType[*registration.Denied](own.EnsureDatabase(ctx, name+"2", ours)); !ok {
-		t.Error("EnsureDatabase without the right to it is not Denied")
+	if _, ok := errors.AsType[*registration.Denied](own.EnsureDatabase(ctx, name+"2", mark)); !ok {
+		t.Error("EnsureDatabase without the privilege is not Denied")
 	}
 }
 
-func TestWhatIsWrongWithAnAccountIsPutRight(t *testing.T) {
+func TestDamagedAccountIsRepaired(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "api")
-	removed(t, client, name, name)
-	must(t, client.EnsureDatabase(ctx, name, ours))
+	dropAfter(t, client, name, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
 	account := Account{User: name, Password: "pw", Database: name}
 	must(t, client.EnsureAccount(ctx, account))
 	for _, damage := range []string{
@@ -238,16 +238,16 @@ func TestWhatIsWrongWithAnAccountIsPutRight(t *testing.T) {
 	}
 }
 
-func TestTLSIsRequiredWhereAskedFor(t *testing.T) {
+func TestAccountRequiresTLSIfConfigured(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "api")
-	removed(t, client, name, name)
-	must(t, client.EnsureDatabase(ctx, name, ours))
+	dropAfter(t, client, name, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
 	account := Account{User: name, Password: "pw", Database: name, RequireTLS: true}
 	err := client.EnsureAccount(ctx, account)
 	if !client.server.TLS {
 		if err == nil {
-			t.Error("an account that nobody could use was accepted")
+			t.Error("an account that requires TLS was accepted without TLS")
 		}
 		return
 	}
@@ -255,14 +255,14 @@ func TestTLSIsRequiredWhereAskedFor(t *testing.T) {
 	plain := client.server
 	plain.TLS, plain.User, plain.Password = false, account.User, account.Password
 	if _, err := Connect(ctx, plain); err == nil {
-		t.Error("may log in without TLS")
+		t.Error("the account can log in without TLS")
 	}
 	account.RequireTLS = false
 	must(t, client.EnsureAccount(ctx, account))
 	connect(t, plain)
 }
 
-func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
+func TestWrongPasswordIsDeniedAndNotInTheError(t *testing.T) {
 	server := realServer(t)
 	server.Password = "c4n4ry'\"\\$%@:#?& é"
 	_, err := Connect(registrationtest.Context(t), server)
@@ -273,7 +273,7 @@ func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
 	registrationtest.MustNotTell(t, err, server.Password)
 }
 
-func TestRefusedStatementDoesNotTellItsPassword(t *testing.T) {
+func TestErrorOfAStatementHasNoPassword(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	const canary = "c4n4ry"
 	err := client.execSecret(ctx, "try", "CREATE USER u IDENTIFIED BY ? NONSENSE 'c4n4ry'", canary)
@@ -283,16 +283,16 @@ func TestRefusedStatementDoesNotTellItsPassword(t *testing.T) {
 	registrationtest.MustNotTell(t, err, canary)
 }
 
-func TestHostsAreThoseThatDiscoveryWouldSee(t *testing.T) {
+func TestHostsAreThoseOfDiscovery(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "cell1")
-	removed(t, client, name, name)
-	must(t, client.EnsureDatabase(ctx, name, ours))
+	dropAfter(t, client, name, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
 	if _, err := client.Hosts(ctx, name); err == nil || !strings.Contains(err.Error(), "synchronised") {
 		t.Errorf("without a schema: %v", err)
 	}
 	table := quoteName(name) + ".compute_nodes"
-	// the columns of Nova's table that matter (nova/db/main/models.py)
+	// the columns of Nova's table that Hosts reads (nova/db/main/models.py)
 	run(t, client, "CREATE TABLE "+table+" (host VARCHAR(255), mapped INT, deleted INT)")
 	hosts, err := client.Hosts(ctx, name)
 	if err != nil || hosts.Mapped != 0 || hosts.Unmapped != nil {

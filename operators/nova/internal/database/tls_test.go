@@ -25,8 +25,8 @@ func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAf
 	}
 }
 
-// TestAccountsOverTLS: a connection over TLS registers an account, and an account for
-// which TLS is required gets in over TLS alone.
+// TestAccountsOverTLS registers an account over TLS, and checks that an account that
+// requires TLS can log in only with TLS.
 func TestAccountsOverTLS(t *testing.T) {
 	t.Parallel()
 	server := overTLS(t, registrationtest.NewAuthority(t), address, time.Now().Add(time.Hour))
@@ -53,14 +53,15 @@ func TestAccountsOverTLS(t *testing.T) {
 			if err == nil {
 				connection.Close()
 			}
-			if may := own.TLS || !required; may != (err == nil) {
+			if allowed := own.TLS || !required; allowed != (err == nil) {
 				t.Errorf("TLS required: %t, used: %t: %v", required, own.TLS, err)
 			}
 		}
 	}
 }
 
-// TestWrongCertificatesAreRefused, with the name of the server and the reason.
+// TestWrongCertificatesAreRefused checks that the error has the address of the server and
+// the reason.
 func TestWrongCertificatesAreRefused(t *testing.T) {
 	t.Parallel()
 	signer, valid := registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
@@ -72,11 +73,11 @@ func TestWrongCertificatesAreRefused(t *testing.T) {
 		connection, err := Connect(registrationtest.Context(t), server)
 		if err == nil {
 			connection.Close()
-			t.Errorf("accepted, although not %s", reason)
+			t.Errorf("the certificate was accepted, want: %s", reason)
 			continue
 		}
 		if message := err.Error(); !strings.Contains(message, server.Address) || !strings.Contains(message, reason) {
-			t.Errorf("%q has not %q and %q", message, server.Address, reason)
+			t.Errorf("message %q lacks %q or %q", message, server.Address, reason)
 		}
 	}
 }

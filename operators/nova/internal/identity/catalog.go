@@ -17,20 +17,20 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// Catalog is the part of one region's catalog that is about a service.
+// Catalog is the entry of a service in the catalog of one region.
 type Catalog struct {
 	ServiceType string            // such as compute
-	ServiceName string            // such as nova; for a new service entry only
+	ServiceName string            // such as nova; used for a new service entry only
 	Region      string            // created if it is missing
 	Endpoints   map[string]string // URL by interface: public, internal, admin
 }
 
 var regionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
 
-// EnsureCatalog makes the endpoints of the catalog's region be those of
-// catalog, each with the mark: it creates, corrects and removes endpoints. Any
-// endpoint of that service type in that region with another mark, or with
-// none, is a registration.Conflict; then nothing is written.
+// EnsureCatalog creates, corrects and deletes endpoints of the service type in the region,
+// until they are the endpoints of catalog, each with the mark. An endpoint of this service
+// type in this region with another mark, or without a mark, is a registration.Conflict:
+// then EnsureCatalog changes nothing.
 func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark registration.Mark) error {
 	if !regionPattern.MatchString(catalog.Region) {
 		return fmt.Errorf(`region %q must consist of letters, digits, ".", "_" and "-", and begin with a letter or digit`, catalog.Region)
@@ -62,8 +62,8 @@ func (c *Client) EnsureCatalog(ctx context.Context, catalog Catalog, mark regist
 	return c.ensureEndpoints(ctx, catalog, service, inRegion, mark)
 }
 
-// serviceEntries returns the service entries of a type, ordered by ID, so that
-// all installations choose the same entry for their endpoints.
+// serviceEntries returns the service entries of a type, ordered by ID, so that all
+// installations use the same entry for their endpoints.
 func (c *Client) serviceEntries(ctx context.Context, serviceType string) ([]services.Service, error) {
 	query := services.ListOpts{ServiceType: serviceType}
 	found, err := list(ctx, c, fmt.Sprintf("services of type %q", serviceType), services.List(c.api, query), services.ExtractServices)
@@ -108,13 +108,13 @@ func (c *Client) ensureService(ctx context.Context, catalog Catalog, entries []s
 	return created.ID, nil
 }
 
-// ensureEndpoints turns found, our endpoints in the region, into those of
-// catalog.
+// ensureEndpoints changes found, the endpoints with the mark in the region, into the
+// endpoints of catalog.
 func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service string, found []endpoints.Endpoint, mark registration.Mark) error {
 	missing := maps.Clone(catalog.Endpoints)
 	for _, endpoint := range found {
 		wanted, ok := missing[string(endpoint.Availability)]
-		delete(missing, string(endpoint.Availability)) // an endpoint without a place in it is superfluous
+		delete(missing, string(endpoint.Availability)) // so a second endpoint of the interface is deleted
 		if !ok {
 			if err := c.deleteEndpoint(ctx, endpoint); err != nil {
 				return err
@@ -129,13 +129,13 @@ func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service s
 			return c.failure(fmt.Sprintf("change the %s endpoint of %q", endpoint.Availability, catalog.ServiceName), err)
 		}
 	}
-	for _, side := range slices.Sorted(maps.Keys(missing)) {
+	for _, availability := range slices.Sorted(maps.Keys(missing)) {
 		err := endpoints.Create(ctx, c.api, endpoints.CreateOpts{
-			Availability: gophercloud.Availability(side), URL: missing[side],
+			Availability: gophercloud.Availability(availability), URL: missing[availability],
 			Region: catalog.Region, ServiceID: service, Description: string(mark),
 		}).Err
 		if err != nil {
-			return c.failure(fmt.Sprintf("create the %s endpoint of %q", side, catalog.ServiceName), err)
+			return c.failure(fmt.Sprintf("create the %s endpoint of %q", availability, catalog.ServiceName), err)
 		}
 	}
 	return nil
@@ -146,9 +146,9 @@ func (c *Client) deleteEndpoint(ctx context.Context, endpoint endpoints.Endpoint
 	return c.failure(fmt.Sprintf("delete the %s endpoint %s", endpoint.Availability, endpoint.URL), unlessAbsent(err))
 }
 
-// DeleteCatalog removes all endpoints of the service type that carry the mark,
-// in any region, and Asterism's service entry of that type if it has no
-// endpoint left.
+// DeleteCatalog deletes all endpoints of the service type that have the mark, in any
+// region, and a service entry of this type that Asterism has created and that has no
+// endpoint any more.
 func (c *Client) DeleteCatalog(ctx context.Context, serviceType string, mark registration.Mark) error {
 	entries, err := c.serviceEntries(ctx, serviceType)
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *Client) DeleteCatalog(ctx context.Context, serviceType string, mark reg
 	return nil
 }
 
-// CatalogAbsent tells whether no endpoint of the service type carries the
-// mark, and no service entry without endpoints does.
+// CatalogAbsent returns whether no endpoint of the service type has the mark, and no
+// service entry without endpoints has it.
 func (c *Client) CatalogAbsent(ctx context.Context, serviceType string, mark registration.Mark) (bool, error) {
 	entries, err := c.serviceEntries(ctx, serviceType)
 	if err != nil {

@@ -1,18 +1,18 @@
 // Package identity registers a service user and catalog entries at Keystone
 // (Identity API v3).
 //
-// A user and an endpoint belong to one owner. They carry its ownership mark in
-// their description, written by the request that creates them. (Keystone keeps
-// an endpoint's description among its extra attributes.)
+// A user and an endpoint belong to one owner. Their description is the ownership mark,
+// which the request that creates them sets. (Keystone stores the description of an
+// endpoint as an extra attribute.)
 //
-// Installations share the project, the roles, the region and the catalog's
-// service entry. These are used as they are found, and created with the mark if
-// they are missing. All regions share one service entry of a type, because some
-// clients read only the first entry of a type and would not see the regions of
-// a second entry. So a conflict is about endpoints: an endpoint of that service
-// type in the owner's region lacks the mark. A service entry of Asterism's goes
-// with its last endpoint; projects, roles and regions stay, since other users
-// may refer to them.
+// Installations share the project, the roles, the region and the service entry of the
+// catalog. The operator uses them unchanged, and creates them with the mark if they are
+// missing. All regions share one service entry of a type, because some clients read only
+// the first entry of a type, and would not find the regions of a second entry. So only an
+// endpoint can be a conflict: an endpoint of the service type in the owner's region that
+// does not have the mark. A service entry that Asterism has created is deleted with its
+// last endpoint. Projects, roles and regions are not deleted, because other users may
+// refer to them.
 package identity
 
 import (
@@ -35,7 +35,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// defaultDomain is where services have their users and projects.
+// defaultDomain is the domain of the users and projects of services.
 const defaultDomain = "Default"
 
 // Server is a Keystone and the administrator's account.
@@ -46,11 +46,11 @@ type Server struct {
 	UserDomain    string // default: Default
 	Project       string // default: admin
 	ProjectDomain string // default: Default
-	CA            []byte // PEM, optional: default is the system's certificates
+	CA            []byte // PEM; default: the system's authorities
 }
 
-// Client talks to a Server with a token of the administrator. Its methods
-// return the error types of package registration; no error holds a password.
+// Client sends requests to a Server with a token of the administrator. Its methods return
+// the error types of package registration. No error has a password.
 type Client struct {
 	server    Server
 	address   string // host:port
@@ -58,7 +58,7 @@ type Client struct {
 	api       *gophercloud.ServiceClient
 }
 
-// Connect gets a token. The Client has to be closed.
+// Connect gets a token. The caller must close the Client.
 func Connect(ctx context.Context, server Server) (*Client, error) {
 	server.UserDomain = cmp.Or(server.UserDomain, defaultDomain)
 	server.Project = cmp.Or(server.Project, "admin")
@@ -87,7 +87,7 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	return client, nil
 }
 
-// Token is what requests to other services are authorized with.
+// Token returns the token, which authorizes requests to other services too.
 func (c *Client) Token() string { return c.api.Token() }
 
 // Close closes idle connections.
@@ -109,8 +109,8 @@ func hostPort(address *url.URL) string {
 	return net.JoinHostPort(address.Hostname(), port)
 }
 
-// newAPI returns a client without a token. It talks to the authURL and not to
-// the catalog's address of Keystone, which need not be reachable from here.
+// newAPI returns a client without a token. It uses the authURL and not the address of
+// Keystone in the catalog, which the operator may not be able to reach.
 func (c *Client) newAPI(endpoint string) *gophercloud.ServiceClient {
 	provider := &gophercloud.ProviderClient{
 		IdentityEndpoint: endpoint,
@@ -120,17 +120,15 @@ func (c *Client) newAPI(endpoint string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "identity"}
 }
 
-// login asks for a token. Without a project in its scope the token is unscoped.
+// login requests a token. The token is unscoped if as has no project.
 func (c *Client) login(ctx context.Context, as tokens.AuthOptions) tokens.CreateResult {
 	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), &as)
 }
 
-// maxPages bounds how many pages of one list are read: the lists are of one type
-// of service, and of its endpoints.
+// maxPages bounds the pages that are read of one list, such as the endpoints of a service.
 const maxPages = 20
 
-// list returns the objects on all pages of a list. what completes "could not
-// look for …".
+// list returns the objects on all pages of a list. what completes "could not look for …".
 func list[O any](ctx context.Context, c *Client, what string, pages pagination.Pager, extract func(pagination.Page) ([]O, error)) ([]O, error) {
 	var all []O
 	read := 0
@@ -145,7 +143,7 @@ func list[O any](ctx context.Context, c *Client, what string, pages pagination.P
 	return all, c.failure("look for "+what, err)
 }
 
-// loginFailure words the administrator's failed login.
+// loginFailure returns the error for a failed login of the administrator.
 func (c *Client) loginFailure(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return &registration.Denied{
@@ -156,8 +154,8 @@ func (c *Client) loginFailure(err error) error {
 	return c.secretFailure("log in", err)
 }
 
-// secretFailure is failure for a request that held a password: Keystone's
-// message may quote it.
+// secretFailure is failure for a request with a password, without Keystone's message, which
+// may quote the password.
 func (c *Client) secretFailure(doing string, err error) error {
 	if answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {
 		answer.Body = nil
@@ -166,8 +164,8 @@ func (c *Client) secretFailure(doing string, err error) error {
 	return c.failure(doing, err)
 }
 
-// failure gives an error of the library its type of package registration, if
-// there is such a type for it. doing completes "could not …".
+// failure converts an error of gophercloud into an error type of package registration, if
+// one fits. doing completes "could not …".
 func (c *Client) failure(doing string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -181,12 +179,12 @@ func (c *Client) failure(doing string, err error) error {
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
 	_, otherJSON := errors.AsType[*json.UnmarshalTypeError](err)
 	if notJSON || otherJSON {
-		return fmt.Errorf("%s: could not %s: the answer is not that of Keystone", c.address, doing)
+		return fmt.Errorf("%s: could not %s: the answer is not from Keystone: check authURL", c.address, doing)
 	}
 	return fmt.Errorf("%s: could not %s: %s", c.address, doing, registration.Quote(err.Error()))
 }
 
-// unlessAbsent leaves out the error of a deletion for a thing that does not exist.
+// unlessAbsent returns nil for the error of deleting an object that does not exist.
 func unlessAbsent(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil

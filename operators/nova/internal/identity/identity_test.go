@@ -31,7 +31,7 @@ func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
 	})
 }
 
-func TestAuthURLMayEndWithTheVersionOrNot(t *testing.T) {
+func TestAuthURLIsAcceptedWithAndWithoutVersion(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"http://keystone:5000":                 {"http://keystone:5000/v3/", "keystone:5000"},
 		"http://keystone:5000/":                {"http://keystone:5000/v3/", "keystone:5000"},
@@ -54,8 +54,8 @@ func TestAuthURLMayEndWithTheVersionOrNot(t *testing.T) {
 	}
 }
 
-// broken connects to a Keystone that gives the administrator a token, and
-// answers everything else with handler.
+// broken connects to a Keystone that gives the administrator a token, and answers every
+// other request with handler.
 func broken(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	tokens := 0
@@ -77,7 +77,7 @@ func broken(t *testing.T, handler http.HandlerFunc) *Client {
 	return client
 }
 
-// every calls each operation of the client.
+// every calls each operation of the client, and returns the errors.
 func every(ctx context.Context, client *Client, name string) map[string]error {
 	_, userAbsent := client.UserAbsent(ctx, name, mark)
 	_, catalogAbsent := client.CatalogAbsent(ctx, "compute", mark)
@@ -102,7 +102,7 @@ func TestBrokenAnswerIsAnErrorOfEveryOperation(t *testing.T) {
 	})
 }
 
-func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {
+func TestRefusalThatQuotesTheRequestDoesNotExposeThePassword(t *testing.T) {
 	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -122,7 +122,7 @@ func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {
 	}
 }
 
-func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
+func TestUnsafeNameIsRefusedWithoutARequest(t *testing.T) {
 	client := broken(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, name := range []string{"", "/", "..", "a/b", "a?b", "a&name=b", "A", strings.Repeat("x", 256)} {
 		if err := client.EnsureUser(t.Context(), User{Name: name, Password: password}, mark); err == nil {
@@ -139,7 +139,7 @@ func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
 	}
 }
 
-func TestListWithoutEndIsAnError(t *testing.T) {
+func TestEndlessListIsAnError(t *testing.T) {
 	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"domains":[{"id":"d"}],"links":{"next":"http://%s/v3/domains"}}`, r.Host)

@@ -11,8 +11,8 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// ensureRoles gives the user its roles in its project. Project and roles are
-// shared with other services: they are used as they are found.
+// ensureRoles gives the user its roles in its project. Other services share the project and
+// the roles, and so these are not changed.
 func (c *Client) ensureRoles(ctx context.Context, user User, userID string, mark registration.Mark) error {
 	project, err := c.ensureProject(ctx, user, mark)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) ensureProject(ctx context.Context, user User, mark registration
 	return created.ID, nil
 }
 
-// ensureRole returns the ID of the role of no domain (a global role).
+// ensureRole returns the ID of the global role (a role without a domain).
 func (c *Client) ensureRole(ctx context.Context, name string, mark registration.Mark) (string, error) {
 	found, err := list(ctx, c, fmt.Sprintf("role %q", name), roles.List(c.api, roles.ListOpts{Name: name}), roles.ExtractRoles)
 	if err != nil {

@@ -1,14 +1,14 @@
 //go:build e2e
 
-// Tests against a real Keystone, which they reach by
+// Tests against a real Keystone, whose address and account these variables have:
 //
 //	ASTERISM_KEYSTONE_URL       http(s)://host:port[/v3]
 //	ASTERISM_KEYSTONE_USER      an account with the role admin in the project admin, domain Default
 //	ASTERISM_KEYSTONE_PASSWORD  its password
 //	ASTERISM_KEYSTONE_CA_FILE   optional: the CA (PEM) to trust
 //
-// They make users, projects, roles, regions and services of random names and
-// types, and remove them.
+// The tests create users, projects, roles, regions and services with random names and
+// types, and delete them.
 
 package identity
 
@@ -33,7 +33,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
-const theirs = registration.Mark("asterism c/openstack/other")
+const otherMark = registration.Mark("asterism c/openstack/other")
 
 func realServer(t *testing.T) Server {
 	t.Helper()
@@ -62,8 +62,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// recorded returns a client of the real server, what it writes, and a name.
-// Whatever has that name, type or ID goes with the test.
+// recorded returns a client of the real server, the writes of the client, and a name. It
+// deletes every object with this name, type or ID after the test.
 func recorded(t *testing.T) (*Client, *registrationtest.Writes, string) {
 	t.Helper()
 	server, name := realServer(t), registrationtest.Name(t, "nova")
@@ -106,7 +106,7 @@ func remove(t *testing.T, client *Client, name string) {
 	}
 }
 
-// kinds shortens writes to "METHOD collection".
+// kinds returns writes as "METHOD collection".
 func kinds(writes *registrationtest.Writes) []string {
 	var kinds []string
 	for _, write := range writes.Take() {
@@ -127,14 +127,13 @@ func wrote(t *testing.T, writes *registrationtest.Writes, want ...string) {
 	}
 }
 
-// novaUser is a user with a role of Keystone's own and one that is new, in a
-// project that is new.
+// novaUser returns a user with an existing and a new role, in a new project.
 func novaUser(name string) User {
 	return User{Name: name, Password: password, Project: name, Roles: []string{"admin", name}}
 }
 
-// mayLogIn tells whether the user gets a token for its project.
-func mayLogIn(t *testing.T, user User) bool {
+// canLogIn returns whether the user gets a token for its project.
+func canLogIn(t *testing.T, user User) bool {
 	t.Helper()
 	server := realServer(t)
 	server.User, server.Password, server.Project = user.Name, user.Password, user.Project
@@ -161,7 +160,7 @@ func TestUserIsCreatedOnceWithItsMark(t *testing.T) {
 		must(t, client.EnsureUser(ctx, user, mark))
 	}
 	wrote(t, writes)
-	if !mayLogIn(t, user) {
+	if !canLogIn(t, user) {
 		t.Error("the user cannot log in")
 	}
 	found, err := client.findUser(ctx, name)
@@ -171,40 +170,40 @@ func TestUserIsCreatedOnceWithItsMark(t *testing.T) {
 	}
 }
 
-func TestUserIsDeletedAndSeenGone(t *testing.T) {
+func TestUserIsDeleted(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
-	gone := func() bool {
+	absent := func() bool {
 		absent, err := client.UserAbsent(ctx, name, mark)
 		must(t, err)
 		return absent
 	}
-	if !gone() {
-		t.Error("there before it is made")
+	if !absent() {
+		t.Error("the user exists before its creation")
 	}
 	must(t, client.EnsureUser(ctx, novaUser(name), mark))
-	if gone() {
-		t.Error("absent although it is there")
+	if absent() {
+		t.Error("the user is absent after its creation")
 	}
 	writes.Take()
 	for range 2 {
 		must(t, client.DeleteUser(ctx, name, mark))
 	}
 	wrote(t, writes, "DELETE users")
-	if !gone() {
-		t.Error("there after deletion")
+	if !absent() {
+		t.Error("the user exists after its deletion")
 	}
 }
 
 func TestForeignUserIsAConflictAndStays(t *testing.T) {
 	t.Parallel()
-	for _, found := range []string{"", string(theirs), "made by hand"} {
+	for _, found := range []string{"", string(otherMark), "created manually"} {
 		client, writes, name := recorded(t)
 		ctx := registrationtest.Context(t)
 		domain, err := client.domainID(ctx)
 		must(t, err)
-		must(t, users.Create(ctx, client.api, users.CreateOpts{Name: name, DomainID: domain, Password: "theirs", Description: found}).Err)
+		must(t, users.Create(ctx, client.api, users.CreateOpts{Name: name, DomainID: domain, Password: "other", Description: found}).Err)
 		writes.Take()
 		err = client.EnsureUser(ctx, novaUser(name), mark)
 		conflict, ok := errors.AsType[*registration.Conflict](err)
@@ -216,7 +215,7 @@ func TestForeignUserIsAConflictAndStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
+func TestDamagedUserIsRepaired(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
@@ -244,7 +243,7 @@ func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
 		writes.Take()
 		must(t, client.EnsureUser(ctx, user, mark))
 		wrote(t, writes, test.repair)
-		if !mayLogIn(t, user) {
+		if !canLogIn(t, user) {
 			t.Errorf("after %s the user cannot log in", test.repair)
 		}
 	}
@@ -254,20 +253,20 @@ func TestAnyPasswordWorks(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
-	for _, password := range registrationtest.Passwords(t, 0)[:6] { // a change of password takes Keystone long
+	for _, password := range registrationtest.Passwords(t, 0)[:6] { // Keystone needs long for a change of a password
 		user := novaUser(name)
 		user.Password = password
 		must(t, client.EnsureUser(ctx, user, mark))
 		writes.Take()
 		must(t, client.EnsureUser(ctx, user, mark))
 		wrote(t, writes)
-		if !mayLogIn(t, user) {
+		if !canLogIn(t, user) {
 			t.Errorf("%q is not the password", string(password))
 		}
 	}
 	user := novaUser(name)
 	user.Password = "n0t-1t"
-	if mayLogIn(t, user) {
+	if canLogIn(t, user) {
 		t.Error("a wrong password works: this test proves nothing")
 	}
 }
@@ -279,7 +278,7 @@ func novaCatalog(name string) Catalog {
 	}
 }
 
-// published returns the URLs in a region by interface, and the marks.
+// published returns the URLs of the endpoints in a region by interface, and their marks.
 func published(t *testing.T, client *Client, catalog Catalog) (urls map[string]string, marks []string) {
 	t.Helper()
 	ctx := registrationtest.Context(t)
@@ -297,12 +296,12 @@ func published(t *testing.T, client *Client, catalog Catalog) (urls map[string]s
 	return urls, marks
 }
 
-func TestEndpointsAreCreatedOnceAndFollowTheSpec(t *testing.T) {
+func TestEndpointsAreCreatedOnceAndUpdated(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	catalog := novaCatalog(name)
-	follows := func(want ...string) {
+	update := func(want ...string) {
 		t.Helper()
 		for range 2 {
 			must(t, client.EnsureCatalog(ctx, catalog, mark))
@@ -318,13 +317,13 @@ func TestEndpointsAreCreatedOnceAndFollowTheSpec(t *testing.T) {
 			}
 		}
 	}
-	follows("POST regions", "POST services", "POST endpoints", "POST endpoints")
+	update("POST regions", "POST services", "POST endpoints", "POST endpoints")
 	catalog.Endpoints["public"] = "https://other.example.org/v2.1"
-	follows("PATCH endpoints")
+	update("PATCH endpoints")
 	catalog.Endpoints["admin"] = "http://admin.example.org/v2.1"
-	follows("POST endpoints")
+	update("POST endpoints")
 	delete(catalog.Endpoints, "admin")
-	follows("DELETE endpoints")
+	update("DELETE endpoints")
 }
 
 func TestSecondNovaInTheRegionIsAConflict(t *testing.T) {
@@ -332,42 +331,42 @@ func TestSecondNovaInTheRegionIsAConflict(t *testing.T) {
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	catalog := novaCatalog(name)
-	must(t, client.EnsureCatalog(ctx, catalog, theirs))
+	must(t, client.EnsureCatalog(ctx, catalog, otherMark))
 	writes.Take()
 	second := novaCatalog(name)
 	second.Endpoints = map[string]string{"admin": "http://second.example.org"}
 	err := client.EnsureCatalog(ctx, second, mark)
 	conflict, ok := errors.AsType[*registration.Conflict](err)
-	if !ok || conflict.Kind != "endpoint" || conflict.Found != string(theirs) || !strings.Contains(conflict.Name, "region "+name) {
+	if !ok || conflict.Kind != "endpoint" || conflict.Found != string(otherMark) || !strings.Contains(conflict.Name, "region "+name) {
 		t.Errorf("got %v", err)
 	}
 	must(t, client.DeleteCatalog(ctx, name, mark))
 	wrote(t, writes)
 	if urls, _ := published(t, client, catalog); !maps.Equal(urls, catalog.Endpoints) {
-		t.Errorf("the first one's endpoints became %q", urls)
+		t.Errorf("the endpoints of the first Nova became %q", urls)
 	}
 }
 
-func TestEndpointMadeByHandIsAConflict(t *testing.T) {
+func TestEndpointWithoutAMarkIsAConflict(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	entry, err := services.Create(ctx, client.api, services.CreateOpts{Type: name, Name: "nova"}).Extract()
 	must(t, err)
 	must(t, endpoints.Create(ctx, client.api, endpoints.CreateOpts{
-		Availability: "public", Region: name, URL: "http://by.hand", ServiceID: entry.ID,
+		Availability: "public", Region: name, URL: "http://manual.example", ServiceID: entry.ID,
 	}).Err)
 	writes.Take()
 	err = client.EnsureCatalog(ctx, novaCatalog(name), mark)
 	conflict, ok := errors.AsType[*registration.Conflict](err)
-	if !ok || conflict.Found != "" || !strings.Contains(conflict.Name, "http://by.hand") {
+	if !ok || conflict.Found != "" || !strings.Contains(conflict.Name, "http://manual.example") {
 		t.Errorf("got %v", err)
 	}
 	must(t, client.DeleteCatalog(ctx, name, mark))
 	wrote(t, writes)
 }
 
-func TestRegionsShareOneServiceEntryWhichGoesWithTheLast(t *testing.T) {
+func TestServiceEntryIsDeletedWithTheLastRegion(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
@@ -378,14 +377,14 @@ func TestRegionsShareOneServiceEntryWhichGoesWithTheLast(t *testing.T) {
 		must(t, err)
 		return absent
 	}
-	if !absent(mark) || !absent(theirs) {
-		t.Error("there before it is made")
+	if !absent(mark) || !absent(otherMark) {
+		t.Error("the catalog exists before its creation")
 	}
 	must(t, client.EnsureCatalog(ctx, first, mark))
-	must(t, client.EnsureCatalog(ctx, second, theirs))
+	must(t, client.EnsureCatalog(ctx, second, otherMark))
 	entries, err := client.serviceEntries(ctx, name)
 	must(t, err)
-	if len(entries) != 1 || absent(mark) || absent(theirs) {
+	if len(entries) != 1 || absent(mark) || absent(otherMark) {
 		t.Errorf("%d service entries", len(entries))
 	}
 
@@ -394,23 +393,23 @@ func TestRegionsShareOneServiceEntryWhichGoesWithTheLast(t *testing.T) {
 		must(t, client.DeleteCatalog(ctx, name, mark))
 	}
 	wrote(t, writes, "DELETE endpoints", "DELETE endpoints")
-	if !absent(mark) || absent(theirs) {
-		t.Error("the wrong one's endpoints are gone")
+	if !absent(mark) || absent(otherMark) {
+		t.Error("the endpoints of the wrong mark were deleted")
 	}
 	if urls, _ := published(t, client, second); !maps.Equal(urls, second.Endpoints) {
-		t.Errorf("the other region's endpoints became %q", urls)
+		t.Errorf("the endpoints of the other region became %q", urls)
 	}
 
 	for range 2 {
-		must(t, client.DeleteCatalog(ctx, name, theirs))
+		must(t, client.DeleteCatalog(ctx, name, otherMark))
 	}
 	wrote(t, writes, "DELETE endpoints", "DELETE endpoints", "DELETE services")
-	if !absent(theirs) {
-		t.Error("there after deletion")
+	if !absent(otherMark) {
+		t.Error("the catalog exists after its deletion")
 	}
 }
 
-func TestServiceEntryMadeByHandIsUsedAndStays(t *testing.T) {
+func TestServiceEntryWithoutAMarkIsUsedAndNotDeleted(t *testing.T) {
 	t.Parallel()
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
@@ -426,7 +425,7 @@ func TestServiceEntryMadeByHandIsUsedAndStays(t *testing.T) {
 	}
 }
 
-func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
+func TestWrongPasswordIsDeniedAndNotInTheError(t *testing.T) {
 	t.Parallel()
 	server := realServer(t)
 	server.Password = password

@@ -17,22 +17,22 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// longestUser is Keystone's limit on a user's name.
+// longestUser is Keystone's limit for the name of a user, in characters.
 const longestUser = 255
 
-// User is a service's own user, in the domain Default.
+// User is the user of a service, in the domain Default.
 type User struct {
 	Name     string
 	Password config.Password
-	Project  string   // in the domain Default; default: service
+	Project  string   // in the domain Default; default is service
 	Roles    []string // in Project; Nova needs admin and service
 }
 
-// EnsureUser creates the user with the mark, or puts its password and its
-// roles right; project and roles are created if they are missing. It tries the
-// password first and changes nothing that is right, because a changed password
-// ends all tokens of the user. A user of that name with another mark, or with
-// none, is a registration.Conflict and stays as it is.
+// EnsureUser creates the user with the mark, or corrects its password and its roles. It
+// creates the project and the roles if they are missing. It first logs in with the
+// password and changes only wrong settings, because a change of the password revokes all
+// tokens of the user. A user of this name with another mark, or without a mark, is a
+// registration.Conflict and is not changed.
 func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
 	user.Project = cmp.Or(user.Project, "service")
 	found, err := c.findUser(ctx, user.Name)
@@ -59,7 +59,7 @@ func (u User) login() tokens.AuthOptions {
 	return tokens.AuthOptions{Username: u.Name, DomainName: defaultDomain, Password: string(u.Password)}
 }
 
-// mayUse tells whether the user gets a token for its project with its roles.
+// mayUse returns whether the user gets a token for its project with its roles.
 func (c *Client) mayUse(ctx context.Context, user User) (bool, error) {
 	options := user.login()
 	options.Scope = tokens.Scope{ProjectName: user.Project, DomainName: defaultDomain}
@@ -79,7 +79,7 @@ func (c *Client) mayUse(ctx context.Context, user User) (bool, error) {
 	return true, nil
 }
 
-// ensurePassword returns the user's ID. found is nil if it has to be created.
+// ensurePassword returns the user's ID. It creates the user if found is nil.
 func (c *Client) ensurePassword(ctx context.Context, user User, found *users.User, mark registration.Mark) (string, error) {
 	if found == nil {
 		return c.createUser(ctx, user, mark)
@@ -97,8 +97,8 @@ func (c *Client) ensurePassword(ctx context.Context, user User, found *users.Use
 	return found.ID, c.secretFailure(fmt.Sprintf("set the password of user %q", user.Name), err)
 }
 
-// serviceUser exempts a user whose password nobody types from the rules for
-// people (keystone doc: admin/resource-options).
+// serviceUser exempts a service's user from the password rules for people (keystone doc:
+// admin/resource-options).
 var serviceUser = map[users.Option]any{
 	users.IgnoreChangePasswordUponFirstUse: true,
 	users.IgnorePasswordExpiry:             true,
@@ -120,8 +120,8 @@ func (c *Client) createUser(ctx context.Context, user User, mark registration.Ma
 	return created.ID, nil
 }
 
-// DeleteUser removes the user if it carries the mark. A user without the mark
-// stays, and is no error.
+// DeleteUser deletes the user if it has the mark. A user without the mark is not changed,
+// and is no error.
 func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.Mark) error {
 	found, err := c.findUser(ctx, name)
 	if err != nil || found == nil || found.Description != string(mark) {
@@ -131,13 +131,13 @@ func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.
 	return c.failure(fmt.Sprintf("delete user %q", name), unlessAbsent(err))
 }
 
-// UserAbsent tells whether no user of that name carries the mark.
+// UserAbsent returns whether no user of this name has the mark.
 func (c *Client) UserAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
 	found, err := c.findUser(ctx, name)
 	return err == nil && (found == nil || found.Description != string(mark)), err
 }
 
-// findUser returns nil if there is no such user.
+// findUser returns the user, or nil if it does not exist.
 func (c *Client) findUser(ctx context.Context, name string) (*users.User, error) {
 	if err := registration.CheckName("Keystone user", name, longestUser); err != nil {
 		return nil, err

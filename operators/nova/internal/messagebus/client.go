@@ -1,10 +1,9 @@
-// Package messagebus registers virtual hosts and users at RabbitMQ, through
-// its management API (RabbitMQ 3.10 to 4.x).
+// Package messagebus registers virtual hosts and users at RabbitMQ, through its management
+// API (RabbitMQ 3.10 to 4.x).
 //
-// A virtual host carries its ownership mark as its description, a user as its
-// one tag: RabbitMQ splits tags at commas and takes anything else, spaces and
-// slashes included. Tags of RabbitMQ's own are single words, so a mark gives
-// no right.
+// The ownership mark of a virtual host is its description, the mark of a user is its only
+// tag: RabbitMQ splits tags at commas and accepts all other characters, for example spaces
+// and slashes. The tags that give rights are single words, and so a mark gives no right.
 package messagebus
 
 import (
@@ -31,20 +30,20 @@ type Server struct {
 	Address  string // host:port of the management API
 	User     string
 	Password config.Password
-	TLS      bool   // HTTPS, and verify the server's certificate
-	CA       []byte // PEM, of the authority that the server's certificate is verified with
+	TLS      bool   // uses HTTPS and verifies the server's certificate
+	CA       []byte // PEM; default: the system's authorities
 }
 
-// Client talks to a Server. Its methods return the error types of package
-// registration; no error holds a password.
+// Client sends requests to a Server. Its methods return the error types of package
+// registration. No error has a password.
 type Client struct {
 	server    Server
 	api       *url.URL
 	transport *registration.Transport
 }
 
-// Connect checks that the server is a RabbitMQ management API and that the
-// account may administer it. The Client has to be closed.
+// Connect checks that the server is a RabbitMQ management API and that the account has the
+// tag administrator. The caller must close the Client.
 func Connect(ctx context.Context, server Server) (*Client, error) {
 	api := &url.URL{Scheme: "http", Host: server.Address, Path: "/api"}
 	if server.TLS {
@@ -69,12 +68,12 @@ func (c *Client) checkAdministrator(ctx context.Context) error {
 	var me struct {
 		Tags tags `json:"tags"`
 	}
-	whoami := request{doing: "ask who is logged in", method: http.MethodGet, path: []string{"whoami"}}
+	whoami := request{doing: "read the logged-in user", method: http.MethodGet, path: []string{"whoami"}}
 	if err := c.call(ctx, whoami, &me); err != nil {
 		return err
 	}
 	if !slices.Contains(strings.Split(string(me.Tags), ","), "administrator") {
-		return c.denied("it lacks the tag administrator")
+		return c.denied("the user lacks the tag administrator")
 	}
 	return nil
 }
@@ -87,11 +86,11 @@ type request struct {
 	path     []string // the segments after /api
 	optional bool     // a 404 is no error
 	body     any      // sent as JSON; nil: nothing is sent
-	hint     string   // replaces the server's reason, where that may quote the body
+	hint     string   // replaces the server's reason, which may quote the body
 }
 
-// find decodes the object at the path into answer, which stays as it is if the
-// object does not exist.
+// find decodes the object at the path into answer. It does not change answer if the object
+// does not exist.
 func (c *Client) find(ctx context.Context, doing string, answer any, path ...string) error {
 	return c.call(ctx, request{doing: doing, method: http.MethodGet, path: path, optional: true}, answer)
 }
@@ -105,8 +104,7 @@ func (c *Client) delete(ctx context.Context, doing string, path ...string) error
 	return c.call(ctx, request{doing: doing, method: http.MethodDelete, path: path, optional: true}, nil)
 }
 
-// call sends a request and decodes the server's answer into answer, unless that
-// is nil.
+// call sends a request and decodes the server's answer into answer, unless answer is nil.
 func (c *Client) call(ctx context.Context, r request, answer any) error {
 	status, content, err := c.send(ctx, r)
 	switch {
@@ -119,7 +117,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 	case status/100 != 2:
 		return c.refusal(r, status, content)
 	case answer != nil && json.Unmarshal(content, answer) != nil:
-		return fmt.Errorf("%s: could not %s: the answer is not that of RabbitMQ's management API", c.server.Address, r.doing)
+		return fmt.Errorf("%s: could not %s: the answer is not from RabbitMQ's management API: check the port", c.server.Address, r.doing)
 	}
 	return nil
 }
@@ -136,13 +134,13 @@ func (c *Client) send(ctx context.Context, r request) (status int, content []byt
 			return 0, nil, err
 		}
 	}
-	asked, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	request, err := http.NewRequestWithContext(ctx, r.method, address, body)
 	if err != nil {
 		return 0, nil, err
 	}
-	asked.SetBasicAuth(c.server.User, string(c.server.Password))
-	asked.Header.Set("Content-Type", "application/json")
-	response, err := (&http.Client{Transport: c.transport, Timeout: registration.AnswerTimeout}).Do(asked)
+	request.SetBasicAuth(c.server.User, string(c.server.Password))
+	request.Header.Set("Content-Type", "application/json")
+	response, err := (&http.Client{Transport: c.transport, Timeout: registration.AnswerTimeout}).Do(request)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -151,7 +149,7 @@ func (c *Client) send(ctx context.Context, r request) (status int, content []byt
 	return response.StatusCode, content, err
 }
 
-// refusal is the error for a status that is no success.
+// refusal returns the error for a status other than 2xx.
 func (c *Client) refusal(r request, status int, content []byte) error {
 	var answer struct {
 		Reason string `json:"reason"` // such as "Login failed"

@@ -30,8 +30,8 @@ func TestServerThatCannotBeReachedIsReportedInTime(t *testing.T) {
 	})
 }
 
-// broken connects to a management API that answers who is logged in, and
-// everything else with handler.
+// broken connects to a management API that answers every request except whoami with
+// handler.
 func broken(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func broken(t *testing.T, handler http.HandlerFunc) *Client {
 	return client
 }
 
-// every calls each operation of the client.
+// every calls each operation of the client, and returns the errors.
 func every(ctx context.Context, client *Client, name string) map[string]error {
 	_, userAbsent := client.UserAbsent(ctx, name, mark)
 	_, vhostAbsent := client.VhostAbsent(ctx, name, mark)
@@ -107,7 +107,7 @@ func TestVhostThatCannotBeStartedIsAnError(t *testing.T) {
 	}
 }
 
-func TestRefusalThatQuotesTheRequestDoesNotTellThePassword(t *testing.T) {
+func TestRefusalThatQuotesTheRequestDoesNotExposeThePassword(t *testing.T) {
 	client := broken(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			w.WriteHeader(http.StatusNotFound)
@@ -135,7 +135,7 @@ func TestAccountThatIsNoAdministratorIsDenied(t *testing.T) {
 	}
 }
 
-func TestNoRequestIsMadeOfAnUnsafeName(t *testing.T) {
+func TestUnsafeNameIsRefusedWithoutARequest(t *testing.T) {
 	client := broken(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, name := range []string{"", "/", "..", "a/b", "a%2Fb", "a?b", "a#b", "A", strings.Repeat("x", 129)} {
 		for operation, err := range every(t.Context(), client, name) {

@@ -1,13 +1,13 @@
 //go:build e2e
 
-// Tests against a real RabbitMQ, which they reach by
+// Tests against a real RabbitMQ, whose address and account these variables have:
 //
 //	ASTERISM_RABBITMQ_URL       its management API: http://host:port or https://host:port
 //	ASTERISM_RABBITMQ_USER      an account with the tag administrator
 //	ASTERISM_RABBITMQ_PASSWORD  its password
 //	ASTERISM_RABBITMQ_CA_FILE   optional: the CA (PEM) to trust
 //
-// They make virtual hosts and users of random names, and remove them.
+// The tests create virtual hosts and users with random names, and delete them.
 
 package messagebus
 
@@ -24,7 +24,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
-const theirs = registration.Mark("asterism c/openstack/other")
+const otherMark = registration.Mark("asterism c/openstack/other")
 
 func realServer(t *testing.T) Server {
 	t.Helper()
@@ -41,8 +41,8 @@ func realServer(t *testing.T) Server {
 	}
 }
 
-// recorded returns a client of the real server, what it writes, and a name.
-// User and virtual host of that name go with the test.
+// recorded returns a client of the real server, the writes of the client, and a name. It
+// deletes the user and the virtual host of this name after the test.
 func recorded(t *testing.T) (*Client, *registrationtest.Writes, string) {
 	t.Helper()
 	server, name := realServer(t), registrationtest.Name(t, "api")
@@ -91,8 +91,8 @@ func wrote(t *testing.T, writes *registrationtest.Writes, want ...string) {
 	}
 }
 
-// passwordWorks asks RabbitMQ to let the user in. Our users may not use the
-// management API: then the refusal says that, instead of "Login failed".
+// passwordWorks logs in as the user. With the right password, RabbitMQ refuses the user
+// because it lacks the tag management, and not with "Login failed".
 func passwordWorks(t *testing.T, name string, password config.Password) bool {
 	t.Helper()
 	server := realServer(t)
@@ -132,23 +132,23 @@ func TestVhostAndUserAreCreatedOnceWithTheirMark(t *testing.T) {
 	}
 }
 
-func TestVhostAndUserAreDeletedAndSeenGone(t *testing.T) {
+func TestVhostAndUserAreDeleted(t *testing.T) {
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
-	gone := func() (user, vhost bool) {
+	absent := func() (user, vhost bool) {
 		user, err := client.UserAbsent(ctx, name, mark)
 		must(t, err)
 		vhost, err = client.VhostAbsent(ctx, name, mark)
 		must(t, err)
 		return user, vhost
 	}
-	if user, vhost := gone(); !user || !vhost {
-		t.Error("there before they are made")
+	if user, vhost := absent(); !user || !vhost {
+		t.Error("user or vhost exists before its creation")
 	}
 	must(t, client.EnsureVhost(ctx, name, mark))
 	must(t, client.EnsureUser(ctx, User{Name: name, Password: password, Vhost: name}, mark))
-	if user, vhost := gone(); user || vhost {
-		t.Error("absent although they are there")
+	if user, vhost := absent(); user || vhost {
+		t.Error("user or vhost is absent after its creation")
 	}
 	writes.Take()
 	for range 2 {
@@ -156,17 +156,17 @@ func TestVhostAndUserAreDeletedAndSeenGone(t *testing.T) {
 		must(t, client.DeleteVhost(ctx, name, mark))
 	}
 	wrote(t, writes, "DELETE /api/users/"+name, "DELETE /api/vhosts/"+name)
-	if user, vhost := gone(); !user || !vhost {
-		t.Error("there after deletion")
+	if user, vhost := absent(); !user || !vhost {
+		t.Error("user or vhost exists after its deletion")
 	}
 }
 
 func TestForeignVhostAndUserAreConflictsAndStay(t *testing.T) {
-	for _, found := range []string{"", string(theirs), "management"} {
+	for _, found := range []string{"", string(otherMark), "management"} {
 		client, writes, name := recorded(t)
 		ctx := registrationtest.Context(t)
 		must(t, client.put(ctx, "create the vhost", apiVhost{Description: found}, "vhosts", name))
-		must(t, client.put(ctx, "create the user", apiUser{Password: "theirs", Tags: tags(found)}, "users", name))
+		must(t, client.put(ctx, "create the user", apiUser{Password: "other", Tags: tags(found)}, "users", name))
 		writes.Take()
 
 		user := User{Name: name, Password: password, Vhost: name}
@@ -184,7 +184,7 @@ func TestForeignVhostAndUserAreConflictsAndStay(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAUserIsPutRight(t *testing.T) {
+func TestDamagedUserIsRepaired(t *testing.T) {
 	client, writes, name := recorded(t)
 	ctx := registrationtest.Context(t)
 	user := User{Name: name, Password: password, Vhost: name}
@@ -221,7 +221,7 @@ func TestAnyPasswordWorks(t *testing.T) {
 	}
 }
 
-func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
+func TestWrongPasswordIsDeniedAndNotInTheError(t *testing.T) {
 	server := realServer(t)
 	server.Password = password
 	_, err := Connect(registrationtest.Context(t), server)

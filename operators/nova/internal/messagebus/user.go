@@ -29,7 +29,7 @@ type User struct {
 // apiUser is a user in the management API.
 type apiUser struct {
 	Tags             tags   `json:"tags"`
-	Password         string `json:"password,omitempty"` // is only sent
+	Password         string `json:"password,omitempty"` // never in an answer
 	PasswordHash     string `json:"password_hash,omitempty"`
 	HashingAlgorithm string `json:"hashing_algorithm,omitempty"`
 }
@@ -37,7 +37,7 @@ type apiUser struct {
 // tags of a user, with commas between them.
 type tags string
 
-// UnmarshalJSON takes a list, and the text with commas of older servers.
+// UnmarshalJSON accepts a list, and the text with commas of older servers.
 func (t *tags) UnmarshalJSON(data []byte) error {
 	var list []string
 	if json.Unmarshal(data, &list) != nil {
@@ -56,9 +56,9 @@ type permission struct {
 	Read      string `json:"read"`
 }
 
-// EnsureUser creates the user with the mark, or puts its password and its
-// permissions right. It changes nothing that is right. A user of that name with
-// another mark, or with none, is a registration.Conflict and stays as it is.
+// EnsureUser creates the user with the mark, or corrects its password and its permissions.
+// It changes only wrong settings. A user of this name with another mark, or without a
+// mark, is a registration.Conflict and is not changed.
 func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Mark) error {
 	if strings.Contains(string(mark), ",") || len(mark) > 255 {
 		return fmt.Errorf("mark %q cannot be a RabbitMQ tag: it has a comma or more than 255 characters", mark)
@@ -78,7 +78,7 @@ func (c *Client) EnsureUser(ctx context.Context, user User, mark registration.Ma
 	return c.ensurePermissions(ctx, user)
 }
 
-// user returns the user of a name; nil if there is none.
+// user returns the user of a name, or nil if it does not exist.
 func (c *Client) user(ctx context.Context, name string) (found *apiUser, err error) {
 	if err := registration.CheckName("bus user", name, longestName); err != nil {
 		return nil, err
@@ -92,11 +92,11 @@ var hashes = map[string]func() hash.Hash{
 	"rabbit_password_hashing_sha512": sha512.New,
 }
 
-// hasPassword compares with the hash that RabbitMQ tells administrators:
-// base64 of four bytes of salt and the hash of salt and password
-// (https://www.rabbitmq.com/docs/passwords). A login attempt would tell less:
-// a user without the tag "management" is refused with any password. A hash of
-// an unknown kind counts as wrong.
+// hasPassword compares the password with the hash in RabbitMQ's answer: base64 of four
+// bytes of salt and the hash of salt and password
+// (https://www.rabbitmq.com/docs/passwords). A login would not show whether the password is
+// right, because RabbitMQ refuses a user without the tag "management" with any password.
+// hasPassword returns false for an unknown algorithm.
 func hasPassword(user *apiUser, password config.Password) bool {
 	newHash, known := hashes[user.HashingAlgorithm]
 	stored, err := base64.StdEncoding.DecodeString(user.PasswordHash)
@@ -115,7 +115,7 @@ func (c *Client) putUser(ctx context.Context, user User, mark registration.Mark)
 		doing:  fmt.Sprintf("set the password of user %q", user.Name),
 		method: http.MethodPut, path: []string{"users", user.Name},
 		body: apiUser{Tags: tags(mark), Password: string(user.Password)},
-		hint: "does the password fit RabbitMQ's credential_validator?",
+		hint: "check that the password satisfies RabbitMQ's credential_validator",
 	}, nil)
 }
 
@@ -132,7 +132,7 @@ func (c *Client) ensurePermissions(ctx context.Context, user User) error {
 	return c.put(ctx, fmt.Sprintf("give user %q permissions in vhost %q", user.Name, user.Vhost), everything, "permissions", user.Vhost, user.Name)
 }
 
-// DeleteUser removes the user if it carries the mark. A user without it stays,
+// DeleteUser deletes the user if it has the mark. A user without the mark is not changed,
 // and is no error.
 func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.UserAbsent(ctx, name, mark)
@@ -142,7 +142,7 @@ func (c *Client) DeleteUser(ctx context.Context, name string, mark registration.
 	return c.delete(ctx, fmt.Sprintf("delete user %q", name), "users", name)
 }
 
-// UserAbsent tells whether no user of that name carries the mark.
+// UserAbsent returns whether no user of this name has the mark.
 func (c *Client) UserAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
 	found, err := c.user(ctx, name)
 	return err == nil && (found == nil || string(found.Tags) != string(mark)), err

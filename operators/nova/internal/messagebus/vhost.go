@@ -8,8 +8,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// longestName bounds the names of vhosts and users. RabbitMQ would take 255
-// bytes.
+// longestName bounds the names of vhosts and users, in bytes. RabbitMQ accepts 255 bytes.
 const longestName = 128
 
 // apiVhost is a virtual host in the management API.
@@ -22,16 +21,16 @@ type apiVhost struct {
 // stopped is the state, on a node, of a virtual host that refuses connections.
 const stopped = "stopped"
 
-// EnsureVhost creates the virtual host with the mark, unless it exists with
-// that mark, and starts it where it does not run: RabbitMQ leaves it so if the
-// connection that asked for it is cut off meanwhile. A virtual host of that
-// name with another mark, or with none, is a registration.Conflict and stays as
-// it is. (RabbitMQ has no request that only creates: a virtual host that
-// somebody else creates between the two requests would lose its description.)
+// EnsureVhost creates the virtual host with the mark, unless it exists with this mark. It
+// starts the virtual host on nodes on which it is stopped: RabbitMQ leaves it stopped if
+// the connection of the request that creates it breaks. A virtual host of this name with
+// another mark, or without a mark, is a registration.Conflict and is not changed. (RabbitMQ
+// has no request that only creates: a virtual host that another client creates between the
+// two requests loses its description.)
 //
-// The default queue type is set to classic where RabbitMQ knows that setting
-// (3.11 and newer): Nova asks for quorum queues by name, and its reply and
-// fanout queues must not become quorum queues on a broker with another default.
+// The default queue type is set to classic, in RabbitMQ 3.11 and newer: Nova requests
+// quorum queues explicitly, and its reply and fanout queues must not become quorum queues
+// at a server with another default.
 func (c *Client) EnsureVhost(ctx context.Context, name string, mark registration.Mark) error {
 	found, err := c.vhost(ctx, name)
 	switch {
@@ -46,7 +45,7 @@ func (c *Client) EnsureVhost(ctx context.Context, name string, mark registration
 	return c.startVhost(ctx, name, found.ClusterState)
 }
 
-// vhost returns the virtual host of a name; nil if there is none.
+// vhost returns the virtual host of a name, or nil if it does not exist.
 func (c *Client) vhost(ctx context.Context, name string) (found *apiVhost, err error) {
 	if err := registration.CheckName("vhost", name, longestName); err != nil {
 		return nil, err
@@ -69,8 +68,8 @@ func (c *Client) startVhost(ctx context.Context, name string, states map[string]
 	return nil
 }
 
-// DeleteVhost removes the virtual host with its queues, if it carries the mark.
-// A virtual host without it stays, and is no error.
+// DeleteVhost deletes the virtual host and its queues, if it has the mark. A virtual host
+// without the mark is not changed, and is no error.
 func (c *Client) DeleteVhost(ctx context.Context, name string, mark registration.Mark) error {
 	absent, err := c.VhostAbsent(ctx, name, mark)
 	if absent || err != nil {
@@ -79,7 +78,7 @@ func (c *Client) DeleteVhost(ctx context.Context, name string, mark registration
 	return c.delete(ctx, fmt.Sprintf("delete vhost %q", name), "vhosts", name)
 }
 
-// VhostAbsent tells whether no virtual host of that name carries the mark.
+// VhostAbsent returns whether no virtual host of this name has the mark.
 func (c *Client) VhostAbsent(ctx context.Context, name string, mark registration.Mark) (bool, error) {
 	found, err := c.vhost(ctx, name)
 	return err == nil && (found == nil || found.Description != string(mark)), err

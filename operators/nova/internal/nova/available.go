@@ -23,22 +23,22 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// reasonAPIFailed says that the compute API did not answer a request as it should.
+// reasonAPIFailed is the reason if the compute API fails a request.
 const reasonAPIFailed = "APIFailed"
 
-// askEvery is how often the compute API is asked while nothing happens.
-func askEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
+// requestEvery is the interval between requests to the compute API if no input changes.
+func requestEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 
-// availableNeeds are those of a request that a user would make: pods of the API
-// that answer, a cell in which servers can be, and an account at Keystone. The
-// databases' accounts are needed only to find out which part has failed.
+// availableNeeds are the needs of a user's request: ready pods of the API, a mapped cell,
+// and an account at Keystone. The accounts of the databases are needed only to find the
+// part that failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
 	needs := append(backend.Accounts(identity)(cr), backend.Diagnosis(apiDatabase, cell0Database)(cr)...)
 	needs = append(needs,
 		engine.Free(apiNamed(cr)),
-		engine.Existing(apiNamed(cr)).Where(answers).Counting(func(obj client.Object) any {
-			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // it is what was named
+		engine.Existing(apiNamed(cr)).Where(hasReadyPod).Counting(func(obj client.Object) any {
+			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // the need names a NovaAPI
 			return []any{status.Endpoints, status.ReadyReplicas}
 		}))
 	for _, cell := range cr.Spec.Cells {
@@ -47,12 +47,12 @@ func availableNeeds(cr *novav1.Nova) []engine.Need {
 	return append(needs, engine.AnyOf(mapped...))
 }
 
-func answers(obj client.Object) error {
+func hasReadyPod(obj client.Object) error {
 	api, ok := obj.(*apiv1.NovaAPI)
 	if !ok || api.Status.ReadyReplicas > 0 {
 		return nil
 	}
-	return engine.Wait("NovaAPI %s has no pod that is ready%s", api.Name, because(api))
+	return engine.Wait("NovaAPI %s has no ready pod%s", api.Name, notReadyMessage(api))
 }
 
 func isMapped(obj client.Object) error {
@@ -62,8 +62,9 @@ func isMapped(obj client.Object) error {
 	return nil
 }
 
-// because repeats what an object says of itself while it is not ready.
-func because(object engine.Object) string {
+// notReadyMessage returns ": " and the message of the Ready condition, or "" if the object
+// is ready.
+func notReadyMessage(object engine.Object) string {
 	ready := meta.FindStatusCondition(object.Common().Conditions, commonv1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "" {
 		return ""
@@ -71,11 +72,11 @@ func because(object engine.Object) string {
 	return ": " + ready.Message
 }
 
-// askAPI makes two requests with Nova's own account: a list of servers, which goes
-// through Keystone and the API database, and a list of conductors, each of which is
-// a row in the database of its cell. The API leaves out cells that do not answer.
-// If a request fails, the part that failed is looked for.
-func askAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
+// requestAPI sends two requests with Nova's own account: a list of servers, which needs
+// Keystone and the API database, and a list of conductors, each of which is a row in the
+// database of its cell. The API leaves out cells that do not answer. If a request fails,
+// the error names the part that failed, if it is found.
+func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
 	address := internalAddress(cr, in)
 	if address == "" {
 		return nil, engine.Wait("NovaAPI %s does not report its internal address yet", apiName(cr))
@@ -87,7 +88,7 @@ func askAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Obse
 	defer keystone.Close()
 	err = get(ctx, address+"/servers?limit=1", keystone.Token(), nil)
 	if err == nil {
-		err = askCells(ctx, cr, address, keystone.Token())
+		err = requestCells(ctx, cr, address, keystone.Token())
 	}
 	if err == nil {
 		return nil, nil
@@ -95,8 +96,8 @@ func askAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Obse
 	return nil, failedPart(ctx, cr, in, err)
 }
 
-// askCells returns nil if a cell has answered.
-func askCells(ctx context.Context, cr *novav1.Nova, address, token string) error {
+// requestCells returns nil if at least one cell answers.
+func requestCells(ctx context.Context, cr *novav1.Nova, address, token string) error {
 	var answer struct {
 		Services []struct {
 			Host string `json:"host"`
@@ -112,11 +113,10 @@ func askCells(ctx context.Context, cr *novav1.Nova, address, token string) error
 			}
 		}
 	}
-	return errors.New("no cell answered GET /os-services: its database is not reachable for the API, or its conductor was never started")
+	return errors.New("no cell answered GET /os-services: the API reaches no cell database, or no cell conductor has started yet")
 }
 
-// failedPart adds to the failure of a request the part that has failed, if that
-// is found.
+// failedPart adds to the error of a request the part that failed, if it is found.
 func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed error) error {
 	for _, database := range []backend.Backend{apiDatabase(cr), cell0Database(cr)} {
 		if err := backend.Answers(ctx, database, in); err != nil && engine.Reason(err) != engine.ReasonWaiting {
@@ -124,8 +124,8 @@ func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed e
 		}
 	}
 	for _, cell := range cr.Spec.Cells {
-		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && because(made) != "" {
-			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, made.Name, because(made)))
+		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && notReadyMessage(child) != "" {
+			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, child.Name, notReadyMessage(child)))
 		}
 	}
 	return engine.Fail(reasonAPIFailed, failed)
@@ -143,7 +143,7 @@ func internalAddress(cr *novav1.Nova, in engine.Inputs) string {
 	return api.Status.Endpoints[at].URL
 }
 
-// get decodes the answer of the compute API, unless answer is nil.
+// get sends a request to the compute API, and decodes the answer unless answer is nil.
 func get(ctx context.Context, address, token string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -159,7 +159,7 @@ func get(ctx context.Context, address, token string, answer any) error {
 	if err != nil {
 		return &registration.Unreachable{Address: request.URL.Host, Err: err}
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close() //nolint:errcheck // reading reports the errors
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered HTTP %d to GET %s", request.URL.Host, response.StatusCode, request.URL.Path)
 	}

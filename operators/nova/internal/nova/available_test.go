@@ -29,9 +29,9 @@ const nextImage = "quay.example/openstack/nova:next"
 
 var _ = Describe("Available", func() {
 	var (
-		c    *cloud
-		cr   *novav1.Nova
-		lost func() []string
+		c      *cloud
+		cr     *novav1.Nova
+		losses func() []string
 	)
 	BeforeEach(func() {
 		c = newCloud()
@@ -39,7 +39,7 @@ var _ = Describe("Available", func() {
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
-		lost = c.lossesOf(cr)
+		losses = c.watchLosses(cr)
 	})
 
 	upgrade := func() { c.Change(cr, func() { cr.Spec.ContainerImage = nextImage }) }
@@ -49,8 +49,8 @@ var _ = Describe("Available", func() {
 		return scheduler.Spec.ContainerImage
 	}
 
-	DescribeTable("stays True while old pods of the API serve", func(message string) {
-		c.upset("given-api", apiv1.ConditionWorkloadReady, message)
+	DescribeTable("stays True while old pods of the API answer", func(message string) {
+		c.fail("given-api", apiv1.ConditionWorkloadReady, message)
 		upgrade()
 		enginetest.Eventually(GinkgoTB(), "the API gets its new revision", func() error {
 			api := apiNamed(cr)
@@ -60,63 +60,63 @@ var _ = Describe("Available", func() {
 			return nil
 		})
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, engine.ReasonWaiting, message)
-		Expect(lost()).To(BeEmpty())
-		c.soothe("given-api")
+		Expect(losses()).To(BeEmpty())
+		c.repair("given-api")
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		Expect(lost()).To(BeEmpty())
+		Expect(losses()).To(BeEmpty())
 	},
-		Entry("beside a rollout", "Deployment given-api: 1 of 2 updated"),
-		Entry("beside a new revision that crashes", "Deployment given-api: 0 of 2 updated"),
+		Entry("during a rollout", "Deployment given-api: 1 of 2 updated"),
+		Entry("while a new revision crashes", "Deployment given-api: 0 of 2 updated"),
 	)
 
-	DescribeTable("stays True when a db sync fails, and so does the mapping", func(conductor string) {
-		made := c.cell1(cr)
+	DescribeTable("stays True when a db sync fails, and Mapped too", func(conductor string) {
+		child := c.cell1(cr)
 		before := image()
-		c.upset(conductor, conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
+		c.fail(conductor, conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
 		upgrade()
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, novav1.ConditionSchemaReady, engine.ReasonWaiting, "NovaConductor "+conductor, "table cells is locked")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionSchemaReady, engine.ReasonWaiting, "NovaConductor "+conductor, "table cells is locked")
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('compute-1', 0, 0)")
-		enginetest.Eventually(GinkgoTB(), "a new host is discovered all the same", func() error {
+		enginetest.Eventually(GinkgoTB(), "a new host is discovered", func() error {
 			if c.ended("given-cell1-discover") == 0 {
 				return fmt.Errorf("hosts: %+v", c.cell1(cr).Status.Hosts)
 			}
 			return nil
 		})
-		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionMapped, metav1.ConditionTrue)
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionMapped, metav1.ConditionTrue)
 		Expect(image()).To(Equal(before), "no service is updated before its databases")
-		Expect(lost()).To(BeEmpty())
+		Expect(losses()).To(BeEmpty())
 
-		c.soothe(conductor)
+		c.repair(conductor)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(image()).To(Equal(nextImage))
 		Expect(c.ended("given-cell1-map")).To(Equal(1))
-		Expect(lost()).To(BeEmpty())
+		Expect(losses()).To(BeEmpty())
 	},
 		Entry("of the API database", "given-superconductor"),
 		Entry("of the cell", "given-cell1-conductor"),
 	)
 
 	It("stays True while new connections of a cell wait for its db sync", func() {
-		c.upset("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync is running")
+		c.fail("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync is running")
 		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionSchemaReady, engine.ReasonWaiting, "Job db-sync is running")
 		bus := &corev1.Secret{ObjectMeta: named("cell1-bus")}
 		c.Change(bus, func() { bus.StringData = map[string]string{"password": "another"} })
 		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionMapped, engine.ReasonWaiting, "stage SchemaReady is not done")
 		Expect(c.ended("given-cell1-map")).To(Equal(1))
-		Expect(lost()).To(BeEmpty())
-		c.soothe("given-cell1-conductor")
-		enginetest.Eventually(GinkgoTB(), "the cell is mapped anew", func() error {
+		Expect(losses()).To(BeEmpty())
+		c.repair("given-cell1-conductor")
+		enginetest.Eventually(GinkgoTB(), "the cell is mapped again", func() error {
 			if ended := c.ended("given-cell1-map"); ended != 2 {
 				return fmt.Errorf("mapped %d times", ended)
 			}
 			return nil
 		})
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		Expect(lost()).To(BeEmpty())
+		Expect(losses()).To(BeEmpty())
 	})
 
-	It("is False while requests fail, and says which part failed", func() {
-		Expect(c.requests()).To(BeNumerically(">", 0), "the API was asked")
+	It("is False while requests fail, and names the part that failed", func() {
+		Expect(c.requests()).To(BeNumerically(">", 0), "the API got requests")
 		c.answers(true, http.StatusInternalServerError)
 		c.touch(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "answered HTTP 500 to GET /v2.1/servers", "db.example.org")
@@ -128,17 +128,17 @@ var _ = Describe("Available", func() {
 	})
 
 	It("is False while no cell answers", func() {
-		c.takeCells(true)
-		c.answers(true, http.StatusInternalServerError) // so that it is asked again soon
+		c.setCellsDown(true)
+		c.answers(true, http.StatusInternalServerError) // so that the next request follows soon
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "HTTP 500")
 		c.answers(true, http.StatusOK)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "DatabaseUnreachable", "no cell answered")
-		c.takeCells(false)
+		c.setCellsDown(false)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 	})
 
-	It("holds an update for a cell whose db sync fails, however long that takes", func() {
-		c.upset("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
+	It("delays an update while the db sync of a cell fails, without a timeout", func() {
+		c.fail("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
 		before := image()
 		c.longReady(superconductorNamed(cr), conductorv1.ConditionSchemaReady)
 		upgrade()
@@ -147,24 +147,24 @@ var _ = Describe("Available", func() {
 		c.touch(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "the services read the database of NovaCell given-cell1")
 		Expect(image()).To(Equal(before))
-		c.soothe("given-cell1-conductor")
+		c.repair("given-cell1-conductor")
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(image()).To(Equal(nextImage))
 	})
 
 	It("is False when no pod of the API is ready", func() {
-		c.upset("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
+		c.fail("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
 		c.scaleAPI(0)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no pod that is ready: Deployment given-api: 0 of 1 available")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no ready pod: Deployment given-api: 0 of 1 available")
 		c.scaleAPI(1)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
-		Expect(lost()).NotTo(BeEmpty(), "the watch sees it")
+		Expect(losses()).NotTo(BeEmpty(), "the watch reports it")
 	})
 })
 
-// lossesOf watches a Nova, and returns what it has said since of why it is not
-// available.
-func (c *cloud) lossesOf(cr *novav1.Nova) func() []string {
+// watchLosses watches a Nova. The function that it returns lists the conditions of each
+// status since then that was not available.
+func (c *cloud) watchLosses(cr *novav1.Nova) func() []string {
 	watching, err := client.NewWithWatch(enginetest.Config(GinkgoTB()), client.Options{Scheme: enginetest.Scheme(GinkgoTB(), kinds...)})
 	Expect(err).NotTo(HaveOccurred())
 	w, err := watching.Watch(context.Background(), &novav1.NovaList{}, client.InNamespace(c.Namespace))
@@ -194,12 +194,12 @@ func (c *cloud) lossesOf(cr *novav1.Nova) func() []string {
 	}
 }
 
-// touch wakes the object's operator.
+// touch changes an annotation of the object, so that its operator reconciles it.
 func (c *cloud) touch(obj client.Object) {
 	c.Change(obj, func() { obj.SetAnnotations(map[string]string{"touched": fmt.Sprint(time.Now().UnixNano())}) })
 }
 
-// longReady makes a condition one that has been True for ten minutes.
+// longReady changes the transition time of a True condition to ten minutes ago.
 func (c *cloud) longReady(obj engine.Object, condition string) {
 	enginetest.Eventually(GinkgoTB(), "the condition is True for the newest generation", func() error {
 		if !c.Read(obj) {

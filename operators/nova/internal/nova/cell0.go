@@ -15,14 +15,14 @@ func schema(cr *novav1.Nova) []engine.Need {
 	return []engine.Need{engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady)}
 }
 
-// mapCell0Script: map_cell0 takes the URL on the command line, where a password
-// must not be, and without one stores it decoded, which breaks odd passwords.
-// So it creates the mapping with a placeholder, and update_cell, which takes
-// what is left out from the configuration, sets the URL.
+// mapCell0Script maps cell0 in two steps. map_cell0 reads the URL from an argument, which
+// must not have a password; without the argument, it stores the URL decoded, which breaks
+// passwords with special characters. So map_cell0 creates the mapping with a placeholder,
+// and update_cell sets the URL of the configuration.
 const mapCell0Script = `nova-manage cell_v2 map_cell0 --database_connection mysql+pymysql://pending/
 nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --transport-url none:///`
 
-// mapCell0 runs nova-manage with the connections of the API database and cell0.
+// mapCell0 builds a Job of nova-manage with the connections of the API database and cell0.
 func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// cells are objects of their own, so that a broken one holds up no other.
+// cells builds one NovaCell for each cell, so that a broken cell does not block the others.
 func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {
@@ -37,7 +37,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	return children, nil
 }
 
-// cellDatabase is the cell's own server, or a database on the one of the Nova.
+// cellDatabase returns the cell's own server or Secret, or a database on the Nova's server.
 func cellDatabase(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellDatabase {
 	connection := novav1.Connection{Server: cr.Spec.Database.Server, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
 	if cell.Database != nil {
@@ -50,7 +50,8 @@ func cellDatabase(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellDatabase {
 	return database
 }
 
-// cellMessageBus is the cell's own server, or a vhost on the one of the Nova.
+// cellMessageBus returns the cell's own RabbitMQ or Secret, or a vhost on the Nova's
+// RabbitMQ.
 func cellMessageBus(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellMessageBus {
 	bus := novav1.CellMessageBus{Connection: cr.Spec.MessageBus.Connection, ManagementPort: cr.Spec.MessageBus.ManagementPort}
 	if cell.MessageBus != nil {
@@ -63,13 +64,13 @@ func cellMessageBus(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellMessageBus
 	return vhost
 }
 
-// reportCells copies what people want to know of each cell into one table.
+// reportCells copies the state of each cell into the status of the Nova.
 func reportCells(cr *novav1.Nova, in engine.Inputs) {
 	var table []novav1.CellStatus
 	for _, cell := range cr.Spec.Cells {
 		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown}
-		if made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
-			describeCell(&row, made)
+		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
+			describeCell(&row, child)
 		}
 		table = append(table, row)
 	}

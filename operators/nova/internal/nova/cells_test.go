@@ -22,8 +22,8 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-var _ = Describe("Nova of given Secrets", func() {
-	It("starts its processes once, when the cells are mapped", func() {
+var _ = Describe("Nova with connection Secrets", func() {
+	It("starts its services once, after the cells are mapped", func() {
 		c := newCloud()
 		c.hold("given-cell1-map", true)
 		cr := c.given()
@@ -39,9 +39,9 @@ var _ = Describe("Nova of given Secrets", func() {
 		c.hold("given-cell1-map", false)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
-		made := c.cell1(cr)
-		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": made.Status.Mapping.Revision}))
-		Expect(made.Status.UUID).To(Equal(uuids["cell1"]))
+		child := c.cell1(cr)
+		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": child.Status.Mapping.Revision}))
+		Expect(child.Status.UUID).To(Equal(uuids["cell1"]))
 		enginetest.Eventually(GinkgoTB(), "the table of cells is complete", func() error {
 			c.Read(cr)
 			row := cr.Status.Cells[0]
@@ -67,7 +67,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		Expect(string(compute.Data["50-connections.conf"])).To(And(ContainSubstring("transport_url = rabbit://nova_cell1:"), Not(ContainSubstring("mysql"))))
 	})
 
-	It("restarts them when a cell comes or its mapping changes, and leaves the other cells alone", func() {
+	It("restarts the services when a cell is added or its mapping changes, and does not change the other cells", func() {
 		c := newCloud()
 		cr := c.given()
 		c.Create(cr)
@@ -100,16 +100,16 @@ var _ = Describe("Nova of given Secrets", func() {
 			return nil
 		})
 		enginetest.Eventually(GinkgoTB(), "a host that nova-manage does not mark is reported", func() error {
-			made := c.cell1(cr)
-			if *made.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(made.Status.Conditions, novav1.ConditionHostsMapped) {
-				return fmt.Errorf("hosts: %+v; %s", made.Status.Hosts, enginetest.Conditions(made))
+			child := c.cell1(cr)
+			if *child.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(child.Status.Conditions, novav1.ConditionHostsMapped) {
+				return fmt.Errorf("hosts: %+v; %s", child.Status.Hosts, enginetest.Conditions(child))
 			}
 			return nil
 		})
 		Expect(c.ended("given-cell1-discover")).To(Equal(1))
 	})
 
-	It("does not wait for a broken cell for ever, and takes it in when it is whole", func() {
+	It("starts without a broken cell after a timeout, and adds the repaired cell", func() {
 		c := newCloud()
 		cr := c.given()
 		cr.Spec.Cells = append(cr.Spec.Cells, anotherCell("cell2"))
@@ -121,7 +121,7 @@ var _ = Describe("Nova of given Secrets", func() {
 
 		conductor := c.superconductor(cr)
 		c.ChangeStatus(conductor, func() {
-			meta.FindStatusCondition(conductor.Status.Conditions, conductorv1.ConditionSchemaReady).LastTransitionTime = metav1.NewTime(time.Now().Add(-patience))
+			meta.FindStatusCondition(conductor.Status.Conditions, conductorv1.ConditionSchemaReady).LastTransitionTime = metav1.NewTime(time.Now().Add(-mappingTimeout))
 		})
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionEndpointsReady, metav1.ConditionTrue)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
@@ -138,7 +138,7 @@ var _ = Describe("Nova of given Secrets", func() {
 		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
 	})
 
-	It("leaves the number of pods to whoever scales a service", func() {
+	It("does not change the replicas of a scaled service", func() {
 		c := newCloud()
 		cr := c.given()
 		c.Create(cr)
@@ -152,19 +152,19 @@ var _ = Describe("Nova of given Secrets", func() {
 		Expect(c.Read(scheduler)).To(BeTrue())
 		Expect(scheduler.Spec.CustomServiceConfig).To(Equal("[DEFAULT]\ndebug = true"))
 		Expect(scheduler.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
-		Expect(c.Written()).To(HaveEach(Or(Equal("apply novaschedulers "+scheduler.Name), HaveSuffix("/status "+cr.Name))), "nothing else is touched")
+		Expect(c.Written()).To(HaveEach(Or(Equal("apply novaschedulers "+scheduler.Name), HaveSuffix("/status "+cr.Name))), "no other object is changed")
 	})
 
-	DescribeTable("goes in order, and leaves nothing but what was given", func(policy metav1.DeletionPropagation) {
+	DescribeTable("is deleted in order, without the user's Secrets", func(policy metav1.DeletionPropagation) {
 		c := newCloud()
 		cr := c.given()
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		made := c.cell1(cr)
+		child := c.cell1(cr)
 		c.Operator.Requests.Reset()
 		c.Delete(cr, policy)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.nothingLeft(cr, made)
+		c.nothingLeft(cr, child)
 		var deleted []string
 		for _, request := range c.Operator.Requests.Writes() {
 			if request.Verb == "delete" && request.Resource != "secrets" {
@@ -172,7 +172,7 @@ var _ = Describe("Nova of given Secrets", func() {
 			}
 		}
 		deleted = slices.Compact(deleted)
-		if policy == metav1.DeletePropagationBackground { // Kubernetes' garbage collector may be first at the cell's conductor
+		if policy == metav1.DeletePropagationBackground { // in the foreground the garbage collector may delete the cell's conductor first
 			Expect(strings.Join(deleted, " ")).To(MatchRegexp(
 				`^(given-api given-metadata|given-metadata given-api) given-scheduler given-cell1( given-cell1-conductor)? given-superconductor$`))
 		}
@@ -185,9 +185,9 @@ var _ = Describe("Nova of given Secrets", func() {
 	)
 })
 
-// awaitTriggers of all processes.
+// awaitTriggers waits until the restart triggers of the superconductor satisfy reached.
 func (c *cloud) awaitTriggers(cr *novav1.Nova, reached func(map[string]string) bool) {
-	enginetest.Eventually(GinkgoTB(), "the processes are restarted", func() error {
+	enginetest.Eventually(GinkgoTB(), "the services are restarted", func() error {
 		triggers := c.superconductor(cr).Spec.RestartTriggers
 		if !reached(triggers) {
 			return fmt.Errorf("the triggers are %v", triggers)

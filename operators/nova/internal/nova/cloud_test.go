@@ -29,8 +29,8 @@ import (
 
 const givenSample = "../../config/samples/nova-given.yaml"
 
-// mariaDB is the one real server of the suite: cells' hosts are counted in it,
-// and databases registered. Each cell that is given has a database of its name.
+// mariaDB is the only real server of the suite. The tests count hosts and register
+// databases in it. Each cell with a connection Secret has a database of its name.
 var mariaDB registrationtest.MariaDB
 
 var _ = BeforeSuite(func() {
@@ -39,41 +39,41 @@ var _ = BeforeSuite(func() {
 	mariaDB = registrationtest.StartMariaDB(GinkgoTB())
 })
 
-// uuids of cells, as nova-manage would say.
+// uuids are the UUIDs of cells that the fake nova-manage prints.
 var uuids = map[string]string{
 	"cell1": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11",
 	"cell2": "9d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a22",
 }
 
-// cloud is a world with the operator of Nova, in which its four siblings and
-// nova-manage are played.
+// cloud is a world with the operator of Nova, and with fakes of the four other operators
+// and of nova-manage.
 type cloud struct {
 	*enginetest.World
 	mu   sync.Mutex
-	held map[string]bool // Jobs that do not end, by the name that their builder gave
-	runs map[string]int  // Jobs that have ended
-	// troubles of siblings' objects, by name: the first condition that is not True, and why.
-	troubles map[string][2]string
-	readyAPI int32 // pods of the API that are ready
-	// server plays Keystone and the compute API.
+	held map[string]bool // Jobs that do not end, by name without hash
+	runs map[string]int  // number of ended runs of a Job, by name without hash
+	// failures of children, by name: the first condition that is not True, and its message.
+	failures map[string][2]string
+	readyAPI int32 // ready pods of the API
+	// server is a fake of Keystone and of the compute API.
 	server     *httptest.Server
-	apiStatus  int // of its answer to GET /servers
+	apiStatus  int // of the answer to GET /servers
 	noKeystone bool
-	// cellsAreDown leaves out the rows of their databases, as the real API does.
-	cellsAreDown bool
-	apiRequests  int
+	// cellsDown leaves out the conductors of the cells, like the real API.
+	cellsDown   bool
+	apiRequests int
 }
 
 func newCloud() *cloud {
-	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, troubles: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
+	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, failures: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
 	c.server = httptest.NewServer(c)
 	DeferCleanup(c.server.Close)
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
 	for _, sibling := range []enginetest.Sibling{
-		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.conducts},
+		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.reportConductor},
 		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions},
 		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions},
-		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.serves},
+		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.reportAPI},
 	} {
 		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
 	}
@@ -81,31 +81,31 @@ func newCloud() *cloud {
 	return c
 }
 
-func (c *cloud) conducts(obj engine.Object) (condition, message string) {
-	if obj.(*conductorv1.NovaConductor).Spec.Rollout == conductorv1.RolloutHeld { //nolint:forcetypeassert // it is the kind
+func (c *cloud) reportConductor(obj engine.Object) (condition, message string) {
+	if obj.(*conductorv1.NovaConductor).Spec.Rollout == conductorv1.RolloutHeld { //nolint:forcetypeassert // the fake has this kind
 		return conductorv1.ConditionWorkloadReady, "spec.rollout is Held"
 	}
-	return c.trouble(obj)
+	return c.failure(obj)
 }
 
-func (c *cloud) trouble(obj engine.Object) (condition, message string) {
+func (c *cloud) failure(obj engine.Object) (condition, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	trouble := c.troubles[obj.GetName()]
-	return trouble[0], trouble[1]
+	failure := c.failures[obj.GetName()]
+	return failure[0], failure[1]
 }
 
-// upset makes an object's condition False, until it is soothed.
-func (c *cloud) upset(name, condition, message string) {
+// fail sets an object's condition to False, until repair.
+func (c *cloud) fail(name, condition, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.troubles[name] = [2]string{condition, message}
+	c.failures[name] = [2]string{condition, message}
 }
 
-func (c *cloud) soothe(name string) {
+func (c *cloud) repair(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.troubles, name)
+	delete(c.failures, name)
 }
 
 func (c *cloud) scaleAPI(ready int32) {
@@ -114,8 +114,8 @@ func (c *cloud) scaleAPI(ready int32) {
 	c.readyAPI = ready
 }
 
-func (c *cloud) serves(obj engine.Object) (condition, message string) {
-	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // it is the kind
+func (c *cloud) reportAPI(obj engine.Object) (condition, message string) {
+	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // the fake has this kind
 	api.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: "https://" + api.Name + ".example.org/v2.1"},
 		{Interface: commonv1.InterfaceInternal, URL: c.server.URL + "/v2.1"},
@@ -123,10 +123,10 @@ func (c *cloud) serves(obj engine.Object) (condition, message string) {
 	c.mu.Lock()
 	api.Status.ReadyReplicas = c.readyAPI
 	c.mu.Unlock()
-	return c.trouble(obj)
+	return c.failure(obj)
 }
 
-// ServeHTTP plays Keystone and the compute API.
+// ServeHTTP is a fake of Keystone and of the compute API.
 func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +140,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(c.apiStatus)
 	case request.URL.Path == "/v2.1/os-services" && request.Header.Get("X-Auth-Token") == "token":
 		answering := ""
-		if !c.cellsAreDown {
+		if !c.cellsDown {
 			answering = `{"host": "given-cell1-conductor-0"}, {"host": "given-cell2-conductor-0"}, `
 		}
 		_, _ = w.Write([]byte(`{"services": [` + answering + `{"host": "given-superconductor-0"}]}`))
@@ -149,18 +149,17 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answers sets how Keystone and the compute API answer from now on.
+// answers sets whether Keystone answers, and the status of the compute API.
 func (c *cloud) answers(keystone bool, apiStatus int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noKeystone, c.apiStatus = !keystone, apiStatus
 }
 
-// takeCells down, or up again.
-func (c *cloud) takeCells(down bool) {
+func (c *cloud) setCellsDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cellsAreDown = down
+	c.cellsDown = down
 }
 
 func (c *cloud) requests() int {
@@ -169,7 +168,7 @@ func (c *cloud) requests() int {
 	return c.apiRequests
 }
 
-// manage plays nova-manage.
+// manage is a fake of nova-manage.
 func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,15 +192,15 @@ func (c *cloud) hold(run string, hold bool) {
 	c.held[run] = hold
 }
 
-// ended is how often a Job has.
+// ended returns the number of ended runs of a Job.
 func (c *cloud) ended(run string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[run]
 }
 
-// given creates the sample's Secrets and returns its Nova. The database of its
-// cell is in the real server, with the host compute-0 in it.
+// given creates the Secrets of the sample with connection Secrets, and returns its Nova.
+// The database of its cell is in the real server and has the host compute-0.
 func (c *cloud) given() *novav1.Nova {
 	for _, sample := range enginetest.ReadSamples(GinkgoTB(), givenSample) {
 		if sample.GetKind() == "Secret" && sample.GetName() != "cell1-database" {
@@ -223,7 +222,7 @@ func givenNova() *novav1.Nova {
 	return cr
 }
 
-// schema is the name of a cell's database, which no other test has.
+// schema returns a unique name for the database of a cell.
 func (c *cloud) schema(name string) string {
 	return strings.ReplaceAll(c.Namespace, "-", "_") + "_" + name
 }
@@ -242,7 +241,7 @@ func (c *cloud) cellBus(name string) {
 	c.Create(&corev1.Secret{ObjectMeta: named(name + "-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": name, "password": "word"}})
 }
 
-// anotherCell has Secrets of its own.
+// anotherCell returns a cell with connection Secrets of its own.
 func anotherCell(name string) novav1.Cell {
 	ref := func(purpose string) novav1.Connection {
 		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: name + "-" + purpose}}
@@ -257,7 +256,8 @@ func (c *cloud) superconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
 	return conductor
 }
 
-// triggers of the processes that read the mappings; all must be the same.
+// triggers returns the restart triggers of the services, and checks that all services have
+// the same.
 func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
 	triggers := c.superconductor(cr).Spec.RestartTriggers
 	scheduler, api, metadata := &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}, &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}, &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
@@ -271,12 +271,13 @@ func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
 }
 
 func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell {
-	made := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
-	Expect(c.Read(made)).To(BeTrue())
-	return made
+	child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
+	Expect(c.Read(child)).To(BeTrue())
+	return child
 }
 
-// nothingLeft of the Nova and its cells.
+// nothingLeft waits until all children of the owners are deleted, and checks that no Secret
+// has an owner.
 func (c *cloud) nothingLeft(owners ...client.Object) {
 	for _, owner := range owners {
 		c.AwaitNothing(owner.GetUID(), Service.Owns...)

@@ -10,26 +10,27 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// endpointNeeds: the public address is known once the API has its Route.
+// endpointNeeds waits until the NovaAPI knows its addresses, for example the host of its
+// Route.
 func endpointNeeds(cr *novav1.Nova) []engine.Need {
-	made := apiNamed(cr)
+	child := apiNamed(cr)
 	return []engine.Need{
-		engine.Condition(made, apiv1.ConditionEndpointReady),
-		engine.Existing(made).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints }), //nolint:forcetypeassert // it is what was named
+		engine.Condition(child, apiv1.ConditionEndpointReady),
+		engine.Existing(child).Counting(func(obj client.Object) any { return obj.(*apiv1.NovaAPI).Status.Endpoints }), //nolint:forcetypeassert // child is a NovaAPI
 	}
 }
 
 func reportEndpoints(cr *novav1.Nova, in engine.Inputs) { cr.Status.Endpoints = endpoints(cr, in) }
 
-// endpoints are those at which the API is reached, unless the user says
-// otherwise: a load balancer of theirs may stand before it.
+// endpoints returns the addresses of the NovaAPI, or of spec.api.endpoints, for example of
+// a load balancer that the user operates.
 func endpoints(cr *novav1.Nova, in engine.Inputs) []commonv1.Endpoint {
-	made, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	child, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
 	if !ok {
 		return nil
 	}
 	var all []commonv1.Endpoint
-	for _, endpoint := range made.Status.Endpoints {
+	for _, endpoint := range child.Status.Endpoints {
 		for _, override := range cr.Spec.API.Endpoints {
 			if override.Interface == endpoint.Interface {
 				endpoint.URL = override.URL

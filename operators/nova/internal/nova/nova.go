@@ -1,4 +1,4 @@
-// Package nova says what a Nova is made of.
+// Package nova has the stages of a Nova.
 package nova
 
 import (
@@ -30,7 +30,7 @@ import (
 
 type stage = engine.Stage[*novav1.Nova]
 
-// Service is the table of contents of a Nova.
+// Service lists the stages of a Nova.
 var Service = engine.Service[*novav1.Nova]{
 	Name: "nova",
 	Stages: []stage{
@@ -42,8 +42,8 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Build: cells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
-		{Condition: novav1.ConditionSchedulerReady, Needs: mappedCells, Build: scheduler, Continue: true},
-		{Condition: novav1.ConditionMetadataReady, Needs: mappedCells, Build: metadata, Continue: true},
+		{Condition: novav1.ConditionSchedulerReady, Needs: serviceNeeds, Build: scheduler, Continue: true},
+		{Condition: novav1.ConditionMetadataReady, Needs: serviceNeeds, Build: metadata, Continue: true},
 		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},
 		backend.RegisterOnly(stage{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Report: reportEndpoints}, catalog),
 	},
@@ -59,7 +59,7 @@ var Service = engine.Service[*novav1.Nova]{
 		backend.Remove(stage{Condition: "Cell0DatabaseRemoved"}, cell0Database),
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.Nova]},
 	},
-	Available: &stage{Needs: availableNeeds, Do: askAPI, Every: askEvery},
+	Available: &stage{Needs: availableNeeds, Do: requestAPI, Every: requestEvery},
 	Report:    countCells,
 	Owns: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
@@ -67,7 +67,7 @@ var Service = engine.Service[*novav1.Nova]{
 	},
 }
 
-// Names of what is made from a Nova. Cells cannot have any of these names.
+// Names of the children of a Nova. The names of cells cannot collide with them.
 func superconductorName(cr *novav1.Nova) string { return cr.Name + "-superconductor" }
 func schedulerName(cr *novav1.Nova) string      { return cr.Name + "-scheduler" }
 func metadataName(cr *novav1.Nova) string       { return cr.Name + "-metadata" }

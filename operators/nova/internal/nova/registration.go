@@ -19,15 +19,15 @@ var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, 
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
-	made.Name, made.Purpose, made.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
-	return made
+	b := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
+	b.Name, b.Purpose, b.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
+	return b
 }
 
 func cell0Database(cr *novav1.Nova) backend.Backend {
-	made := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
-	made.Name, made.Purpose, made.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
-	return made
+	b := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
+	b.Name, b.Purpose, b.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
+	return b
 }
 
 func database(cr *novav1.Nova, given *commonv1.SecretReference) backend.Backend {
@@ -59,17 +59,17 @@ func identity(cr *novav1.Nova) backend.Backend {
 	}
 }
 
-// catalog is registered with the administrator's account of identity.
+// catalog has the administrator's account of identity.
 func catalog(cr *novav1.Nova) backend.Backend {
-	made := identity(cr)
-	made.Server = backend.Catalog{
+	b := identity(cr)
+	b.Server = backend.Catalog{
 		Identity:  backend.Identity{Region: cr.Spec.Identity.Region},
 		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
 	}
-	return made
+	return b
 }
 
-// inputs are waited for before anything else.
+// inputs are the Secrets and Services that the first stage waits for.
 func inputs(cr *novav1.Nova) []engine.Need {
 	needs := backend.Inputs(backends...)(cr)
 	if cr.Spec.MetadataSecretRef != nil {
@@ -78,9 +78,9 @@ func inputs(cr *novav1.Nova) []engine.Need {
 	return needs
 }
 
-// credentials come with the secret that the metadata service shares with
-// Neutron, which is generated like the password of an account. A Secret that is
-// given may be the one that was generated before: it is kept.
+// credentials builds the Secret of the passwords and the metadata Secret, which has the
+// secret that the metadata service shares with Neutron. spec.metadataSecretRef may name the
+// Secret that the operator generated before, and so this Secret is kept.
 func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	children, err := backend.Credentials(backends...)(cr, in)
 	secret := applycorev1.Secret(metadataSecret(cr), "")

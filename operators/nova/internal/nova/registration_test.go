@@ -25,8 +25,8 @@ import (
 
 const wrong = "wr0ng'p@ss/word"
 
-// registering is the sample's Nova with databases that we register; message
-// buses and Keystone are given.
+// registering returns the sample's Nova with databases that the operator registers, and
+// connection Secrets for the message buses and Keystone.
 func (c *cloud) registering() *novav1.Nova {
 	cr := c.given()
 	cr.Spec.Database = novav1.Database{
@@ -39,7 +39,8 @@ func (c *cloud) registering() *novav1.Nova {
 	return cr
 }
 
-// mariaDBService has no pods: its name is found on the loopback interface.
+// mariaDBService creates a Service without pods. The tests resolve its name to the loopback
+// address.
 func (c *cloud) mariaDBService(address string) *corev1.Service {
 	_, text, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
@@ -50,7 +51,7 @@ func (c *cloud) mariaDBService(address string) *corev1.Service {
 	return service
 }
 
-// registersBus makes cr register at a RabbitMQ at which nobody listens.
+// registersBus sets a RabbitMQ at whose address no server listens.
 func registersBus(c *cloud, cr *novav1.Nova) string {
 	_, port, err := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
 	Expect(err).NotTo(HaveOccurred())
@@ -66,7 +67,7 @@ func registersBus(c *cloud, cr *novav1.Nova) string {
 	return "rabbitmq." + c.Namespace + ".svc.cluster.local:" + port
 }
 
-// registersUser makes cr register at a Keystone with that address.
+// registersUser sets a Keystone with this address.
 func (c *cloud) registersUser(cr *novav1.Nova, address string) string {
 	c.Create(&corev1.Secret{ObjectMeta: named("keystone-admin"), StringData: map[string]string{
 		"authURL": "http://" + address + "/v3", "username": "admin", "password": wrong,
@@ -77,7 +78,7 @@ func (c *cloud) registersUser(cr *novav1.Nova, address string) string {
 
 func mariaDBAddress() string { return net.JoinHostPort(mariaDB.Host, mariaDB.Port) }
 
-// databases of a prefix, with whose accounts may use them.
+// databases returns the names of the databases with a prefix.
 func databases(prefix string) []string {
 	return mariaDB.Column(GinkgoTB(), "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE '"+prefix+"%' ORDER BY 1")
 }
@@ -87,7 +88,7 @@ func accounts(prefix string) []string {
 }
 
 var _ = Describe("Nova that registers its databases", func() {
-	It("says which server refuses it, and goes on by itself when that is back", func() {
+	It("names the server that refuses the connection, and continues when the server is back", func() {
 		c := newCloud()
 		cr := c.registering()
 		address := registrationtest.RefusedAddress(GinkgoTB())
@@ -104,7 +105,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		Expect(accounts(prefix)).To(ContainElements(HavePrefix(prefix+"_api_"), HavePrefix(prefix+"_cell0_")))
 	})
 
-	It("is not held up by a server that swallows packets", func() {
+	It("is not delayed by the server of another Nova that drops packets", func() {
 		c := newCloud()
 		c.mariaDBService(registrationtest.FullAddress(GinkgoTB()))
 		healthy := c.given()
@@ -117,7 +118,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, silent, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "mariadb."+c.Namespace+".svc.cluster.local:", "timed out")
 	})
 
-	DescribeTable("names a message bus or Keystone that it cannot reach", func(prepare func(*cloud, *novav1.Nova) string, condition, reason, cause string) {
+	DescribeTable("names a message bus or Keystone that is unreachable", func(prepare func(*cloud, *novav1.Nova) string, condition, reason, cause string) {
 		c := newCloud()
 		cr := c.given()
 		address := prepare(c, cr)
@@ -129,12 +130,12 @@ var _ = Describe("Nova that registers its databases", func() {
 		Entry("a Keystone that refuses", func(c *cloud, cr *novav1.Nova) string {
 			return c.registersUser(cr, registrationtest.RefusedAddress(GinkgoTB()))
 		}, novav1.ConditionIdentityReady, "IdentityUnreachable", "connection refused"),
-		Entry("a Keystone that swallows packets", func(c *cloud, cr *novav1.Nova) string {
+		Entry("a Keystone that drops packets", func(c *cloud, cr *novav1.Nova) string {
 			return c.registersUser(cr, registrationtest.FullAddress(GinkgoTB()))
 		}, novav1.ConditionIdentityReady, "IdentityUnreachable", "timed out"),
 	)
 
-	It("goes on without Keystone, up to the API", func() {
+	It("continues without Keystone, until the API", func() {
 		c := newCloud()
 		cr := c.given()
 		c.registersUser(cr, registrationtest.RefusedAddress(GinkgoTB()))
@@ -146,7 +147,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable")
 	})
 
-	It("says that a password is wrong, without it, and goes on when it is right", func() {
+	It("reports a wrong password without printing it, and continues when it is corrected", func() {
 		c := newCloud()
 		cr := c.registering()
 		c.mariaDBService(mariaDBAddress())
@@ -159,7 +160,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 	})
 
-	It("leaves alone a database that is somebody else's", func() {
+	It("does not change the database of another owner", func() {
 		c := newCloud()
 		cr := c.registering()
 		c.mariaDBService(mariaDBAddress())
@@ -173,7 +174,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 	})
 
-	DescribeTable("removes what it registered", func(deletion novav1.DeletionPolicy, kept ...string) {
+	DescribeTable("removes its registrations", func(deletion novav1.DeletionPolicy, kept ...string) {
 		c := newCloud()
 		cr := c.registering()
 		cr.Spec.DeletionPolicy = deletion
@@ -184,11 +185,11 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(databases(prefix)).To(Equal([]string{prefix + "_api", prefix + "_cell0", prefix + "_cell1"}))
 		Expect(accounts(prefix)).To(HaveLen(3))
-		made := c.cell1(cr)
+		child := c.cell1(cr)
 
 		c.Delete(cr, metav1.DeletePropagationForeground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.nothingLeft(cr, made)
+		c.nothingLeft(cr, child)
 		Expect(accounts(prefix)).To(BeEmpty())
 		Expect(databases(prefix)).To(HaveLen(len(kept)))
 		for i, suffix := range kept {
@@ -199,7 +200,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		Entry("and retains the databases", novav1.DeletionRetain, "_api", "_cell0", "_cell1"),
 	)
 
-	It("goes when its server is gone for good, and lists what is left there", func() {
+	It("is deleted if the Service of its server was deleted, and lists the remaining objects", func() {
 		c := newCloud()
 		cr := c.registering()
 		cr.Spec.DeletionPolicy = novav1.DeletionDelete
@@ -209,29 +210,29 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Delete(service, metav1.DeletePropagationBackground)
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb does not exist any more")
+		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb no longer exists")
 	})
 
-	It("waits for an administrator's Secret that has lost its password, and leaves nothing", func() {
+	It("waits during deletion for the password of the administrator's Secret", func() {
 		c := newCloud()
 		cr := c.registering()
 		c.mariaDBService(mariaDBAddress())
 		c.Create(cr)
 		prefix := c.schema("cloud")
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
-		made := c.cell1(cr)
-		enginetest.Await(GinkgoTB(), c.Client, made, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		child := c.cell1(cr)
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
 		c.Change(admin, func() { delete(admin.Data, "password") })
 		c.Delete(cr, metav1.DeletePropagationBackground)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
 		Expect(accounts(prefix)).To(HaveLen(3))
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
-		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
 		Expect(accounts(prefix)).To(BeEmpty())
 	})
 
-	It("does not take another port of a bus for its management", func() {
+	It("does not use another port of a bus as management port", func() {
 		c := newCloud()
 		cr := c.given()
 		registersBus(c, cr)
@@ -243,7 +244,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionMessageBusReady, "MessageBusUnreachable", "connection refused")
 	})
 
-	It("waits for a server that is out of reach, until it is told to go", func() {
+	It("waits during deletion for an unreachable server, until the annotation abandons it", func() {
 		c := newCloud()
 		cr := c.registering()
 		service := c.mariaDBService(mariaDBAddress())
@@ -254,19 +255,19 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Change(service, func() { service.Spec.Ports[0].Port = int32(port) })
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "CellsRemoved", "given-cell1")
-		made := c.cell1(cr)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, made, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
-		for _, object := range []client.Object{made, cr} {
+		child := c.cell1(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
+		for _, object := range []client.Object{child, cr} {
 			c.Change(object, func() { object.SetAnnotations(map[string]string{backend.AnnotationAbandon: "true"}) })
 		}
-		enginetest.AwaitGone(GinkgoTB(), c.Client, made, cr)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
 		c.awaitLeftBehind("database " + c.schema("cloud") + "_cell1")
 	})
 })
 
-// syncCell1 plays the sync of the cell's schema, in which hosts are counted.
+// syncCell1 creates the table of cell1's schema in which hosts are counted.
 func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
-	enginetest.Eventually(GinkgoTB(), "the cell's database is there", func() error {
+	enginetest.Eventually(GinkgoTB(), "the cell's database exists", func() error {
 		if len(databases(prefix+"_cell1")) == 0 {
 			c.Read(cr)
 			return errors.New(enginetest.Conditions(cr))
@@ -276,7 +277,7 @@ func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
 	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+prefix+"_cell1.compute_nodes (host VARCHAR(255), mapped INT, deleted INT)")
 }
 
-// awaitLeftBehind waits for the event that lists what could not be removed.
+// awaitLeftBehind waits for an event that lists what could not be removed.
 func (c *cloud) awaitLeftBehind(what string) {
 	enginetest.Eventually(GinkgoTB(), "an event lists "+what, func() error {
 		events := &eventsv1.EventList{}

@@ -15,12 +15,12 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// Processes read the cell mappings once and keep them. So the first time they
-// wait until every cell is mapped, or for patience if a cell is broken; later they
-// are restarted when a mapping changes.
+// The services read the cell mappings only at their start. So the first start waits until
+// every cell is mapped, at most mappingTimeout after the schema of the superconductor is
+// ready. Later the services restart when a mapping changes.
 const (
-	patience = 120 * time.Second
-	released = "released"
+	mappingTimeout = 120 * time.Second
+	released       = "released"
 )
 
 func superconductorNamed(cr *novav1.Nova) *conductorv1.NovaConductor {
@@ -41,19 +41,18 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 	return &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
 }
 
-// release is met when the processes may start, or be updated: they read the
-// databases of the mapped cells, whose schema must be that of the wanted release.
-// A cell that is not mapped is read by nobody, and is waited for on the first
-// deployment only.
+// release is met when the services may start or be updated: they read the databases of the
+// mapped cells, whose schemas must be synchronised with the image. A cell that is not
+// mapped delays only the first deployment, because no service reads its database.
 func release(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		made := cellNamed(cr, cell)
+		child := cellNamed(cr, cell)
 		cells = append(cells, engine.AnyOf(
-			engine.AllOf(engine.Condition(made, novav1.ConditionSchemaReady), engine.Condition(made, novav1.ConditionMapped)),
+			engine.AllOf(engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped)),
 			engine.AllOf(
-				engine.Existing(made).Optional().Where(isNotMapped),
-				engine.AnyOf(engine.Existing(superconductorNamed(cr)).Where(isReleased), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, patience)),
+				engine.Existing(child).Optional().Where(isNotMapped),
+				engine.AnyOf(engine.Existing(superconductorNamed(cr)).Where(isReleased), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, mappingTimeout)),
 			),
 		))
 	}
@@ -62,30 +61,33 @@ func release(cr *novav1.Nova) engine.Need {
 
 func isNotMapped(obj client.Object) error {
 	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil {
-		return engine.Wait("the services read the database of NovaCell %s", cell.Name)
+		return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.Name)
 	}
 	return nil
 }
 
-// isReleased: the superconductor's pods wait as long as all others.
+// isReleased checks that the superconductor has started: it starts together with the other
+// services.
 func isReleased(obj client.Object) error {
 	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != conductorv1.RolloutAutomatic {
-		return engine.Wait("NovaConductor %s was not released yet", conductor.Name)
+		return engine.Wait("spec.rollout of NovaConductor %s is not Automatic yet", conductor.Name)
 	}
 	return nil
 }
 
-// superconductorNeeds: its schema Job must run at once, its pods wait.
+// superconductorNeeds does not wait for release, because the Job of the schema runs before
+// the pods.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
 	return append(lastTriggers(cr), release(cr).As(released), engine.Existing(superconductorNamed(cr)).Optional())
 }
 
-// mappedCells, and the API database, are what every service reads.
-func mappedCells(cr *novav1.Nova) []engine.Need {
+// serviceNeeds are the needs of every service: the API database and the mapped cells.
+func serviceNeeds(cr *novav1.Nova) []engine.Need {
 	return append(lastTriggers(cr), engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady), release(cr))
 }
 
-// lastTriggers: the superconductor has the triggers of the last restart.
+// lastTriggers are the needs of restartTriggers: the superconductor, which has the triggers
+// of the last restart, and the cells.
 func lastTriggers(cr *novav1.Nova) []engine.Need {
 	needs := []engine.Need{engine.Existing(superconductorNamed(cr)).Optional()}
 	for _, cell := range cr.Spec.Cells {
@@ -94,8 +96,8 @@ func lastTriggers(cr *novav1.Nova) []engine.Need {
 	return needs
 }
 
-// restartTriggers change with the mapping of any cell. A cell that does not
-// tell keeps its last value, because a restart would not help it.
+// restartTriggers has the revision of the mapping of each cell. A cell without a revision
+// keeps its last value, so that it causes no restart.
 func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	last := map[string]string{}
 	if conductor, ok := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr)); ok {
@@ -103,10 +105,10 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	}
 	triggers := map[string]string{}
 	for _, cell := range cr.Spec.Cells {
-		made, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		switch {
-		case ok && made.Status.Mapping != nil && made.Status.Mapping.Revision != "":
-			triggers[string(cell.Name)] = made.Status.Mapping.Revision
+		case ok && child.Status.Mapping != nil && child.Status.Mapping.Revision != "":
+			triggers[string(cell.Name)] = child.Status.Mapping.Revision
 		case last[string(cell.Name)] != "":
 			triggers[string(cell.Name)] = last[string(cell.Name)]
 		}
@@ -114,7 +116,7 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	return triggers
 }
 
-// connections of the services.
+// connections returns the names of the connection Secrets of the services.
 func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
 	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.Cell0DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
 		if *name, _, err = backends[i](cr).Secret(in); err != nil {
@@ -124,10 +126,10 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err
 	return c, nil
 }
 
-// superconductor brings the API database and cell0 to their schema at once. Its
-// pods are held the first time, until the cells are mapped. Here is also the
-// Secret with the account at Keystone, because the services that use the account
-// need not wait until Keystone answers.
+// superconductor builds the NovaConductor that synchronises the schemas of the API database
+// and cell0 at once. Its pods are held until release is met for the first time. This stage
+// also builds the connection Secret of Keystone, because the services that use the account
+// do not wait until Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {
@@ -143,8 +145,8 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		IdentitySecretRef:    &c.IdentitySecretRef,
 		Rollout:              conductorv1.RolloutAutomatic,
 	}
-	made, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
-	running := exists && made.Spec.Rollout == conductorv1.RolloutAutomatic
+	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
+	running := exists && child.Spec.Rollout == conductorv1.RolloutAutomatic
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = conductorv1.RolloutHeld
 	}
@@ -180,7 +182,7 @@ func metadata(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 }
 
 func apiNeeds(cr *novav1.Nova) []engine.Need {
-	return append(mappedCells(cr), engine.Done(novav1.ConditionIdentityReady))
+	return append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady))
 }
 
 func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {

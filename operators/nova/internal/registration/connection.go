@@ -21,27 +21,26 @@ import (
 const (
 	// DialTimeout bounds resolving the host name and opening a connection.
 	DialTimeout = 3 * time.Second
-	// AnswerTimeout bounds one request, its dialling included: a server that
-	// swallows packets fails after this long.
+	// AnswerTimeout bounds one request, including its connection, for example to a server
+	// behind a firewall that drops packets.
 	AnswerTimeout = 5 * time.Second
-	// longestAnswer is the number of bytes that are read of one answer over HTTP, and
-	// longestConversation of one connection: an editor of a namespace chooses the
-	// server, and the operator serves other namespaces too. A decoded answer is up to
+	// longestAnswer bounds the bytes that are read of one HTTP answer, and
+	// longestConversation those of one connection: every editor of a namespace chooses
+	// servers, and the operator's memory serves all namespaces. A decoded answer is up to
 	// a hundred times as large.
 	longestAnswer       = 256 << 10
 	longestConversation = 1 << 20
 	longestHeader       = 64 << 10
-	// longestQuote is how many characters of a server's message are repeated.
+	// longestQuote bounds the characters of a server's message in an error.
 	longestQuote = 200
 )
 
-// AllowAnyServer lets the operator connect to its own pod and to the metadata
-// services of clouds, and use Services of type ExternalName. It is set before the
-// operator starts.
+// AllowAnyServer allows connections to the operator's own pod and to the metadata services
+// of clouds, and Services of type ExternalName. It is set before the operator starts.
 var AllowAnyServer bool
 
-// Dial connects to a host:port within DialTimeout. The connection ends with an error
-// after longestConversation.
+// Dial connects to a host:port within DialTimeout. Reading fails after
+// longestConversation bytes.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: DialTimeout, Control: refuseLocal}
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -51,7 +50,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return &boundedConn{Conn: conn, bounded: bounded{from: conn, left: longestConversation}}, nil
 }
 
-// refuseLocal is called with the address that a host name has led to.
+// refuseLocal is called with the IP address that a host name was resolved to.
 func refuseLocal(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -59,13 +58,13 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	}
 	ip := target.Addr().Unmap()
 	if !AllowAnyServer && isLocal(ip) {
-		return fmt.Errorf("%w %s: it is refused unless the operator runs with --allow-any-server", errLocal, ip)
+		return fmt.Errorf("%w %s: the operator refuses it without --allow-any-server", errLocal, ip)
 	}
 	return nil
 }
 
-// metadata are addresses of clouds' metadata services beside the link-local address
-// 169.254.169.254: AWS, Azure, Alibaba, Oracle; and those that NAT64 translates.
+// metadata has the addresses of clouds' metadata services that are not link-local: AWS,
+// Azure, Alibaba, Oracle; and the addresses that NAT64 translates.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::254/128"),
 	netip.MustParsePrefix("168.63.129.16/32"),
@@ -81,10 +80,10 @@ func isLocal(ip netip.Addr) bool {
 
 var (
 	errLocal   = errors.New("the host has the local address")
-	errTooLong = errors.New("the server does not end its answer")
+	errTooLong = errors.New("the server sent more data than the operator accepts")
 )
 
-// bounded reads so many bytes, and then fails.
+// bounded fails after left bytes.
 type bounded struct {
 	from io.Reader
 	left int
@@ -115,15 +114,15 @@ func TLSConfig(ca []byte) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(ca) {
-		return nil, errors.New("the CA bundle holds no PEM certificate")
+		return nil, errors.New("the CA bundle has no PEM certificate")
 	}
 	return config, nil
 }
 
-// NewTransport returns an HTTP transport for requests to one server, which is the
-// scheme, host and port of a URL. It gives up within AnswerTimeout, reads at most 256
-// KiB of an answer, goes straight to the server (no proxy) and follows no redirect:
-// an administrator's password must not be carried to another host.
+// NewTransport returns an HTTP transport for requests to one server: the scheme, host and
+// port of a URL. It waits at most AnswerTimeout, reads at most 256 KiB of an answer, uses
+// no proxy and follows no redirect, which would send an administrator's password to
+// another host.
 func NewTransport(server *url.URL, ca []byte) (*Transport, error) {
 	config, err := TLSConfig(ca)
 	if err != nil {
@@ -146,11 +145,11 @@ type Transport struct {
 	base   *http.Transport
 }
 
-// RoundTrip sends one request. A redirect is an error, and so are a request to
-// another server, as the next page of a list may be, and an answer that is too long.
+// RoundTrip sends one request. It fails for a redirect, for a request to another server,
+// which the link to the next page of a list may name, and for an answer that is too long.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if asked := origin(request.URL); asked != t.server {
-		return nil, fmt.Errorf("the answer of %s leads to another server, %s, which is not asked", t.server, Quote(asked))
+		return nil, fmt.Errorf("the answer of %s refers to another server, %s: the operator sends it no request", t.server, Quote(asked))
 	}
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
@@ -158,7 +157,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if location := response.Header.Get("Location"); response.StatusCode/100 == 3 && location != "" {
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("answered with a redirect to %s: give that address instead if it is the right one", Quote(location))
+		return nil, fmt.Errorf("answered with a redirect to %s: set this address if it is correct", Quote(location))
 	}
 	response.Body = struct {
 		io.Reader
@@ -170,11 +169,11 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // Close closes idle connections.
 func (t *Transport) Close() { t.base.CloseIdleConnections() }
 
-// Quote is the first line of a server's message, without what does not print, and
-// cut to 200 characters. The word at the cut is left out: the rest of a secret would
-// not be recognized, and not be masked.
-func Quote(said string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(said, "")), "\n")
+// Quote returns the first line of a server's message, with a space for each unprintable
+// character, and cut to 200 characters. The word at the cut is left out, because a part of
+// a secret would not be recognized and masked.
+func Quote(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(message, "")), "\n")
 	line = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -189,8 +188,8 @@ func Quote(said string) string {
 	return line[:strings.LastIndex(line, " ")+1] + "…"
 }
 
-// Unavailable tells whether an HTTP status means that a server, or what it
-// depends on, is down for now.
+// Unavailable returns whether an HTTP status means that a server, or a server behind it,
+// is temporarily not available.
 func Unavailable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Unreachable says that no server answered in a usable way at Address. It is
-// worth retrying: the request itself is right.
+// Unreachable is the error if no server gave a usable answer at Address. The request can
+// be retried: the request itself is correct.
 type Unreachable struct { //nolint:errname // reads registration.Unreachable
 	Address string // host:port
 	Err     error  // the cause
@@ -26,8 +26,8 @@ func (e *Unreachable) Error() string { return e.Address + ": " + Quote(cause(e.E
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// Denied says that the server at Address answered, and refused Account:
-// because of its password, or because it lacks a right.
+// Denied is the error if the server at Address refused Account: the password is wrong, or
+// the account lacks a right.
 type Denied struct { //nolint:errname // reads registration.Denied
 	Address string // host:port
 	Account string
@@ -38,13 +38,13 @@ func (e *Denied) Error() string {
 	return fmt.Sprintf("%s refuses the account %q: %s", e.Address, e.Account, Quote(e.Reason))
 }
 
-// Conflict says that a thing of the wanted name exists without the owner's mark.
-// It was not touched.
+// Conflict is the error if an object of the wanted name exists at the server without the
+// owner's mark. The object was not changed.
 type Conflict struct { //nolint:errname // reads registration.Conflict
 	Address string // host:port
 	Kind    string // "database", "vhost", "bus user", "Keystone user", "endpoint"
 	Name    string
-	Found   string // the mark that it has; empty if it has none
+	Found   string // the mark of the object, or ""
 	Want    Mark   // the owner's mark
 }
 
@@ -53,12 +53,11 @@ func (e *Conflict) Error() string {
 	if e.Found != "" {
 		found = fmt.Sprintf("has the mark %q", Quote(e.Found))
 	}
-	return fmt.Sprintf("%s: %s %q exists and %s: ours would have %q", e.Address, e.Kind, e.Name, found, e.Want)
+	return fmt.Sprintf("%s: %s %q exists and %s, but must have %q: use another name, or remove the %s", e.Address, e.Kind, e.Name, found, e.Want, e.Kind)
 }
 
-// cause tells people why a connection failed. It leaves out what varies from
-// one try to the next (local ports, elapsed times), so that a condition made
-// from it stays the same.
+// cause returns why a connection failed, without details that differ between attempts
+// (local ports, elapsed times), so that the message of a condition stays the same.
 func cause(err error) string {
 	var (
 		dns  *net.DNSError
@@ -77,7 +76,7 @@ func cause(err error) string {
 		return op.Err.Error()
 	case errors.As(err, &dns):
 		return "host name " + dns.Name + ": " + dns.Err
-	case errors.As(err, &date) && date.Reason == x509.Expired: // Go's own message has the time
+	case errors.As(err, &date) && date.Reason == x509.Expired: // Go's message has the current time
 		return fmt.Sprintf("TLS certificate refused: certificate has expired or is not yet valid: it is valid from %s until %s",
 			date.Cert.NotBefore.Format(time.RFC3339), date.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &cert):

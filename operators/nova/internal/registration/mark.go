@@ -1,6 +1,6 @@
-// Package registration holds what registering accounts at a database, a
-// message bus and an identity service has in common: the ownership mark, the
-// kinds of failure, and connections that give up within seconds.
+// Package registration is shared by the clients that register accounts at a database, a
+// message bus and an identity service: ownership marks, error types, and connections with
+// timeouts of seconds.
 package registration
 
 import (
@@ -11,10 +11,10 @@ import (
 
 const markPrefix = "asterism "
 
-// Mark is written on whatever is made outside the Kubernetes cluster, by the
-// very statement that makes it. A thing belongs to the custom resource whose mark
-// it carries, also if that was deleted and created again under its name. A thing
-// with another mark, or with none, belongs to somebody else.
+// Mark identifies the custom resource that owns an object outside of the Kubernetes
+// cluster, for example a database. The statement that creates the object also writes the
+// mark. A custom resource that is created again under the same name has the same mark. An
+// object with another mark, or without a mark, has another owner.
 type Mark string
 
 // NewMark returns the mark of the custom resource namespace/name in the
@@ -23,14 +23,14 @@ func NewMark(clusterID, namespace, name string) Mark {
 	return Mark(markPrefix + clusterID + "/" + namespace + "/" + name)
 }
 
-// IsMark tells whether text is the mark of any custom resource.
+// IsMark returns whether text is the mark of any custom resource.
 func IsMark(text string) bool { return strings.HasPrefix(text, markPrefix) }
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 
-// CheckName refuses a name that could mean something else in SQL, in a URL or
-// in a bus address. It allows lower-case letters, digits, "_" and "-", and at
-// most longest bytes. kind says in the message what was to be named.
+// CheckName refuses a name with characters that have a meaning in SQL, in a URL or in the
+// address of a message bus. It allows lower-case letters, digits, "_" and "-", and at most
+// longest bytes. The message begins with kind.
 func CheckName(kind, name string, longest int) error {
 	if len(name) > longest {
 		return fmt.Errorf("%s name %q has %d characters, more than %d", kind, name, len(name), longest)

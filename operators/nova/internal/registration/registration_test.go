@@ -17,7 +17,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-func TestNamesThatCouldMeanSomethingElseAreRefused(t *testing.T) {
+func TestNamesWithSpecialCharactersAreRefused(t *testing.T) {
 	for _, name := range []string{"demo_api", "demo-2_cell1", "0", strings.Repeat("x", 64)} {
 		if err := registration.CheckName("database", name, 64); err != nil {
 			t.Errorf("%q: %v", name, err)
@@ -34,7 +34,7 @@ func TestNamesThatCouldMeanSomethingElseAreRefused(t *testing.T) {
 
 func TestMarkNamesClusterNamespaceAndResource(t *testing.T) {
 	mark := registration.NewMark("6f2c", "openstack", "demo")
-	if mark != "asterism 6f2c/openstack/demo" || !registration.IsMark(string(mark)) || registration.IsMark("made by hand") {
+	if mark != "asterism 6f2c/openstack/demo" || !registration.IsMark(string(mark)) || registration.IsMark("created manually") {
 		t.Errorf("mark %q", mark)
 	}
 }
@@ -56,30 +56,30 @@ func TestCauseIsShortAndStable(t *testing.T) {
 	}
 }
 
-// TestMain lets the tests use servers on the loopback interface.
+// TestMain allows servers on the loopback interface.
 func TestMain(m *testing.M) {
 	registration.AllowAnyServer = true
 	m.Run()
 }
 
-// ask makes one request to a server whose transport is for home, and reads the
-// whole answer.
-func ask(t *testing.T, home, address string) error {
+// request sends one request to address with a transport for server, and reads the whole
+// answer.
+func request(t *testing.T, server, address string) error {
 	t.Helper()
-	server, err := url.Parse(home)
+	target, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := registration.NewTransport(server, nil)
+	transport, err := registration.NewTransport(target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer transport.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := (&http.Client{Transport: transport}).Do(get)
 	if err != nil {
 		return err
 	}
@@ -102,24 +102,25 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 	return server.URL
 }
 
-func TestPasswordIsNotCarriedToAnotherHost(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") })
 	server := serve(t, http.RedirectHandler(elsewhere, http.StatusFound).ServeHTTP)
-	mustFail(t, ask(t, server, server), elsewhere)
+	mustFail(t, request(t, server, server), elsewhere)
 }
 
-// TestNoOtherServerIsAsked: the next page of a list is where the server says.
-func TestNoOtherServerIsAsked(t *testing.T) {
-	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server was asked") })
+// TestRequestToAnotherServerIsRefused: the link to the next page of a list may name any
+// server.
+func TestRequestToAnotherServerIsRefused(t *testing.T) {
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	if err := ask(t, server, server+"/v3/users?marker=2"); err != nil {
+	if err := request(t, server, server+"/v3/users?marker=2"); err != nil {
 		t.Error(err)
 	}
-	mustFail(t, ask(t, server, elsewhere), "leads to another server")
-	mustFail(t, ask(t, server, strings.Replace(server, "http:", "https:", 1)), "leads to another server")
+	mustFail(t, request(t, server, elsewhere), "refers to another server")
+	mustFail(t, request(t, server, strings.Replace(server, "http:", "https:", 1)), "refers to another server")
 }
 
-func TestAnswersWithoutEndAreGivenUp(t *testing.T) {
+func TestEndlessAnswerIsAnError(t *testing.T) {
 	var sent atomic.Int64
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -129,14 +130,14 @@ func TestAnswersWithoutEndAreGivenUp(t *testing.T) {
 			}
 		}
 	})
-	mustFail(t, ask(t, server, server), "does not end its answer")
+	mustFail(t, request(t, server, server), "more data than the operator accepts")
 	if got := sent.Load(); got > 16<<20 {
-		t.Errorf("%d bytes were taken of an answer", got)
+		t.Errorf("the server could send %d bytes", got)
 	}
 }
 
-// TestConversationsWithoutEndAreGivenUp: whatever the protocol.
-func TestConversationsWithoutEndAreGivenUp(t *testing.T) {
+// TestEndlessConnectionIsAnError applies to every protocol.
+func TestEndlessConnectionIsAnError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,14 +155,14 @@ func TestConversationsWithoutEndAreGivenUp(t *testing.T) {
 	}
 	defer conn.Close()
 	read, err := io.Copy(io.Discard, conn)
-	mustFail(t, err, "does not end its answer")
+	mustFail(t, err, "more data than the operator accepts")
 	if read != 1<<20 {
 		t.Errorf("%d bytes were read", read)
 	}
 }
 
-// TestLocalAddressesAreRefused: they are the operator's, not the tenant's. A
-// metadata service of a cloud has a link-local address.
+// TestLocalAddressesAreRefused: they belong to the operator's pod, or to the metadata
+// service of a cloud.
 func TestLocalAddressesAreRefused(t *testing.T) {
 	registration.AllowAnyServer = false
 	defer func() { registration.AllowAnyServer = true }()
@@ -175,7 +176,7 @@ func TestLocalAddressesAreRefused(t *testing.T) {
 }
 
 func TestQuotesAreOneShortLine(t *testing.T) {
-	for said, want := range map[string]string{
+	for message, want := range map[string]string{
 		"no":                                  "no",
 		" two\tlines\nof text":                "two lines",
 		strings.Repeat("é ", 150):             strings.Repeat("é ", 100) + "…",
@@ -183,8 +184,8 @@ func TestQuotesAreOneShortLine(t *testing.T) {
 		strings.Repeat("x", 201):              "…",
 		"cut\xffshort\x1b[31m\u009b\u202e":    "cutshort [31m  ",
 	} {
-		if got := registration.Quote(said); got != want {
-			t.Errorf("%q became %q", said, got)
+		if got := registration.Quote(message); got != want {
+			t.Errorf("%q became %q", message, got)
 		}
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
-// TestRequestsOverTLS to Keystone and RabbitMQ's management: the certificate of the
-// server is verified, and what is wrong with it is named.
+// TestRequestsOverTLS checks that the transport for Keystone and RabbitMQ's management API
+// verifies the server's certificate, and that the error names the fault of the certificate.
 func TestRequestsOverTLS(t *testing.T) {
 	signer, other, valid := registrationtest.NewAuthority(t), registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
-		of       string
+		address  string
 		notAfter time.Time
 		trusted  registrationtest.Authority
 		refusal  string
 	}{
-		"right":             {of: "127.0.0.1", notAfter: valid, trusted: signer},
-		"another authority": {of: "127.0.0.1", notAfter: valid, trusted: other, refusal: "signed by unknown authority"},
-		"expired":           {of: "127.0.0.1", notAfter: time.Now().Add(-time.Minute), trusted: signer, refusal: "certificate has expired or is not yet valid: it is valid from 20"},
-		"another name":      {of: "192.0.2.1", notAfter: valid, trusted: signer, refusal: "is valid for 192.0.2.1, not 127.0.0.1"},
+		"valid":             {address: "127.0.0.1", notAfter: valid, trusted: signer},
+		"another authority": {address: "127.0.0.1", notAfter: valid, trusted: other, refusal: "signed by unknown authority"},
+		"expired":           {address: "127.0.0.1", notAfter: time.Now().Add(-time.Minute), trusted: signer, refusal: "certificate has expired or is not yet valid: it is valid from 20"},
+		"another name":      {address: "192.0.2.1", notAfter: valid, trusted: signer, refusal: "is valid for 192.0.2.1, not 127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := overTLS(t, signer, test.of, test.notAfter)
+			server := overTLS(t, signer, test.address, test.notAfter)
 			transport, err := registration.NewTransport(server, test.trusted.PEM)
 			if err != nil {
 				t.Fatal(err)
@@ -52,12 +52,13 @@ func TestRequestsOverTLS(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			if message := (&registration.Unreachable{Address: server.Host, Err: err}).Error(); !strings.Contains(message, test.refusal) {
-				t.Errorf("%q does not say %q", message, test.refusal)
+				t.Errorf("message %q lacks %q", message, test.refusal)
 			}
 		})
 	}
 }
 
+// overTLS starts a server with a certificate for an IP address.
 func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAfter time.Time) *url.URL {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(signer.Sign(t, name, notAfter))

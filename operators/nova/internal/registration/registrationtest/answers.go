@@ -15,14 +15,14 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// Answer is what a broken server says to every question.
+// Answer is the answer of a broken server to every request.
 type Answer struct {
-	Status int // 0: it hangs up
+	Status int // 0: the server closes the connection
 	Body   string
 	Check  func(error) bool
 }
 
-// handler gives the answer.
+// handler returns a handler that sends the answer.
 func (a Answer) handler(t testing.TB) http.HandlerFunc {
 	t.Helper()
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -39,9 +39,9 @@ func (a Answer) handler(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// MustReportAnswers checks what every operation of a client says of an answer:
-// connect returns the operations at a server that gives it, and its address.
-// What every server that speaks HTTP may answer is added.
+// MustReportAnswers checks the error of every operation of a client for each answer, and
+// for the answers that any HTTP server may give. connect returns the errors of the
+// operations at a server with this handler, and the address of the server.
 func MustReportAnswers(t *testing.T, answers map[string]Answer, password config.Password, connect func(*testing.T, http.HandlerFunc) (operations map[string]error, address string)) {
 	answers["503 of a proxy"] = Answer{503, "<html>no backend</html>", IsUnreachable}
 	answers["200 of a website"] = Answer{200, "<html>hello</html>", IsUntyped}
@@ -60,13 +60,14 @@ func MustReportAnswers(t *testing.T, answers map[string]Answer, password config.
 	}
 }
 
-// IsUnreachable tells an error of a client from the others.
+// IsUnreachable returns whether an error is of type Unreachable.
 func IsUnreachable(err error) bool {
 	_, ok := errors.AsType[*registration.Unreachable](err)
 	return ok
 }
 
-// IsDenied wants the account, and the reason that the server gave among the words.
+// IsDenied checks that an error is of type Denied, with the account and the server's
+// reason.
 func IsDenied(account, reason string) func(error) bool {
 	return func(err error) bool {
 		found, ok := errors.AsType[*registration.Denied](err)
@@ -74,14 +75,14 @@ func IsDenied(account, reason string) func(error) bool {
 	}
 }
 
-// IsUntyped is any other error.
+// IsUntyped returns whether an error is neither Denied nor Unreachable.
 func IsUntyped(err error) bool {
 	_, denied := errors.AsType[*registration.Denied](err)
 	return !denied && !IsUnreachable(err)
 }
 
-// MustReportUnreachable checks what connect says of servers that cannot be
-// reached, each in its way; withTLS asks for a connection by TLS.
+// MustReportUnreachable checks the errors of connect for servers that cannot be reached
+// for different causes.
 func MustReportUnreachable(t *testing.T, port string, password config.Password, connect func(address string, withTLS bool) error) {
 	tlsServer := httptest.NewUnstartedServer(nil)
 	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -98,7 +99,7 @@ func MustReportUnreachable(t *testing.T, port string, password config.Password, 
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			// a silent server would end a TLS handshake sooner than a request
+			// the TLS handshake with a silent server has a shorter timeout than a request
 			MustBeUnreachable(t, connect(address, cause == certificate), address, cause, password, start)
 		})
 	}

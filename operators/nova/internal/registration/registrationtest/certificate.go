@@ -17,13 +17,13 @@ import (
 
 // Authority signs certificates of servers.
 type Authority struct {
-	// PEM is its own certificate, which clients trust.
+	// PEM is the certificate of the authority, which clients trust.
 	PEM         []byte
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority for a test.
+// NewAuthority creates an authority for a test.
 func NewAuthority(t testing.TB) Authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -39,7 +39,8 @@ func NewAuthority(t testing.TB) Authority {
 	return Authority{PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), certificate: template, key: key}
 }
 
-// Sign writes the certificate and the key of a server with an IP address into files.
+// Sign writes the certificate and the key of a server with an IP address into files, and
+// returns their paths.
 func (a Authority) Sign(t testing.TB, address string, notAfter time.Time) (certificate, key string) {
 	t.Helper()
 	template := &x509.Certificate{

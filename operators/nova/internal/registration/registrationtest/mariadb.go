@@ -16,17 +16,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MariaDB is a real server of the test's own, on the loopback interface.
+// MariaDB is a real server for one test, on the loopback interface.
 type MariaDB struct {
 	Host     string
 	Port     string
-	User     string // with all rights
+	User     string // has all privileges
 	Password string
 	DB       *sql.DB
 }
 
-// StartMariaDB starts an empty server, with further options, that ends with the test. It
-// needs no root.
+// StartMariaDB starts an empty server with additional options. The server stops with the
+// test. It does not need root.
 func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	t.Helper()
 	dir := shortTempDir(t)
@@ -44,7 +44,7 @@ func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	if os.Getuid() == 0 {
 		common = append(common, "--user=root")
 	}
-	program(t, "my_print_defaults") // which mariadb-install-db needs, and its package does not bring
+	program(t, "my_print_defaults") // mariadb-install-db needs it, its package does not install it
 	install := exec.CommandContext(context.Background(), program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
@@ -56,7 +56,8 @@ func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	return server
 }
 
-// shortTempDir, because the path of a socket must fit 107 characters.
+// shortTempDir returns a directory whose path is short: the path of a socket has at most
+// 107 characters.
 func shortTempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mariadb")
@@ -67,7 +68,8 @@ func shortTempDir(t testing.TB) string {
 	return dir
 }
 
-// program finds what Debian installs where only root's PATH looks.
+// program returns the path of a program in PATH or in /usr/sbin, which Debian has only in
+// root's PATH.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -110,8 +112,8 @@ func (m *MariaDB) connect(t testing.TB) {
 	t.Cleanup(func() { _ = m.DB.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
+	retry := time.NewTicker(20 * time.Millisecond)
+	defer retry.Stop()
 	for {
 		err := m.DB.PingContext(ctx)
 		if err == nil {
@@ -120,7 +122,7 @@ func (m *MariaDB) connect(t testing.TB) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("MariaDB does not answer: %v", err)
-		case <-again.C:
+		case <-retry.C:
 		}
 	}
 }
@@ -135,7 +137,7 @@ func (m MariaDB) Exec(t testing.TB, statements ...string) {
 	}
 }
 
-// Column reads the first column of all rows.
+// Column returns the first column of all rows.
 func (m MariaDB) Column(t testing.TB, query string) []string {
 	t.Helper()
 	rows, err := m.DB.QueryContext(context.Background(), query)

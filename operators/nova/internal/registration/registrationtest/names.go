@@ -12,12 +12,12 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// The servers of the tests are on the loopback interface.
+// Servers of tests listen on the loopback interface.
 func init() { registration.AllowAnyServer = true } //nolint:gochecknoinits // see above
 
-// ResolveServices makes this process find every Kubernetes Service, such as
-// mariadb.openstack.svc.cluster.local, on the loopback interface, and no other
-// name, until the test ends. A Service's port is then that of a server of the test.
+// ResolveServices resolves the DNS name of every Kubernetes Service, such as
+// mariadb.openstack.svc.cluster.local, to the loopback address, and no other name, until
+// the test ends. The port of a Service is then the port of a server of the test.
 func ResolveServices(t testing.TB) {
 	t.Helper()
 	var config net.ListenConfig
@@ -75,8 +75,7 @@ func answerTo(query dnsmessage.Message) dnsmessage.Message {
 	return answer
 }
 
-// Forward listens at an address and carries what comes to another one, until
-// the test ends.
+// Forward forwards connections from one address to another, until the test ends.
 func Forward(t testing.TB, from, to string) {
 	t.Helper()
 	var config net.ListenConfig
@@ -87,25 +86,25 @@ func Forward(t testing.TB, from, to string) {
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
-			near, err := listener.Accept()
+			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go carry(near, to)
+			go forward(client, to)
 		}
 	}()
 }
 
-func carry(near net.Conn, to string) {
-	defer near.Close() //nolint:errcheck // it is only carried
-	far, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
+func forward(client net.Conn, to string) {
+	defer client.Close() //nolint:errcheck // copying reports no errors either
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
 	if err != nil {
 		return
 	}
-	defer far.Close() //nolint:errcheck // it is only carried
+	defer server.Close() //nolint:errcheck // copying reports no errors either
 	go func() {
-		_, _ = io.Copy(far, near)
-		_ = far.Close()
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
 	}()
-	_, _ = io.Copy(near, far)
+	_, _ = io.Copy(client, server)
 }

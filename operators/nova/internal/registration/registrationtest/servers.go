@@ -1,6 +1,5 @@
-// Package registrationtest has what the tests of the registering clients
-// share: servers that fail in ways that real ones rarely do, names that
-// nobody else uses, and passwords that break careless quoting.
+// Package registrationtest is shared by the tests of the clients that register accounts:
+// servers with rare failures, unique names, and passwords that break wrong quoting.
 package registrationtest
 
 import (
@@ -27,7 +26,7 @@ import (
 	"asterism.dev/operators/nova/internal/registration"
 )
 
-// Env returns an environment variable, or fails the test naming it.
+// Env returns an environment variable. It fails the test if the variable is not set.
 func Env(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
@@ -37,8 +36,8 @@ func Env(t testing.TB, name string) string {
 	return value
 }
 
-// CAFile returns the content of the file that an environment variable names,
-// or nothing if it is not set.
+// CAFile returns the content of the file that an environment variable names, or nil if the
+// variable is not set.
 func CAFile(t testing.TB, name string) []byte {
 	t.Helper()
 	path := os.Getenv(name)
@@ -60,7 +59,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Name returns a name that nobody else uses.
+// Name returns a unique name.
 func Name(t testing.TB, suffix string) string {
 	t.Helper()
 	random := make([]byte, 4)
@@ -70,8 +69,8 @@ func Name(t testing.TB, suffix string) string {
 	return "e2e" + hex.EncodeToString(random) + "_" + suffix
 }
 
-// Passwords returns values that break careless quoting, and count random ones
-// made of such characters; it logs the seed. None has a line break.
+// Passwords returns passwords that break wrong quoting, and count random passwords of such
+// characters. It logs the seed. No password has a line break.
 func Passwords(t testing.TB, count int) []config.Password {
 	t.Helper()
 	passwords := []config.Password{
@@ -91,7 +90,7 @@ func Passwords(t testing.TB, count int) []config.Password {
 	return passwords
 }
 
-// RefusedAddress returns an address at which nobody listens.
+// RefusedAddress returns an address at which no server listens.
 func RefusedAddress(t testing.TB) string {
 	t.Helper()
 	listener := Listen(t)
@@ -99,8 +98,8 @@ func RefusedAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// SilentAddress returns the address of a server that accepts connections and
-// never says a word.
+// SilentAddress returns the address of a server that accepts connections and never
+// answers.
 func SilentAddress(t testing.TB) string {
 	t.Helper()
 	listener := Listen(t)
@@ -137,8 +136,8 @@ func HangUp(t testing.TB, w http.ResponseWriter) {
 	_ = connection.Close()
 }
 
-// FullAddress returns the address of a server whose backlog is full: the
-// kernel drops what is sent to it, as a firewall or a lost host would.
+// FullAddress returns the address of a server whose backlog is full: the kernel drops the
+// packets, like a firewall.
 func FullAddress(t testing.TB) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -180,13 +179,13 @@ func Listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// Writes are the requests, as "METHOD path", that changed something.
+// Writes are the requests with another method than GET, as "METHOD path".
 type Writes struct {
 	mu   sync.Mutex
 	list []string
 }
 
-// Take returns the writes so far and forgets them.
+// Take returns the writes since the last Take.
 func (w *Writes) Take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,8 +194,8 @@ func (w *Writes) Take() []string {
 	return list
 }
 
-// RecordWrites starts a proxy in front of the server at target, and returns
-// its URL. Getting a token at Keystone is no write.
+// RecordWrites starts a proxy for the server at target, and returns the URL of the proxy.
+// A request for a token of Keystone is no write.
 func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
 	t.Helper()
 	parsed, err := url.Parse(target)
@@ -224,8 +223,8 @@ func RecordWrites(t testing.TB, target string, ca []byte) (string, *Writes) {
 	return server.URL, writes
 }
 
-// MustBeUnreachable checks that a connection to address failed in time, and
-// that the message tells the address and the cause, and not the password.
+// MustBeUnreachable checks that a connection to address failed in time, and that the
+// message has the address and the cause, and not the password.
 func MustBeUnreachable(t testing.TB, err error, address, cause string, password config.Password, since time.Time) {
 	t.Helper()
 	unreachable, ok := errors.AsType[*registration.Unreachable](err)
@@ -234,18 +233,18 @@ func MustBeUnreachable(t testing.TB, err error, address, cause string, password 
 	}
 	MustNotTell(t, err, password)
 	if took := time.Since(since); took > registration.AnswerTimeout+time.Second {
-		t.Errorf("it took %s to give up", took)
+		t.Errorf("the connection failed after %s", took)
 	}
 }
 
-// MustNotTell checks that no spelling of the error holds the password.
+// MustNotTell checks that no form of the error has the password.
 func MustNotTell(t testing.TB, err error, password config.Password) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		text := fmt.Sprintf("%v %#v", cause, cause)
 		for _, spelling := range []string{string(password), url.QueryEscape(string(password)), url.PathEscape(string(password))} {
 			if strings.Contains(text, spelling) {
-				t.Errorf("the error tells the password: %s", text)
+				t.Errorf("the error has the password: %s", text)
 			}
 		}
 	}
