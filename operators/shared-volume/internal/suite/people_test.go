@@ -48,7 +48,7 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	environment := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "env")
 	out, err := exec.Command("bash", "-euo", "pipefail", "-c", ". "+environment+"\n"+string(block[1])).CombinedOutput()
 	s.Expect(err).NotTo(HaveOccurred(), string(out))
-	for _, object := range append(s.artefacts(), user, claim, bound, cr) {
+	for _, object := range append(s.driverObjects(), user, claim, bound, cr) {
 		s.Eventually(s.gone(object)).Should(BeTrue(), "%T", object)
 	}
 }
@@ -66,7 +66,7 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	cr := s.shared("images")
 	s.ready(cr)
-	s.Eventually(func() string { return s.toldOf(cr) }).ShouldNot(BeEmpty(), "it may write events")
+	s.Eventually(func() string { return s.eventsOf(cr) }).ShouldNot(BeEmpty(), "it may write events")
 	s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())

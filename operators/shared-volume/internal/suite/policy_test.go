@@ -168,13 +168,13 @@ func TestRecreatedNamespaceIsAnEvent(t *testing.T) {
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(s.gone(namespace)).Should(BeTrue())
 	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}), "it may come back")
-	s.Expect(s.toldOf(policy)).NotTo(ContainSubstring("created again"))
+	s.Expect(s.eventsOf(policy)).NotTo(ContainSubstring("created again"))
 
 	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
 	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, namespace)) })
 	use()
 	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: string(namespace.UID), PreviousUID: first}}))
-	s.Eventually(func() string { return s.toldOf(policy) }).Should(And(
+	s.Eventually(func() string { return s.eventsOf(policy) }).Should(And(
 		ContainSubstring("was deleted and created again"), Not(ContainSubstring(namespace.Name)),
 	), "events of what has no namespace are in default, for many to read")
 	s.Eventually(s.condition(policy, "Ready")).Should(HavePrefix("True"))
