@@ -38,7 +38,7 @@ const (
 	finalizer = "storage.asterism.dev/shared-volume"
 )
 
-// scene is a namespace that may use one file system, and an operator.
+// scene is a namespace that may use one file system, with an operator.
 type scene struct {
 	Gomega
 	t          testing.TB
