@@ -23,12 +23,12 @@ var admission = workloadtest.Admission{
 	Refuses: []TableEntry{
 		Entry("an unknown exposure", `spec: {exposure: {type: NodePort}}`, `supported values: "Automatic", "Route", "Ingress", "Gateway", "LoadBalancer", "None"`),
 		Entry("an Ingress without a host name", `spec: {exposure: {type: Ingress}}`, "must have hostname"),
-		Entry("a load balancer with a host name", `spec: {exposure: {type: LoadBalancer, hostname: api.example.org}}`, "must have hostname for type Automatic, Route, Ingress or Gateway alone"),
+		Entry("a host name of a load balancer", `spec: {exposure: {type: LoadBalancer, hostname: api.example.org}}`, "must have hostname only for type Automatic, Route, Ingress or Gateway"),
 		Entry("a host name with a port", `spec: {exposure: {type: Ingress, hostname: "api.example.org:443"}}`, "hostname"),
-		Entry("a Gateway with a certificate", `spec: {exposure: {type: Gateway, hostname: api.example.org, parentRef: {name: public}, tlsSecretRef: {name: api-tls}}}`, "a Gateway has certificates of its own"),
-		Entry("a Route with an IngressClass", `spec: {exposure: {type: Route, ingressClassName: public}}`, "for type Ingress alone"),
-		Entry("a Route with a scheme", `spec: {exposure: {type: Route, scheme: HTTP}}`, "must have scheme for type Ingress or Gateway alone"),
-		Entry("a Gateway without parentRef", `spec: {exposure: {type: Gateway, hostname: api.example.org}}`, "must have parentRef for type Gateway"),
+		Entry("a certificate of a Gateway", `spec: {exposure: {type: Gateway, hostname: api.example.org, parentRef: {name: public}, tlsSecretRef: {name: api-tls}}}`, "a Gateway has its own certificates"),
+		Entry("a class of a Route", `spec: {exposure: {type: Route, ingressClassName: public}}`, "only for type Ingress"),
+		Entry("a scheme of a Route", `spec: {exposure: {type: Route, scheme: HTTP}}`, "must have scheme only for type Ingress or Gateway"),
+		Entry("a Gateway without a name", `spec: {exposure: {type: Gateway, hostname: api.example.org}}`, "must have parentRef for type Gateway"),
 	},
 	Columns: map[string]any{"Public": "https://api-openstack.apps.example.org/v2.1"},
 	Status: `

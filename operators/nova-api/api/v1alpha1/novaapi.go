@@ -48,7 +48,7 @@ type NovaAPI struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state.
+	// spec is the desired state.
 	// +required
 	Spec NovaAPISpec `json:"spec"`
 
@@ -63,7 +63,7 @@ func (a *NovaAPI) Common() *commonv1.Status { return &a.Status.Status }
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.ServiceStatus }
 
-// NovaAPISpec is the wanted state of a NovaAPI.
+// NovaAPISpec is the desired state of a NovaAPI.
 type NovaAPISpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`

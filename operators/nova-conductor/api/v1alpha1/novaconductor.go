@@ -81,7 +81,7 @@ type NovaConductor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state.
+	// spec is the desired state.
 	// +required
 	Spec NovaConductorSpec `json:"spec"`
 
@@ -96,7 +96,7 @@ func (c *NovaConductor) Common() *commonv1.Status { return &c.Status.Status }
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Status.ServiceStatus }
 
-// NovaConductorSpec is the wanted state of a NovaConductor.
+// NovaConductorSpec is the desired state of a NovaConductor.
 //
 // +kubebuilder:validation:XValidation:rule="self.role != 'Super' || has(self.apiDatabaseSecretRef)",message="must have apiDatabaseSecretRef for role Super: the superconductor serves the API database"
 type NovaConductorSpec struct {
@@ -108,32 +108,32 @@ type NovaConductorSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaConductor for the other role"
 	Role ConductorRole `json:"role"`
 
-	// apiDatabaseSecretRef names the Secret with the connection to the API database:
-	// hostname, user, password and optionally port (3306), database (nova_api), ca.crt
-	// (required for TLS), tls (true with ca.crt). Required for role Super; for role Cell it
-	// gives the conductor access to the API database. A changed connection syncs the schema
-	// again and restarts the pods.
+	// apiDatabaseSecretRef names the Secret with the connection to the API
+	// database. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls. Required for role
+	// Super; with role Cell, the conductor gets access to the API database.
 	// +optional
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
 	// databaseSecretRef names the Secret with the connection to the database of the cell,
-	// which is cell0 for role Super: hostname, user, password and optionally port (3306),
-	// database (nova_cell0 for role Super, else nova), ca.crt (required for TLS), tls (true
-	// with ca.crt). A changed connection syncs the schema again and restarts the pods.
+	// which is cell0 for role Super. Required keys: hostname, user, password. Optional keys:
+	// port (default 3306), database (default nova_cell0 for role Super, else nova), ca.crt
+	// (required for TLS), tls. A changed connection syncs the schema again.
 	// +required
 	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
 
-	// messageBusSecretRef names the Secret with the connection to the message bus: hostname
-	// (or a list host[:port],...), user, password and optionally port (5672, with TLS 5671),
-	// vhost (/), ca.crt (required for TLS), tls (true with ca.crt), quorumQueues (false). A
-	// changed connection restarts the pods.
+	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// Required keys: hostname (or a list host[:port],...), user, password. Optional
+	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
+	// for TLS), tls, quorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
-	// identitySecretRef names the Secret with the account of the service in Keystone:
-	// authURL, user, password and optionally publicAuthURL (authURL), project (service),
-	// userDomain and projectDomain (Default), region (RegionOne), ca.crt. Without it, the
-	// conductor cannot query Placement. A changed account restarts the pods.
+	// identitySecretRef names the Secret with the service's account at Keystone.
+	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// authURL), project (default service), userDomain and projectDomain (default
+	// Default), region (default RegionOne), ca.crt. Without an account, the conductor
+	// cannot query Placement.
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
 

@@ -54,7 +54,7 @@ type NovaMetadata struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state.
+	// spec is the desired state.
 	// +required
 	Spec NovaMetadataSpec `json:"spec"`
 
@@ -69,7 +69,7 @@ func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Status.ServiceStatus }
 
-// NovaMetadataSpec is the wanted state of a NovaMetadata.
+// NovaMetadataSpec is the desired state of a NovaMetadata.
 type NovaMetadataSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
@@ -80,34 +80,35 @@ type NovaMetadataSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaMetadata for the other mode"
 	Mode MetadataMode `json:"mode,omitempty"`
 
-	// apiDatabaseSecretRef names the Secret with the connection to the API database:
-	// hostname, user, password and optionally port (3306), database (nova_api), ca.crt
-	// (required for TLS), tls (true with ca.crt). A changed connection restarts the pods.
+	// apiDatabaseSecretRef names the Secret with the connection to the API
+	// database. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls.
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
-	// cell0DatabaseSecretRef names the Secret with the connection to the database of cell0:
-	// hostname, user, password and optionally port (3306), database (nova_cell0), ca.crt
-	// (required for TLS), tls (true with ca.crt). A changed connection restarts the pods.
+	// cell0DatabaseSecretRef names the Secret with the connection to the database of
+	// cell0. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls.
 	// +required
 	Cell0DatabaseSecretRef commonv1.SecretReference `json:"cell0DatabaseSecretRef"`
 
-	// messageBusSecretRef names the Secret with the connection to the message bus: hostname
-	// (or a list host[:port],...), user, password and optionally port (5672, with TLS 5671),
-	// vhost (/), ca.crt (required for TLS), tls (true with ca.crt), quorumQueues (false). A
-	// changed connection restarts the pods.
+	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// Required keys: hostname (or a list host[:port],...), user, password. Optional
+	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
+	// for TLS), tls, quorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
-	// metadataSecretRef names the Secret with the key sharedSecret, with which the metadata
-	// agents of Neutron sign their requests. A changed key restarts the pods.
+	// metadataSecretRef names the Secret with the secret of the metadata agents of Neutron,
+	// which sign their requests with it. Required key: sharedSecret.
 	// +required
 	MetadataSecretRef commonv1.SecretReference `json:"metadataSecretRef"`
 
-	// identitySecretRef names the Secret with the account of the service in Keystone:
-	// authURL, user, password and optionally publicAuthURL (authURL), project (service),
-	// userDomain and projectDomain (Default), region (RegionOne), ca.crt. The service
-	// queries Neutron with this account. A changed account restarts the pods.
+	// identitySecretRef names the Secret with the service's account at Keystone.
+	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// authURL), project (default service), userDomain and projectDomain (default
+	// Default), region (default RegionOne), ca.crt. The service queries Neutron with
+	// this account.
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
 }

@@ -42,7 +42,7 @@ type NovaScheduler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state.
+	// spec is the desired state.
 	// +required
 	Spec NovaSchedulerSpec `json:"spec"`
 
@@ -57,7 +57,7 @@ func (s *NovaScheduler) Common() *commonv1.Status { return &s.Status.Status }
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Status.ServiceStatus }
 
-// NovaSchedulerSpec is the wanted state of a NovaScheduler.
+// NovaSchedulerSpec is the desired state of a NovaScheduler.
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`

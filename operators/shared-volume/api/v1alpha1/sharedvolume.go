@@ -89,7 +89,7 @@ type SharedVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state. A change of any field except mountOptions deletes and
+	// spec is the desired state. A change of any field except mountOptions deletes and
 	// recreates the claim when no pod uses the claim. Until then no new pod can start with
 	// the claim, and the deletion cannot be cancelled. The data stay.
 	// +required
@@ -111,7 +111,7 @@ func (s *SharedVolume) ClaimName() string {
 	return s.Name
 }
 
-// SharedVolumeSpec is the wanted state of a SharedVolume.
+// SharedVolumeSpec is the desired state of a SharedVolume.
 type SharedVolumeSpec struct {
 	// fileSystemID is the ID of the EFS file system, for example fs-484648c8.
 	// +required

@@ -80,7 +80,7 @@ type SharedVolumeDriver struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is the wanted state.
+	// spec is the desired state.
 	// +optional
 	// +default={}
 	Spec SharedVolumeDriverSpec `json:"spec,omitzero"`
@@ -93,7 +93,7 @@ type SharedVolumeDriver struct {
 // Common returns the part of the status that the engine writes.
 func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status }
 
-// SharedVolumeDriverSpec is the wanted state of the driver.
+// SharedVolumeDriverSpec is the desired state of the driver.
 type SharedVolumeDriverSpec struct {
 	// managementState is Managed, Unmanaged or Removed. Managed installs the driver, unless
 	// another owner has installed one. Unmanaged creates the StorageClass alone, and leaves
