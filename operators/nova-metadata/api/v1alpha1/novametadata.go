@@ -30,7 +30,7 @@ var NovaMetadataConditions = []string{
 }
 
 // MetadataMode selects the cells that a metadata service serves. This version accepts
-// Global alone.
+// only Global.
 // +kubebuilder:validation:Enum=Global
 type MetadataMode string
 

@@ -12,7 +12,7 @@ const (
 	// ConditionAllowed is True when a SharedVolumePolicy grants the namespace the access,
 	// the file system and the access point of the spec.
 	ConditionAllowed = "Allowed"
-	// ConditionDriverReady is True when the CSI driver is installed, whatever its rollout
+	// ConditionDriverReady is True when the CSI driver is installed, independent of its rollout
 	// on the nodes. While the driver is to be removed, DriverReady is True only for a
 	// SharedVolume that has a claim.
 	ConditionDriverReady = "DriverReady"

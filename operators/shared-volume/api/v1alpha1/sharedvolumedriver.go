@@ -96,7 +96,7 @@ func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status
 // SharedVolumeDriverSpec is the desired state of the driver.
 type SharedVolumeDriverSpec struct {
 	// managementState is Managed, Unmanaged or Removed. Managed installs the driver, unless
-	// another owner has installed one. Unmanaged creates the StorageClass alone, and leaves
+	// another owner has installed one. Unmanaged creates only the StorageClass, and leaves
 	// the driver to another owner. Removed removes the installed objects when no SharedVolume
 	// exists. Default: Managed.
 	// +optional

@@ -188,7 +188,7 @@ func (b *bench) key(run, i int) client.ObjectKey {
 	return client.ObjectKey{Namespace: b.namespaces[i%len(b.namespaces)], Name: fmt.Sprintf("v-%d-%05d", run, i)}
 }
 
-// bare measures a client that creates and deletes volumes and claims alone.
+// bare measures a client that only creates and deletes volumes and claims.
 func (b *bench) bare(run int, create func(run, i int) error) (f figures) {
 	b.t.Helper()
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)

@@ -284,7 +284,7 @@ func TestDriverReplacedByAnotherOwner(t *testing.T) {
 		s.must(s.get(object))
 		s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
 	}
-	s.manage(cr, storagev1.StateRemoved) // removes the objects of this operator alone
+	s.manage(cr, storagev1.StateRemoved) // removes only the objects of this operator
 	s.Eventually(s.gone(daemonSet())).Should(BeTrue())
 	s.Eventually(s.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: daemonSet().Namespace}})).Should(BeTrue())
 	s.Expect(s.get(foreign)).To(Succeed())

@@ -72,7 +72,7 @@ func IsOfSharedVolume(volume *corev1.PersistentVolume) bool {
 
 // volume builds the volume, reserved for the claim by the UID of the claim: no other claim
 // can be bound to the volume, and Kubernetes binds the two at once. A volume that is
-// reserved by name alone would first be updated by Kubernetes. A claim that names its
+// reserved only by name would first be updated by Kubernetes. A claim that names its
 // volume would be bound only in the next sync of Kubernetes, which comes every 15 s.
 func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	claim, exists := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName())
@@ -111,7 +111,7 @@ func mountOptions(cr *storagev1.SharedVolume) []string {
 
 func readOnly(cr *storagev1.SharedVolume) bool { return wanted(cr) != storagev1.AccessReadWrite }
 
-// claim selects by label the volumes of this SharedVolume alone.
+// claim selects, by label, only volumes of this SharedVolume.
 func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
 		applycorev1.PersistentVolumeClaimSpec().

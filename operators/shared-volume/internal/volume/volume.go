@@ -87,7 +87,7 @@ func bound(cr *storagev1.SharedVolume) []engine.Need {
 
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
 
-// report writes the claim that is bound into the status, whatever the spec is. A deletion
+// report writes the bound claim into the status, independent of the spec. A deletion
 // does not change these fields, because each of its steps would change them again.
 func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if !in.KnowsChildren() {
