@@ -1,4 +1,4 @@
-// Command shared-volume-operator runs the operator of shared storage.
+// Command shared-volume-operator runs the operator of shared volumes.
 package main
 
 import (

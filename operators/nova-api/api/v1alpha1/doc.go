@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the kind NovaAPI: the compute API.
+// Package v1alpha1 contains the kind NovaAPI, which runs the compute API.
 //
 // +kubebuilder:object:generate=true
 // +groupName=nova.asterism.dev

@@ -8,14 +8,17 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
-	// names exists and has the keys that are needed.
+	// ConditionInputsReady is True when the Secrets of the connections, and the Secrets
+	// and ConfigMaps of extraFiles, exist and have the required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
-	// ConditionConfigReady is True when the configuration was checked and stored.
+	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
+	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
-	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
-	// ConditionEndpointReady is True when the addresses in status.endpoints are known.
+	// ConditionEndpointReady is True when the object that exposes the API is admitted, or
+	// no object exposes the API. exposure.tlsSecretRef, if set, must name a Secret with
+	// tls.crt and tls.key.
 	ConditionEndpointReady = commonv1.ConditionEndpointReady
 )
 
@@ -28,7 +31,7 @@ var NovaAPIConditions = []string{
 }
 
 // NovaAPI runs the compute API with its Service and the object that exposes the API.
-// It checks tokens with the account of identitySecretRef.
+// The API validates the tokens of users with the account in identitySecretRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -45,40 +48,41 @@ type NovaAPI struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaAPISpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaAPIStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (a *NovaAPI) Common() *commonv1.Status { return &a.Status.Status }
 
-// ServiceStatus is the part of the status that the scale subresource reads.
+// ServiceStatus returns the part of the status that the scale subresource reads.
 func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.ServiceStatus }
 
-// NovaAPISpec is what is wanted of a NovaAPI.
+// NovaAPISpec is the desired state of a NovaAPI.
 type NovaAPISpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`
 
-	// exposure says how clients outside of the cluster reach the API. Default: type
-	// Automatic.
+	// exposure defines how clients outside of the cluster reach the API. Default: type
+	// Automatic. A change updates or replaces the object that exposes the API, and restarts
+	// no pods.
 	// +optional
 	// +kubebuilder:default={type: Automatic}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 
-// NovaAPIStatus is what was observed of a NovaAPI.
+// NovaAPIStatus is the observed state of a NovaAPI.
 type NovaAPIStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 
-	// endpoints are the addresses at which the API is reached: Internal is the
-	// Service; Public is that of the object that exposes the API, once the object is
-	// admitted, or without such an object the Service.
+	// endpoints are the addresses of the API. Internal is the address of the Service.
+	// Public is the address of the object that exposes the API, or of the Service if no
+	// object exposes the API. Until a new object is admitted, the former Public stays.
 	// +optional
 	// +listType=map
 	// +listMapKey=interface

@@ -1,4 +1,4 @@
-// Package api says what a NovaAPI is made of.
+// Package api builds the objects of a NovaAPI.
 package api
 
 import (
@@ -31,7 +31,7 @@ import (
 
 var service = workload.Described[*novav1.NovaAPI](describe)
 
-// Service is the table of contents of a NovaAPI.
+// Service lists the stages of a NovaAPI.
 var Service = engine.Service[*novav1.NovaAPI]{
 	Name: "nova-api",
 	Stages: []engine.Stage[*novav1.NovaAPI]{
@@ -47,11 +47,11 @@ var Service = engine.Service[*novav1.NovaAPI]{
 	},
 }
 
-// graceSeconds for requests that are being answered.
+// graceSeconds is the time in which a stopped pod finishes its requests.
 const graceSeconds = 90
 
-// describe says what runs, with which connections. All pods share one host
-// name, so that their rows in the database do not pile up.
+// describe returns the process and its connections. All pods share one host name, so that
+// the rows of former pods do not accumulate in the database.
 func describe(cr *novav1.NovaAPI) workload.Service {
 	var defaults config.Sections
 	defaults.Set("DEFAULT", "host", cr.Name)

@@ -35,9 +35,9 @@ func TestNovaAPI(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
-		It("has the host of its Route as the public address", publishesRoute)
-		It("counts its pods although an input is missing", countsPods)
-		It("makes and removes the Route when the exposure changes", changesExposure)
+		It("reports the host of its Route as the public address", publishesRoute)
+		It("counts its pods while an input is missing", countsPods)
+		It("creates and deletes the Route when the exposure changes", changesExposure)
 		It("replaces the object when the type of the exposure changes", changesType)
 	})
 }
@@ -51,7 +51,7 @@ func countsPods() {
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, secret.Name)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 	w.Change(deployment, func() { deployment.Spec.Replicas = new(int32(0)) })
-	enginetest.Eventually(GinkgoTB(), "no pod is said to be ready", func() error {
+	enginetest.Eventually(GinkgoTB(), "the status counts no ready pod", func() error {
 		if w.Read(cr); cr.Status.ReadyReplicas != 0 {
 			return fmt.Errorf("readyReplicas is %d", cr.Status.ReadyReplicas)
 		}

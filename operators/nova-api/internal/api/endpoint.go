@@ -10,15 +10,15 @@ import (
 // version is the path of the API that the catalog names.
 const version = "/v2.1"
 
-// endpoints: the public address is that of the object that exposes the API, once the
-// object is admitted; without such an object it is the Service's. Until a new object is
-// admitted, the public address that was known before stays.
+// endpoints reports the addresses. The public address is that of the object that exposes
+// the API, or of the Service if no object exposes the API. Until a new object is admitted,
+// the former public address stays.
 func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {
 	internal := "http://" + describe(cr).Address(cr.Namespace) + version
 	public := internal
-	if by, exposes := exposerOf(cr, in); exposes {
-		public = known(cr, commonv1.InterfacePublic)
-		if address := by.address(cr, in); address != "" {
+	if selected, exposes := exposerOf(cr, in); exposes {
+		public = formerURL(cr, commonv1.InterfacePublic)
+		if address := selected.address(cr, in); address != "" {
 			public = address + version
 		}
 	}
@@ -29,9 +29,9 @@ func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {
 	cr.Status.Endpoints = append(cr.Status.Endpoints, commonv1.Endpoint{Interface: commonv1.InterfaceInternal, URL: internal})
 }
 
-func known(cr *novav1.NovaAPI, of commonv1.EndpointInterface) string {
+func formerURL(cr *novav1.NovaAPI, audience commonv1.EndpointInterface) string {
 	for _, endpoint := range cr.Status.Endpoints {
-		if endpoint.Interface == of {
+		if endpoint.Interface == audience {
 			return endpoint.URL
 		}
 	}

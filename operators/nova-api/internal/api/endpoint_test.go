@@ -18,7 +18,7 @@ import (
 	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
 )
 
-// admit plays a router.
+// admit returns a change of a Route's status, as a router makes it.
 func admit(route *routev1.Route, host string) func() {
 	return func() {
 		route.Status.Ingress = []routev1.RouteIngress{{
@@ -28,7 +28,7 @@ func admit(route *routev1.Route, host string) func() {
 	}
 }
 
-// publishesRoute takes the sample as it is: exposure Automatic, Routes are served.
+// publishesRoute uses the sample without changes: exposure Automatic, Routes are served.
 func publishesRoute() {
 	enginetest.InstallExposures(GinkgoTB())
 	sample := subject
@@ -38,7 +38,7 @@ func publishesRoute() {
 	w.Create(cr)
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, "not admitted by any router")
 	internal := commonv1.Endpoint{Interface: commonv1.InterfaceInternal, URL: "http://api." + w.Namespace + ".svc.cluster.local:8774/v2.1"}
-	Expect(cr.Status.Endpoints).To(ConsistOf(internal), "the public address is not known yet")
+	Expect(cr.Status.Endpoints).To(ConsistOf(internal), "no public address before the Route is admitted")
 
 	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 	refused := routev1.RouteIngress{
@@ -48,10 +48,10 @@ func publishesRoute() {
 		}},
 	}
 	w.ChangeStatus(route, func() { route.Status.Ingress = []routev1.RouteIngress{refused} })
-	const why = "Route api: router inner does not admit host api.taken.example.org: route taken already exposes it"
-	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonWaiting, why)
-	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, why)
-	Expect(cr.Status.Endpoints).To(ConsistOf(internal), "that host is somebody else's")
+	const message = "Route api: router inner does not admit host api.taken.example.org: route taken already exposes it"
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonWaiting, message)
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, message)
+	Expect(cr.Status.Endpoints).To(ConsistOf(internal), "the refused host belongs to another Route")
 
 	w.ChangeStatus(route, func() {
 		admit(route, "api.apps.example.org")()
@@ -84,33 +84,33 @@ func changesExposure() {
 	enginetest.AwaitGone(GinkgoTB(), w.Client, route)
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(cr.Status.Endpoints[0].URL).To(Equal(internal))
-	Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" deployments ")), "pods do not care")
+	Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" deployments ")), "a change of the exposure restarts no pods")
 }
 
-// changesType plays an ingress controller, a Gateway and a cloud, one after the other.
+// changesType writes the statuses that an ingress controller, a Gateway and a cloud write.
 func changesType() {
 	enginetest.InstallExposures(GinkgoTB())
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
-	public := func(exposure commonv1.Exposure, waitsFor string, made client.Object, admit func(), url string) {
+	expose := func(exposure commonv1.Exposure, message string, object client.Object, admit func(), url string) {
 		GinkgoHelper()
 		w.Change(cr, func() { cr.Spec.Exposure = exposure })
 		before := cr.Status.Endpoints
-		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, waitsFor)
-		Expect(cr.Status.Endpoints).To(Equal(before), "the address that was known before stays")
-		w.ChangeStatus(made, admit)
+		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionEndpointReady, engine.ReasonProgressing, message)
+		Expect(cr.Status.Endpoints).To(Equal(before), "the former address stays")
+		w.ChangeStatus(object, admit)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 		Expect(cr.Status.Endpoints[0]).To(Equal(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: url}))
 	}
 
 	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
-	public(commonv1.Exposure{Type: commonv1.ExposureIngress, Hostname: "api.example.org"}, "Ingress api has no address yet", ingress, func() {
+	expose(commonv1.Exposure{Type: commonv1.ExposureIngress, Hostname: "api.example.org"}, "Ingress api has no address yet", ingress, func() {
 		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
 	}, "http://api.example.org/v2.1")
 
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 	gateway := commonv1.Exposure{Type: commonv1.ExposureGateway, Hostname: "api.example.org", ParentRef: &commonv1.GatewayReference{Name: "public"}}
-	public(gateway, "HTTPRoute api is not accepted by its Gateway yet", route, func() {
+	expose(gateway, "HTTPRoute api is not accepted by its Gateway yet", route, func() {
 		route.Status.Parents = []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "public"}, ControllerName: "example.org/gateway"}}
 		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
 			meta.SetStatusCondition(&route.Status.Parents[0].Conditions, metav1.Condition{
@@ -121,7 +121,7 @@ func changesType() {
 	enginetest.AwaitGone(GinkgoTB(), w.Client, ingress)
 
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-public"}}
-	public(commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}, "Service api-public has no address of a load balancer yet", service, func() {
+	expose(commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}, "Service api-public has no address of a load balancer yet", service, func() {
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.example.org"}}
 	}, "http://lb.example.org:8774/v2.1")
 	enginetest.AwaitGone(GinkgoTB(), w.Client, route)

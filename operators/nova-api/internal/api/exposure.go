@@ -29,28 +29,29 @@ var (
 	httpRouteGVK = schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: "HTTPRoute"}
 )
 
-// wholeWeight is the default, which is stated because unset it would be sent as null.
+// wholeWeight is the default of a Route. An unset weight would be sent as null.
 const wholeWeight = int32(100)
 
-// exposer makes the object of one type of exposure.
+// exposer builds the object of one type of exposure.
 type exposer struct {
-	kind schema.GroupVersionKind // that the API server may not serve; zero: every API server does
-	make func(*novav1.NovaAPI) engine.Child
-	// host is the admitted one of the object, with the port where it is not the
-	// scheme's own; "" before.
+	kind  schema.GroupVersionKind // set if some API servers do not serve the kind
+	build func(*novav1.NovaAPI) engine.Child
+	// host returns the admitted host of the object, with the port unless it is the default
+	// of the scheme; "" before the object is admitted.
 	host func(*novav1.NovaAPI, engine.Inputs) string
-	// scheme where the spec has none.
+	// scheme returns the default of exposure.scheme.
 	scheme func(*novav1.NovaAPI) commonv1.Scheme
 }
 
 var exposers = map[commonv1.ExposureType]exposer{
-	commonv1.ExposureRoute:        {kind: routeGVK, make: route, host: routeHost, scheme: always(commonv1.SchemeHTTPS)},
-	commonv1.ExposureIngress:      {make: ingress, host: ingressHost, scheme: byCertificate},
-	commonv1.ExposureGateway:      {kind: httpRouteGVK, make: httpRoute, host: httpRouteHost, scheme: always(commonv1.SchemeHTTPS)},
-	commonv1.ExposureLoadBalancer: {make: loadBalancer, host: loadBalancerHost, scheme: always(commonv1.SchemeHTTP)},
+	commonv1.ExposureRoute:        {kind: routeGVK, build: route, host: routeHost, scheme: always(commonv1.SchemeHTTPS)},
+	commonv1.ExposureIngress:      {build: ingress, host: ingressHost, scheme: schemeByCertificate},
+	commonv1.ExposureGateway:      {kind: httpRouteGVK, build: httpRoute, host: httpRouteHost, scheme: always(commonv1.SchemeHTTPS)},
+	commonv1.ExposureLoadBalancer: {build: loadBalancer, host: loadBalancerHost, scheme: always(commonv1.SchemeHTTP)},
 }
 
-// exposureNeeds: a type insists on its kind, Automatic takes Routes where they are served.
+// exposureNeeds requires the kind of the exposure's type. Automatic uses Routes if the API
+// server serves Routes.
 func exposureNeeds(cr *novav1.NovaAPI) []engine.Need {
 	var needs []engine.Need
 	exposure := cr.Spec.Exposure
@@ -65,7 +66,7 @@ func exposureNeeds(cr *novav1.NovaAPI) []engine.Need {
 	return needs
 }
 
-// exposerOf is false where nothing exposes the API.
+// exposerOf returns the exposer of the spec, and false if no object exposes the API.
 func exposerOf(cr *novav1.NovaAPI, in engine.Inputs) (exposer, bool) {
 	wanted := cr.Spec.Exposure.Type
 	if wanted == commonv1.ExposureAutomatic || wanted == "" {
@@ -79,14 +80,14 @@ func exposerOf(cr *novav1.NovaAPI, in engine.Inputs) (exposer, bool) {
 }
 
 func exposed(cr *novav1.NovaAPI, in engine.Inputs) ([]engine.Child, error) {
-	by, exposes := exposerOf(cr, in)
+	selected, exposes := exposerOf(cr, in)
 	if !exposes {
 		return nil, nil
 	}
-	return []engine.Child{by.make(cr)}, nil
+	return []engine.Child{selected.build(cr)}, nil
 }
 
-// route ends TLS at the router and sends plain requests on.
+// route terminates TLS at the router. The router forwards requests over HTTP.
 func route(cr *novav1.NovaAPI) engine.Child {
 	tls := &routev1.TLSConfig{
 		Termination:                   routev1.TLSTerminationEdge,
@@ -106,14 +107,14 @@ func route(cr *novav1.NovaAPI) engine.Child {
 	}
 }
 
-// routeHost is the host at the first router that has admitted the Route; a
-// host that was refused may be somebody else's.
+// routeHost returns the host at the first router that has admitted the Route. A refused
+// host may belong to another Route.
 func routeHost(cr *novav1.NovaAPI, in engine.Inputs) string {
-	made, ok := engine.Get[*routev1.Route](in, cr.Name)
+	route, ok := engine.Get[*routev1.Route](in, cr.Name)
 	if !ok {
 		return ""
 	}
-	for _, ingress := range made.Status.Ingress {
+	for _, ingress := range route.Status.Ingress {
 		for _, condition := range ingress.Conditions {
 			if condition.Type == routev1.RouteAdmitted && condition.Status == corev1.ConditionTrue {
 				return ingress.Host
@@ -140,8 +141,8 @@ func ingress(cr *novav1.NovaAPI) engine.Child {
 }
 
 func ingressHost(cr *novav1.NovaAPI, in engine.Inputs) string {
-	made, ok := engine.Get[*networkingv1.Ingress](in, cr.Name)
-	if !ok || len(made.Status.LoadBalancer.Ingress) == 0 {
+	ingress, ok := engine.Get[*networkingv1.Ingress](in, cr.Name)
+	if !ok || len(ingress.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}
 	return cr.Spec.Exposure.Hostname
@@ -157,16 +158,16 @@ func httpRoute(cr *novav1.NovaAPI) engine.Child {
 		parent.SectionName = new(gatewayv1.SectionName(exposure.ParentRef.SectionName))
 	}
 	service := gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(cr.Name), Port: new(port)}
-	made := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: cr.Name, Annotations: exposure.Annotations}}
-	made.Spec.ParentRefs = []gatewayv1.ParentReference{parent}
-	made.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(exposure.Hostname)}
-	made.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: service}}}}}
-	return made
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: cr.Name, Annotations: exposure.Annotations}}
+	route.Spec.ParentRefs = []gatewayv1.ParentReference{parent}
+	route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(exposure.Hostname)}
+	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: service}}}}}
+	return route
 }
 
 func httpRouteHost(cr *novav1.NovaAPI, in engine.Inputs) string {
-	made, ok := engine.Get[*gatewayv1.HTTPRoute](in, cr.Name)
-	if !ok || !slices.ContainsFunc(made.Status.Parents, func(parent gatewayv1.RouteParentStatus) bool {
+	route, ok := engine.Get[*gatewayv1.HTTPRoute](in, cr.Name)
+	if !ok || !slices.ContainsFunc(route.Status.Parents, func(parent gatewayv1.RouteParentStatus) bool {
 		return meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionAccepted)) &&
 			meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
 	}) {
@@ -186,11 +187,11 @@ func loadBalancer(cr *novav1.NovaAPI) engine.Child {
 }
 
 func loadBalancerHost(cr *novav1.NovaAPI, in engine.Inputs) string {
-	made, ok := engine.Get[*corev1.Service](in, loadBalancerName(cr))
-	if !ok || len(made.Status.LoadBalancer.Ingress) == 0 {
+	service, ok := engine.Get[*corev1.Service](in, loadBalancerName(cr))
+	if !ok || len(service.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}
-	first := made.Status.LoadBalancer.Ingress[0]
+	first := service.Status.LoadBalancer.Ingress[0]
 	return net.JoinHostPort(cmp.Or(first.Hostname, first.IP), strconv.Itoa(int(describe(cr).Port.Number)))
 }
 
@@ -198,14 +199,14 @@ func always(scheme commonv1.Scheme) func(*novav1.NovaAPI) commonv1.Scheme {
 	return func(*novav1.NovaAPI) commonv1.Scheme { return scheme }
 }
 
-func byCertificate(cr *novav1.NovaAPI) commonv1.Scheme {
+func schemeByCertificate(cr *novav1.NovaAPI) commonv1.Scheme {
 	if cr.Spec.Exposure.TLSSecretRef != nil {
 		return commonv1.SchemeHTTPS
 	}
 	return commonv1.SchemeHTTP
 }
 
-// address of the exposed API; "" while no object of the type is admitted.
+// address returns the address of the exposed API, "" while no object is admitted.
 func (e exposer) address(cr *novav1.NovaAPI, in engine.Inputs) string {
 	host := e.host(cr, in)
 	if host == "" {

@@ -15,10 +15,10 @@ var admission = workloadtest.Admission{
 	Defaults: map[string]any{"rollout": "Automatic", "schema": map[string]any{"management": "Automatic"}},
 	Accepts: []TableEntry{
 		Entry("an identity", `spec: {identitySecretRef: {name: nova-identity}}`),
-		Entry("a schema that somebody else manages", `spec: {schema: {management: External}}`),
+		Entry("an external schema management", `spec: {schema: {management: External}}`),
 		Entry("a held rollout", `spec: {rollout: Held}`),
-		Entry("a cell's conductor with API access", `spec: {role: Cell}`),
-		Entry("a cell's conductor without API access", `spec: {role: Cell, apiDatabaseSecretRef: null}`),
+		Entry("the conductor of a cell with the API database", `spec: {role: Cell}`),
+		Entry("the conductor of a cell without the API database", `spec: {role: Cell, apiDatabaseSecretRef: null}`),
 	},
 	Refuses: []TableEntry{
 		Entry("no role", `spec: {role: null}`, `spec.role: Required value`),

@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kind NovaConductor: the database schema and the conductor of the superconductor or of one cell.
+// Package v1alpha1 contains the kind NovaConductor, which syncs the database schema and runs
+// the superconductor or the conductor of one cell.
 //
 // +kubebuilder:object:generate=true
 // +groupName=nova.asterism.dev

@@ -8,14 +8,17 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
-	// names exists and has the keys that are needed.
+	// ConditionInputsReady is True when the Secrets of the connections, and the Secrets
+	// and ConfigMaps of extraFiles, exist and have the required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
-	// ConditionConfigReady is True when the configuration was checked and stored.
+	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
+	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
-	// ConditionSchemaReady is True when the databases have the schema of this image.
+	// ConditionSchemaReady is True when the Job that syncs the databases to the schema of
+	// containerImage is complete, or schema.management is External.
 	ConditionSchemaReady = "SchemaReady"
-	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
+	// It is False while rollout is Held.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
 )
 
@@ -27,7 +30,7 @@ var NovaConductorConditions = []string{
 	ConditionWorkloadReady,
 }
 
-// ConductorRole says which databases a conductor serves.
+// ConductorRole selects the databases that a conductor serves.
 // +kubebuilder:validation:Enum=Super;Cell
 type ConductorRole string
 
@@ -38,30 +41,30 @@ const (
 	RoleCell ConductorRole = "Cell"
 )
 
-// SchemaManagement says who brings the database schema up to date.
+// SchemaManagement defines whether the operator syncs the database schema.
 // +kubebuilder:validation:Enum=Automatic;External
 type SchemaManagement string
 
 const (
-	// SchemaAutomatic lets the operator run nova-manage's syncs before the pods.
+	// SchemaAutomatic syncs the schema in a Job before the pods are rolled out.
 	SchemaAutomatic SchemaManagement = "Automatic"
-	// SchemaExternal expects the schema to be there: somebody else runs the syncs.
+	// SchemaExternal runs no sync and does not check the schema.
 	SchemaExternal SchemaManagement = "External"
 )
 
-// RolloutMode says whether the pods follow the spec.
+// RolloutMode defines whether the pods follow the spec.
 // +kubebuilder:validation:Enum=Automatic;Held
 type RolloutMode string
 
 const (
-	// RolloutAutomatic rolls the pods whenever image or configuration change.
+	// RolloutAutomatic rolls out the pods when the image or the configuration changes.
 	RolloutAutomatic RolloutMode = "Automatic"
-	// RolloutHeld brings the schema up to date and leaves the pods as they are.
+	// RolloutHeld syncs the schema and does not change the pods.
 	RolloutHeld RolloutMode = "Held"
 )
 
-// NovaConductor runs nova-conductor as the superconductor or for one cell, after
-// having brought the schema of its databases up to date.
+// NovaConductor runs nova-conductor as the superconductor or for one cell, after a Job
+// has synced the schema of its databases.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -78,81 +81,85 @@ type NovaConductor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaConductorSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaConductorStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (c *NovaConductor) Common() *commonv1.Status { return &c.Status.Status }
 
-// ServiceStatus is the part of the status that the scale subresource reads.
+// ServiceStatus returns the part of the status that the scale subresource reads.
 func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Status.ServiceStatus }
 
-// NovaConductorSpec is what is wanted of a NovaConductor.
+// NovaConductorSpec is the desired state of a NovaConductor.
 //
 // +kubebuilder:validation:XValidation:rule="self.role != 'Super' || has(self.apiDatabaseSecretRef)",message="must have apiDatabaseSecretRef for role Super: the superconductor serves the API database"
 type NovaConductorSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
-	// role is Super for the superconductor (API database and cell0) or Cell for
-	// the conductor of one cell. It cannot be changed.
+	// role is Super for the superconductor (API database and cell0), or Cell for the
+	// conductor of one cell. It cannot be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaConductor for the other role"
 	Role ConductorRole `json:"role"`
 
 	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), ca.crt (which TLS needs), tls. Required for role Super; for role Cell it gives the
-	// conductor API access.
+	// database. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls. Required for role
+	// Super; with role Cell, the conductor gets access to the API database.
 	// +optional
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
-	// databaseSecretRef names the Secret with the connection to the cell's
-	// database, which is cell0 for role Super: hostname, user, password and
-	// optionally port (3306), database (nova_cell0 for role Super, else nova),
-	// ca.crt (which TLS needs), tls.
+	// databaseSecretRef names the Secret with the connection to the database of the cell,
+	// which is cell0 for role Super. Required keys: hostname, user, password. Optional keys:
+	// port (default 3306), database (default nova_cell0 for role Super, else nova), ca.crt
+	// (required for TLS), tls. A changed connection syncs the schema again.
 	// +required
 	DatabaseSecretRef commonv1.SecretReference `json:"databaseSecretRef"`
 
-	// messageBusSecretRef names the Secret with the connection to the message
-	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
+	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// Required keys: hostname (or a list host[:port],...), user, password. Optional
+	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
+	// for TLS), tls, quorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
-	// identitySecretRef names the Secret with the service's account at Keystone:
-	// authURL, user, password and optionally publicAuthURL, project (service),
-	// userDomain and projectDomain (Default), region (RegionOne), ca.crt.
+	// identitySecretRef names the Secret with the service's account at Keystone.
+	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// authURL), project (default service), userDomain and projectDomain (default
+	// Default), region (default RegionOne), ca.crt. Without an account, the conductor
+	// cannot query Placement.
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
 
-	// schema says who brings the database schema up to date.
+	// schema defines who syncs the database schema.
 	// +optional
 	// +kubebuilder:default={}
 	Schema SchemaSettings `json:"schema,omitzero"`
 
-	// rollout is Automatic, or Held to bring the schema up to date and leave the
-	// pods as they are, which upgrades need. Default: Automatic.
+	// rollout is Automatic, or Held to sync the schema without a change of the pods, which
+	// upgrades need. Default: Automatic. A change to Automatic rolls out the pods.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Rollout RolloutMode `json:"rollout,omitempty"`
 }
 
-// SchemaSettings say who brings the database schema up to date.
+// SchemaSettings define who syncs the database schema.
 type SchemaSettings struct {
-	// management is Automatic, or External where somebody else runs nova-manage's
-	// syncs. Default: Automatic.
+	// management is Automatic, or External. Automatic syncs the schema in a Job, again for
+	// another image or database connection. External runs no sync and does not check the
+	// schema. Default: Automatic.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Management SchemaManagement `json:"management,omitempty"`
 }
 
-// NovaConductorStatus is what was observed of a NovaConductor.
+// NovaConductorStatus is the observed state of a NovaConductor.
 type NovaConductorStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 }

@@ -1,4 +1,4 @@
-// Package conductor says what a NovaConductor is made of.
+// Package conductor builds the objects of a NovaConductor.
 package conductor
 
 import (
@@ -28,7 +28,7 @@ import (
 
 var service = workload.Described[*novav1.NovaConductor](describe)
 
-// Service is the table of contents of a NovaConductor.
+// Service lists the stages of a NovaConductor.
 var Service = engine.Service[*novav1.NovaConductor]{
 	Name: "nova-conductor",
 	Stages: []engine.Stage[*novav1.NovaConductor]{
@@ -43,16 +43,16 @@ var Service = engine.Service[*novav1.NovaConductor]{
 	},
 }
 
-// pods are left as they are while the rollout is held: an upgrade brings every
-// schema up to date before the first pod runs the new release.
+// pods does not change the pods while the rollout is held: an upgrade syncs every schema
+// before the first pod runs the new release.
 func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.Rollout == novav1.RolloutHeld {
-		return nil, engine.Wait("spec.rollout is Held: the pods wait until it is Automatic, which a Nova sets when it has its cells")
+		return nil, engine.Wait("spec.rollout is Held: the pods are not changed until spec.rollout is Automatic, which a Nova sets when its cells are mapped")
 	}
 	return describe(cr).Stateful(in)
 }
 
-// describe says what runs, with which connections.
+// describe returns the process and its connections.
 func describe(cr *novav1.NovaConductor) workload.Service {
 	service := workload.Service{
 		Name:         "nova-conductor",
@@ -73,8 +73,8 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 	return service
 }
 
-// databases: the superconductor has cell0 as its own database; a cell's
-// conductor has the API database only if it may make up-calls.
+// databases of the conductor. The [database] of the superconductor is cell0. The conductor
+// of a cell has the API database only if up-calls are wanted.
 func databases(cr *novav1.NovaConductor) []workload.Database {
 	own := workload.Database{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}
 	if cr.Spec.Role == novav1.RoleSuper {

@@ -29,10 +29,10 @@ func TestNovaConductor(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
-		It("syncs the schema again for another image or database, and for nothing else", syncsWhenNeeded)
-		It("says why a sync failed, with no secret in it, and tries again", retriesSync)
-		It("leaves the schema alone if somebody else looks after it", leavesSchema)
-		It("syncs the schema and leaves the pods while the rollout is held", holds)
-		It("runs the conductor of a cell on its own database alone", runsCell)
+		It("syncs the schema again for another image or database only", syncsWhenNeeded)
+		It("reports the error of a failed sync without secrets, and tries again", retriesSync)
+		It("runs no sync if schema.management is External", leavesSchema)
+		It("syncs the schema and does not change the pods while the rollout is held", holds)
+		It("runs the conductor of a cell without the API database", runsCell)
 	})
 }

@@ -2,13 +2,13 @@ package conductor
 
 import "asterism.dev/lib/common/config"
 
-// graceSeconds is more than the 60 that the service itself takes to finish
-// what it is doing (oslo.service: graceful_shutdown_timeout).
+// graceSeconds is more than the 60 seconds in which the service finishes its work
+// (oslo.service: graceful_shutdown_timeout).
 const graceSeconds = 90
 
-// options that this operator sets and a user may change. One worker per pod,
-// because pods are what scales; calls to computes speak what the oldest of them
-// understands.
+// defaults are the options that the operator sets and a user may change. A pod has one
+// worker, because the service scales with pods. Calls to computes use the version of the
+// oldest compute.
 func defaults() config.Sections {
 	var sections config.Sections
 	sections.Set("conductor", "workers", "1")
@@ -16,9 +16,9 @@ func defaults() config.Sections {
 	return sections
 }
 
-// withoutIdentity: the conductor looks for Placement when it starts, and ends
-// if it has no account at all, but only warns if it finds nobody
-// (nova: conductor/manager.py). Nothing listens on that port.
+// withoutIdentity sets an address for Placement at which no process listens. At its start,
+// the conductor exits if it has no account for Placement, but only logs a warning if
+// Placement does not answer (nova: conductor/manager.py).
 func withoutIdentity(sections *config.Sections) {
 	sections.Set("placement", "auth_type", "none")
 	sections.Set("placement", "endpoint_override", "http://127.0.0.1:9")

@@ -7,9 +7,9 @@ import (
 	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 )
 
-// schema brings the databases to the schema of the image; it depends on these
-// two alone. The syncs only add, and repeating them changes nothing (nova doc:
-// cli/nova-manage). --local_cell, because without it the sync would also touch
+// schema builds the Job that syncs the databases to the schema of the image. The Job runs
+// again for another database or image only. A sync only adds, and a repeated sync changes
+// nothing (nova doc: cli/nova-manage). Without --local_cell, the sync would also change
 // cell0 through its mapping.
 func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.Schema.Management == novav1.SchemaExternal {

@@ -25,7 +25,8 @@ import (
 
 type world = workloadtest.World[*novav1.NovaConductor]
 
-// runs are the Jobs whose pods the kubelet has ended, with the image of each.
+// runs records the Jobs whose pods the kubelet has ended. fail, if set, is the error of the
+// next Job.
 type runs struct {
 	mu   sync.Mutex
 	jobs []types.UID
@@ -64,7 +65,7 @@ func syncsWhenNeeded() {
 	script := strings.Join(jobs(w)[0].Spec.Template.Spec.Containers[0].Command, " ")
 	Expect(script).To(MatchRegexp(`(?s)api_db sync.*db sync --local_cell`))
 
-	for what, change := range map[string]func(){
+	for name, change := range map[string]func(){
 		"the snippet":       func() { cr.Spec.CustomServiceConfig = "[conductor]\nworkers = 3" },
 		"resources":         func() { cr.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")} },
 		"the node selector": func() { cr.Spec.Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"} },
@@ -74,13 +75,13 @@ func syncsWhenNeeded() {
 		w.Operator.Requests.Reset()
 		w.Change(cr, change)
 		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
-		Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" jobs ")), "a change of "+what)
+		Expect(w.Written()).NotTo(ContainElement(ContainSubstring(" jobs ")), "a change of "+name)
 	}
 	bus := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bus"}}
 	hash := w.Hash(cr)
 	w.Change(bus, func() { bus.StringData = map[string]string{"vhost": "another"} })
 	hash = w.AwaitNewPods(cr, hash)
-	Expect(synced.count()).To(Equal(1), "nothing of that is the schema's")
+	Expect(synced.count()).To(Equal(1), "none of these changes concerns the schema")
 
 	w.Change(cr, func() { cr.Spec.ContainerImage = "quay.example/openstack/nova:next" })
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
@@ -89,7 +90,7 @@ func syncsWhenNeeded() {
 	w.Change(cell0, func() { cell0.StringData = map[string]string{"database": "another"} })
 	w.AwaitNewPods(cr, hash)
 	Expect(synced.count()).To(Equal(3))
-	Expect(jobs(w)).To(HaveLen(1), "what is superseded is gone")
+	Expect(jobs(w)).To(HaveLen(1), "the former Job is deleted")
 }
 
 func retriesSync() {

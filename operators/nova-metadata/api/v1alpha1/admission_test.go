@@ -17,7 +17,7 @@ var admission = workloadtest.Admission{
 		Entry("no identity", `spec: {identitySecretRef: null}`),
 	},
 	Refuses: []TableEntry{
-		Entry("metadata per cell", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global"`),
+		Entry("a metadata service per cell", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global"`),
 	},
 	Columns: map[string]any{"Mode": "Global"},
 }

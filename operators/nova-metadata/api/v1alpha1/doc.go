@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the kind NovaMetadata: the metadata API.
+// Package v1alpha1 contains the kind NovaMetadata, which runs the metadata API.
 //
 // +kubebuilder:object:generate=true
 // +groupName=nova.asterism.dev

@@ -8,14 +8,16 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
-	// names exists and has the keys that are needed.
+	// ConditionInputsReady is True when the Secrets of the connections and of
+	// metadataSecretRef, and the Secrets and ConfigMaps of extraFiles, exist and have the
+	// required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
-	// ConditionConfigReady is True when the configuration was checked and stored.
+	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
+	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
-	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
-	// ConditionEndpointReady is True when the addresses in status.endpoints are known.
+	// ConditionEndpointReady is True when status.endpoints has the address of the Service.
 	ConditionEndpointReady = commonv1.ConditionEndpointReady
 )
 
@@ -27,15 +29,15 @@ var NovaMetadataConditions = []string{
 	ConditionEndpointReady,
 }
 
-// MetadataMode says for which cells a metadata service answers. Only Global is
-// accepted by this version.
+// MetadataMode selects the cells that a metadata service serves. This version accepts
+// only Global.
 // +kubebuilder:validation:Enum=Global
 type MetadataMode string
 
-// MetadataGlobal answers for every cell.
+// MetadataGlobal serves every cell.
 const MetadataGlobal MetadataMode = "Global"
 
-// NovaMetadata runs the metadata API, from which servers learn about themselves.
+// NovaMetadata runs the metadata API, from which servers read their own metadata.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,68 +54,71 @@ type NovaMetadata struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaMetadataSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaMetadataStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
 
-// ServiceStatus is the part of the status that the scale subresource reads.
+// ServiceStatus returns the part of the status that the scale subresource reads.
 func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Status.ServiceStatus }
 
-// NovaMetadataSpec is what is wanted of a NovaMetadata.
+// NovaMetadataSpec is the desired state of a NovaMetadata.
 type NovaMetadataSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
-	// mode is Global: one metadata service answers for every cell. Default: Global.
+	// mode is Global: one metadata service serves every cell. Default: Global. It cannot be
+	// changed.
 	// +optional
 	// +kubebuilder:default=Global
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaMetadata for the other mode"
 	Mode MetadataMode `json:"mode,omitempty"`
 
 	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), ca.crt (which TLS needs), tls.
+	// database. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls.
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
-	// cell0DatabaseSecretRef names the Secret with the connection to the database
-	// of cell0: hostname, user, password and optionally port (3306), database
-	// (nova_cell0), ca.crt (which TLS needs), tls.
+	// cell0DatabaseSecretRef names the Secret with the connection to the database of
+	// cell0. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls.
 	// +required
 	Cell0DatabaseSecretRef commonv1.SecretReference `json:"cell0DatabaseSecretRef"`
 
-	// messageBusSecretRef names the Secret with the connection to the message
-	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
+	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// Required keys: hostname (or a list host[:port],...), user, password. Optional
+	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
+	// for TLS), tls, quorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
-	// metadataSecretRef names the Secret whose key sharedSecret Neutron's metadata
-	// agent signs its requests with.
+	// metadataSecretRef names the Secret with the secret of the metadata agents of Neutron,
+	// which sign their requests with it. Required key: sharedSecret.
 	// +required
 	MetadataSecretRef commonv1.SecretReference `json:"metadataSecretRef"`
 
-	// identitySecretRef names the Secret with the service's account at Keystone,
-	// with which the service asks Neutron: authURL, user, password and optionally
-	// publicAuthURL, project (service), userDomain and projectDomain (Default),
-	// region (RegionOne), ca.crt.
+	// identitySecretRef names the Secret with the service's account at Keystone.
+	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// authURL), project (default service), userDomain and projectDomain (default
+	// Default), region (default RegionOne), ca.crt. The service queries Neutron with
+	// this account.
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
 }
 
-// NovaMetadataStatus is what was observed of a NovaMetadata.
+// NovaMetadataStatus is the observed state of a NovaMetadata.
 type NovaMetadataStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 
-	// endpoints are the addresses at which the service is reached; Internal is
-	// what Neutron's metadata agent is given.
+	// endpoints are the addresses of the service. The metadata agents of Neutron use
+	// Internal.
 	// +optional
 	// +listType=map
 	// +listMapKey=interface

@@ -7,7 +7,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-func tellsAddress() {
+func reportsAddress() {
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
 	Expect(cr.Status.Endpoints).To(Equal([]commonv1.Endpoint{

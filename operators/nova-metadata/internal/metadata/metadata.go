@@ -1,4 +1,4 @@
-// Package metadata says what a NovaMetadata is made of.
+// Package metadata builds the objects of a NovaMetadata.
 package metadata
 
 import (
@@ -28,7 +28,7 @@ import (
 
 var service = workload.Described[*novav1.NovaMetadata](describe)
 
-// Service is the table of contents of a NovaMetadata.
+// Service lists the stages of a NovaMetadata.
 var Service = engine.Service[*novav1.NovaMetadata]{
 	Name: "nova-metadata",
 	Stages: []engine.Stage[*novav1.NovaMetadata]{
@@ -41,19 +41,19 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
-// graceSeconds for requests that are being answered.
+// graceSeconds is the time in which a stopped pod finishes its requests.
 const graceSeconds = 90
 
-// endpoints: Neutron's agents ask within the cluster's network.
+// endpoints reports the address of the Service, which the agents of Neutron use.
 func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
 	cr.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfaceInternal, URL: "http://" + describe(cr).Address(cr.Namespace)},
 	}
 }
 
-// describe says what runs, with which connections. All pods share one host
-// name, so that their rows in the database do not pile up. Requests come
-// through Neutron's proxy, which signs them with the shared secret.
+// describe returns the process and its connections. All pods share one host name, so that
+// the rows of former pods do not accumulate in the database. Requests come from the proxy
+// of Neutron, which signs them with the shared secret.
 func describe(cr *novav1.NovaMetadata) workload.Service {
 	var defaults config.Sections
 	defaults.Set("DEFAULT", "host", cr.Name)

@@ -28,6 +28,6 @@ func TestNovaMetadata(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
-		It("tells where Neutron's agents find it", tellsAddress)
+		It("reports the address for the agents of Neutron", reportsAddress)
 	})
 }

@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the kind NovaScheduler: the compute scheduler.
+// Package v1alpha1 contains the kind NovaScheduler, which runs the compute scheduler.
 //
 // +kubebuilder:object:generate=true
 // +groupName=nova.asterism.dev

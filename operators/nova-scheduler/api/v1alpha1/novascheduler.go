@@ -8,12 +8,13 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when every Secret and ConfigMap that the spec
-	// names exists and has the keys that are needed.
+	// ConditionInputsReady is True when the Secrets of the connections, and the Secrets
+	// and ConfigMaps of extraFiles, exist and have the required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
-	// ConditionConfigReady is True when the configuration was checked and stored.
+	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
+	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
-	// ConditionWorkloadReady is True when the newest revision is rolled out.
+	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
 )
 
@@ -24,8 +25,8 @@ var NovaSchedulerConditions = []string{
 	ConditionWorkloadReady,
 }
 
-// NovaScheduler runs nova-scheduler, which chooses a host for every server.
-// It asks Placement with the account of identitySecretRef.
+// NovaScheduler runs nova-scheduler, which selects a host for every server. nova-scheduler
+// queries Placement with the account in identitySecretRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -41,28 +42,28 @@ type NovaScheduler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NovaSchedulerSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status NovaSchedulerStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (s *NovaScheduler) Common() *commonv1.Status { return &s.Status.Status }
 
-// ServiceStatus is the part of the status that the scale subresource reads.
+// ServiceStatus returns the part of the status that the scale subresource reads.
 func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Status.ServiceStatus }
 
-// NovaSchedulerSpec is what is wanted of a NovaScheduler.
+// NovaSchedulerSpec is the desired state of a NovaScheduler.
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`
 }
 
-// NovaSchedulerStatus is what was observed of a NovaScheduler.
+// NovaSchedulerStatus is the observed state of a NovaScheduler.
 type NovaSchedulerStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 }

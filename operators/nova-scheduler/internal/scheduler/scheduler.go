@@ -1,4 +1,4 @@
-// Package scheduler says what a NovaScheduler is made of.
+// Package scheduler builds the objects of a NovaScheduler.
 package scheduler
 
 import (
@@ -27,7 +27,7 @@ import (
 
 var service = workload.Described[*novav1.NovaScheduler](describe)
 
-// Service is the table of contents of a NovaScheduler.
+// Service lists the stages of a NovaScheduler.
 var Service = engine.Service[*novav1.NovaScheduler]{
 	Name: "nova-scheduler",
 	Stages: []engine.Stage[*novav1.NovaScheduler]{
@@ -39,12 +39,12 @@ var Service = engine.Service[*novav1.NovaScheduler]{
 	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
-// graceSeconds is more than the 60 that the service itself takes to finish
-// what it is doing (oslo.service: graceful_shutdown_timeout).
+// graceSeconds is more than the 60 seconds in which the service finishes its work
+// (oslo.service: graceful_shutdown_timeout).
 const graceSeconds = 90
 
-// describe says what runs, with which connections. One worker per pod, because
-// pods are what scales.
+// describe returns the process and its connections. A pod has one worker, because the
+// service scales with pods.
 func describe(cr *novav1.NovaScheduler) workload.Service {
 	var defaults config.Sections
 	defaults.Set("scheduler", "workers", "1")

@@ -38,7 +38,7 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("the sample", `{}`),
-		Entry("everything", `spec: {claimName: pictures.web, access: ReadOnly, capacity: 20Gi, mountOptions: [noatime, noresvport]}`),
+		Entry("every field", `spec: {claimName: pictures.web, access: ReadOnly, capacity: 20Gi, mountOptions: [noatime, noresvport]}`),
 		Entry("a capacity in bytes", `spec: {capacity: 1048576}`),
 		Entry("a capacity with a fraction", `spec: {capacity: 1.5Ti}`),
 		Entry("the largest capacity", `spec: {capacity: 1Ei}`),
@@ -47,7 +47,7 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Entry("a name of 253 characters", `metadata: {name: `+strings.Repeat("a", 253)+`}`),
 	)
 
-	It("defaults to what most need", func() {
+	It("sets defaults", func() {
 		stored, err := server.Create(sample, `{}`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Object["spec"]).To(And(HaveKeyWithValue("access", "ReadWrite"), HaveKeyWithValue("capacity", "1Gi"), Not(HaveKey("claimName"))))
@@ -66,28 +66,28 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Entry("a file system's ARN", `spec: {fileSystemID: "arn:aws:elasticfilesystem:eu-central-1:123456789012:file-system/fs-484648c8"}`, "must be the ID of a file system"),
 		Entry("a directory in the file system", `spec: {fileSystemID: "fs-484648c8:/etc"}`, "must be the ID of a file system"),
 		Entry("another access point in the file system", `spec: {fileSystemID: "fs-484648c8::fsap-0"}`, "must be the ID of a file system"),
-		Entry("a way up", `spec: {fileSystemID: "fs-484648c8/../fs-00000000"}`, "must be the ID of a file system"),
+		Entry("a path upwards", `spec: {fileSystemID: "fs-484648c8/../fs-00000000"}`, "must be the ID of a file system"),
 		Entry("a second line", `spec: {fileSystemID: "fs-484648c8\n"}`, "must be the ID of a file system"),
 		Entry("an access point that is a file system", `spec: {accessPointID: fs-484648c8}`, "must be the ID of an access point"),
 		Entry("an access point with a directory", `spec: {accessPointID: "fsap-097bd0daaba932e64:/"}`, "must be the ID of an access point"),
 		Entry("an empty access point", `spec: {accessPointID: ""}`, "must be the ID of an access point"),
-		Entry("a claim that is no name", `spec: {claimName: ../images}`, "spec.claimName in body should match"),
+		Entry("an invalid name of a claim", `spec: {claimName: ../images}`, "spec.claimName in body should match"),
 		Entry("a claim of 254 characters", `spec: {claimName: `+strings.Repeat("a", 254)+`}`, "may not be more than 253 bytes"),
-		Entry("an access that there is not", `spec: {access: ReadWriteOnce}`, `Unsupported value: "ReadWriteOnce"`),
-		Entry("an option that moves the mount", `spec: {mountOptions: ["accesspoint=fsap-00000000"]}`, `Unsupported value: "accesspoint=fsap-00000000"`),
-		Entry("an option that lifts read-only", `spec: {access: ReadOnly, mountOptions: [rw]}`, `Unsupported value: "rw"`),
+		Entry("an unknown access", `spec: {access: ReadWriteOnce}`, `Unsupported value: "ReadWriteOnce"`),
+		Entry("an option that mounts another access point", `spec: {mountOptions: ["accesspoint=fsap-00000000"]}`, `Unsupported value: "accesspoint=fsap-00000000"`),
+		Entry("an option that allows writing", `spec: {access: ReadOnly, mountOptions: [rw]}`, `Unsupported value: "rw"`),
 		Entry("an option twice", `spec: {mountOptions: [noatime, noatime]}`, "Duplicate value"),
 		Entry("no capacity", `spec: {capacity: 0Gi}`, capacity),
 		Entry("a negative capacity", `spec: {capacity: -1Gi}`, capacity),
 		Entry("a capacity of a few bytes", `spec: {capacity: 1048575}`, capacity),
 		Entry("a capacity beyond 1Ei", `spec: {capacity: 1025Pi}`, capacity),
-		Entry("a capacity that is no quantity", `spec: {capacity: 20 GB}`, "spec.capacity in body should match"),
+		Entry("a capacity that is not a quantity", `spec: {capacity: 20 GB}`, "spec.capacity in body should match"),
 		Entry("a capacity of 33 characters", `spec: {capacity: "`+strings.Repeat("0", 31)+`1G"}`, "may not be more than 32"),
 		Entry("a name of 254 characters", `metadata: {name: `+strings.Repeat("a", 254)+`}`, "no more than 253"),
 		Entry("a mistyped field", `spec: {filesystemID: fs-484648c8}`, `unknown field "spec.filesystemID"`),
 	)
 
-	It("shows what is in effect", func() {
+	It("shows the status in its columns", func() {
 		Expect(server.Columns(sample, `
 claimRef: {name: images}
 fileSystemID: fs-0000000e
@@ -128,23 +128,23 @@ spec:
       - {key: example.org/team, operator: In, values: [a, b]}
       - {key: sandbox, operator: DoesNotExist}
 `),
-		Entry("every access point, to read", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, access: ReadOnly}]}`),
+		Entry("read-only access to every access point", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, access: ReadOnly}]}`),
 	)
 
 	DescribeTable("refuses", func(patch, message string) {
 		_, err := server.Create(sample, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("nobody", `spec: {namespaces: {names: null, selector: null}}`, "must have names or a selector"),
+		Entry("neither names nor a selector", `spec: {namespaces: {names: null, selector: null}}`, "must have names or a selector"),
 		Entry("no file system", `spec: {fileSystems: []}`, "spec.fileSystems in body should have at least 1 items"),
 		Entry("a file system twice", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any}, {fileSystemID: fs-484648c8, accessPoints: Any}]}`, "Duplicate value"),
-		Entry("a list that is left out", `spec: {fileSystems: [{fileSystemID: fs-484648c8}]}`, "must have accessPointIDs if accessPoints is Listed"),
-		Entry("a list where any is granted", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none if it is Any"),
-		Entry("any by a pattern", `spec: {fileSystems: [{fileSystemID: "fs-*", accessPoints: Any}]}`, "must be the ID of a file system"),
+		Entry("Listed without access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8}]}`, "must have accessPointIDs if accessPoints is Listed"),
+		Entry("Any with access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none if it is Any"),
+		Entry("a pattern of file systems", `spec: {fileSystems: [{fileSystemID: "fs-*", accessPoints: Any}]}`, "must be the ID of a file system"),
 		Entry("values for Exists", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}`, "must have values for In and NotIn"),
 		Entry("In without values", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: In}]}}}`, "must have values for In and NotIn"),
-		Entry("a UID that is none", `spec: {namespaces: {uids: [team-a]}}`, "should match"),
-		Entry("a namespace that is no name", `spec: {namespaces: {names: ["team-*"]}}`, "should match"),
+		Entry("an invalid UID", `spec: {namespaces: {uids: [team-a]}}`, "should match"),
+		Entry("a pattern of namespaces", `spec: {namespaces: {names: ["team-*"]}}`, "should match"),
 	)
 })
 
@@ -159,13 +159,13 @@ var _ = Describe("SharedVolumeDriver", Ordered, func() {
 		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/sharedvolumedriver.yaml", "SharedVolumeDriver")
 	})
 
-	// A dry run only: the name is taken where an operator runs.
+	// Only dry runs: the operator has created SharedVolumeDriver cluster.
 	DescribeTable("refuses", func(patch, message string) {
 		_, err := server.Create(sample, patch)
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("a second one", `metadata: {name: other}`, "metadata.name must be cluster: a cluster has one driver"),
-		Entry("a state that there is not", `spec: {managementState: External}`, `Unsupported value: "External"`),
+		Entry("another name", `metadata: {name: other}`, "metadata.name must be cluster: a cluster has one driver"),
+		Entry("an unknown managementState", `spec: {managementState: External}`, `Unsupported value: "External"`),
 		Entry("a mistyped toleration", `spec: {tolerations: [{kee: a}]}`, `unknown field "spec.tolerations[0].kee"`),
 	)
 })

@@ -1,7 +1,7 @@
-// Package v1alpha1 holds the kinds of shared storage: SharedVolume, a claim on a
-// writable file system that pods on any node can mount; SharedVolumePolicy, who
-// may use which file system; and SharedVolumeDriver, the CSI driver that mounts
-// them.
+// Package v1alpha1 contains the kinds of shared storage. A SharedVolume is a claim on a
+// writable file system that pods on any node can mount. A SharedVolumePolicy grants
+// namespaces the use of file systems. The SharedVolumeDriver is the CSI driver that mounts
+// the file systems.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.asterism.dev

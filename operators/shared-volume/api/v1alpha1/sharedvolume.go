@@ -9,29 +9,30 @@ import (
 
 // Condition types of a SharedVolume's stages, besides Ready and Stalled.
 const (
-	// ConditionAllowed is True when a SharedVolumePolicy grants the namespace
-	// what the spec asks for.
+	// ConditionAllowed is True when a SharedVolumePolicy grants the namespace the access,
+	// the file system and the access point of the spec.
 	ConditionAllowed = "Allowed"
-	// ConditionDriverReady is True when the CSI driver is installed. Its rollout
-	// on the nodes does not matter here.
+	// ConditionDriverReady is True when the CSI driver is installed, independent of its rollout
+	// on the nodes. While the driver is to be removed, DriverReady is True only for a
+	// SharedVolume that has a claim.
 	ConditionDriverReady = "DriverReady"
-	// ConditionCleared is True when nothing is left of an earlier spec, and what
-	// there is of the claim and its volume belongs together.
+	// ConditionCleared is True when no claim or volume of an earlier spec exists, and the
+	// names of the claim and of the volume belong to no other owner.
 	ConditionCleared = "Cleared"
-	// ConditionClaimed is True when the claim exists, which may not be bound yet.
+	// ConditionClaimed is True when the claim exists. The claim may not be bound yet.
 	ConditionClaimed = "Claimed"
-	// ConditionVolumeReady is True when the PersistentVolume exists, reserved for
-	// this claim, and Kubernetes has accepted it.
+	// ConditionVolumeReady is True when the PersistentVolume exists and is reserved for the
+	// claim.
 	ConditionVolumeReady = "VolumeReady"
-	// ConditionBound is True when the claim is bound to that volume.
+	// ConditionBound is True when Kubernetes has bound the claim.
 	ConditionBound = "Bound"
 )
 
-// ReasonDenied is the reason of Allowed while no policy grants what is asked for.
+// ReasonDenied is the reason of Allowed while no policy grants the access.
 const ReasonDenied = "Denied"
 
-// ReasonGone is the reason of a condition about a claim or volume that is gone, while
-// it cannot be made anew.
+// ReasonGone is the reason of a condition while the claim or the volume is gone and cannot
+// be recreated.
 const ReasonGone = "Gone"
 
 // SharedVolumeConditions are the condition types of the stages, in their order.
@@ -44,7 +45,7 @@ var SharedVolumeConditions = []string{
 	ConditionBound,
 }
 
-// Access says whether pods may write.
+// Access defines whether pods may write.
 // +kubebuilder:validation:Enum=ReadWrite;ReadOnly
 type Access string
 
@@ -57,22 +58,22 @@ const (
 
 // FileSystemID identifies an EFS file system.
 // +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:XValidation:rule="self.matches('^fs-[0-9a-f]{8,40}$')",message="must be the ID of a file system: fs- and 8 to 40 of 0-9 and a-f, such as fs-484648c8"
+// +kubebuilder:validation:XValidation:rule="self.matches('^fs-[0-9a-f]{8,40}$')",message="must be the ID of a file system: fs- and 8 to 40 hexadecimal digits in lower case, such as fs-484648c8"
 type FileSystemID string
 
 // AccessPointID identifies an access point of an EFS file system.
 // +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:XValidation:rule="self.matches('^fsap-[0-9a-f]{8,40}$')",message="must be the ID of an access point: fsap- and 8 to 40 of 0-9 and a-f, such as fsap-097bd0daaba932e64"
+// +kubebuilder:validation:XValidation:rule="self.matches('^fsap-[0-9a-f]{8,40}$')",message="must be the ID of an access point: fsap- and 8 to 40 hexadecimal digits in lower case, such as fsap-097bd0daaba932e64"
 type AccessPointID string
 
-// MountOption is an option of mount(8) for NFS. Those that choose what is
-// mounted, or how it is encrypted, are the operator's.
+// MountOption is an option of mount(8) for NFS. Options that change the mounted directory
+// or the encryption are not accepted.
 // +kubebuilder:validation:Enum=noresvport;noatime;nodiratime;relatime;nodev;noexec;nosuid
 type MountOption string
 
-// SharedVolume makes a PersistentVolumeClaim in its namespace that pods on any
-// node, in any zone, can mount at the same time: an access point of an EFS file
-// system. An administrator grants its use by a SharedVolumePolicy.
+// SharedVolume creates a PersistentVolumeClaim in its namespace for an access point of an
+// EFS file system. Pods on any node, in any zone, can mount the claim at the same time. An
+// administrator grants the access with a SharedVolumePolicy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -88,21 +89,21 @@ type SharedVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted. A change of anything but mountOptions deletes the
-	// claim and makes it anew, which waits until no pod uses it. Until then no new
-	// pod can start with it, and it cannot be taken back. The data are not touched.
+	// spec is the desired state. A change of any field except mountOptions deletes and
+	// recreates the claim when no pod uses the claim. Until then no new pod can start with
+	// the claim, and the deletion cannot be cancelled. The data stay.
 	// +required
 	Spec SharedVolumeSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status SharedVolumeStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (s *SharedVolume) Common() *commonv1.Status { return &s.Status.Status }
 
-// ClaimName is the name of the claim.
+// ClaimName returns the name of the claim.
 func (s *SharedVolume) ClaimName() string {
 	if s.Spec.ClaimName != "" {
 		return s.Spec.ClaimName
@@ -110,43 +111,41 @@ func (s *SharedVolume) ClaimName() string {
 	return s.Name
 }
 
-// SharedVolumeSpec is what is wanted of a SharedVolume.
+// SharedVolumeSpec is the desired state of a SharedVolume.
 type SharedVolumeSpec struct {
-	// fileSystemID of the EFS file system, for example fs-484648c8.
+	// fileSystemID is the ID of the EFS file system, for example fs-484648c8.
 	// +required
 	FileSystemID FileSystemID `json:"fileSystemID"`
 
-	// accessPointID of the access point in that file system, for example
-	// fsap-097bd0daaba932e64. It decides which directory is mounted, and to whom
-	// files belong.
+	// accessPointID is the ID of an access point of that file system, for example
+	// fsap-097bd0daaba932e64. The access point determines the mounted directory and the
+	// owner of files.
 	// +required
 	AccessPointID AccessPointID `json:"accessPointID"`
 
-	// claimName is the name of the PersistentVolumeClaim that is made. Default:
-	// the SharedVolume's own name.
+	// claimName is the name of the PersistentVolumeClaim. Default: the name of the
+	// SharedVolume.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClaimName string `json:"claimName,omitempty"`
 
-	// access is ReadWrite, or ReadOnly for pods that must not write. Default:
-	// ReadWrite.
+	// access is ReadWrite, or ReadOnly for pods that must not write. Default: ReadWrite.
 	// +optional
 	// +default="ReadWrite"
 	Access Access `json:"access,omitempty"`
 
-	// mountOptions are added when a pod mounts the volume: noresvport, noatime,
-	// nodiratime, relatime, nodev, noexec or nosuid; reading only is for access to
-	// say. A change is in effect for pods that start afterwards.
+	// mountOptions of the volume: noresvport, noatime, nodiratime, relatime, nodev, noexec
+	// or nosuid. For a read-only mount, set access to ReadOnly. A change applies to pods that
+	// start afterwards.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=7
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 
-	// capacity that the claim asks for, in bytes or with a unit, such as 20Gi: from
-	// 1Mi to 1Ei. EFS grows with what is written and ignores it; quotas count it. A
-	// change makes the claim anew. Default: 1Gi.
+	// capacity of the claim, in bytes or with a unit such as 20Gi, from 1Mi to 1Ei. EFS
+	// ignores the capacity; quotas count it. Default: 1Gi. A change recreates the claim.
 	// +optional
 	// +default="1Gi"
 	// +kubebuilder:validation:XIntOrString
@@ -155,53 +154,53 @@ type SharedVolumeSpec struct {
 	Capacity resource.Quantity `json:"capacity,omitzero"`
 }
 
-// SharedVolumeStatus is what was observed of a SharedVolume.
+// SharedVolumeStatus is the observed state of a SharedVolume.
 type SharedVolumeStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// claimName is the name of the claim that belongs to this SharedVolume, also
-	// while the claim is away to be recreated: no other SharedVolume of the
-	// namespace can take the name. Absent until the claim was created once.
+	// claimName is the name of the claim of this SharedVolume, also between deletion and
+	// recreation of the claim. No other SharedVolume of the namespace can use the name.
+	// Absent until the claim was created once.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClaimName string `json:"claimName,omitempty"`
 
-	// claimRef names the claim that is bound; pods that use it keep it until they
-	// end. Absent while none is.
+	// claimRef names the bound claim. Absent while no claim is bound.
 	// +optional
 	ClaimRef *commonv1.ObjectReference `json:"claimRef,omitempty"`
 
-	// volumeName is the name of the PersistentVolume that the claim is bound to.
+	// volumeName is the name of the PersistentVolume to which the claim is bound.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	VolumeName string `json:"volumeName,omitempty"`
 
-	// fileSystemID that the claim gives now, which is not that of the spec while
-	// a change waits or is denied.
+	// fileSystemID of the volume to which the claim is bound. It differs from the spec
+	// while a change waits or is denied.
 	// +optional
 	// +kubebuilder:validation:MaxLength=43
 	FileSystemID string `json:"fileSystemID,omitempty"`
 
-	// accessPointID that the claim gives now.
+	// accessPointID of the volume to which the claim is bound. It differs from the spec
+	// while a change waits or is denied.
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	AccessPointID string `json:"accessPointID,omitempty"`
 
-	// blockedBy says who uses the claim while it should go.
+	// blockedBy lists the pods that delay the deletion of the claim.
 	// +optional
 	BlockedBy *Blockers `json:"blockedBy,omitempty"`
 }
 
-// Blockers are the pods that use a claim which is to be deleted.
+// Blockers are the pods that use a claim which is being deleted.
 type Blockers struct {
-	// pods are the names of the first ten.
+	// pods are the names of the first ten pods in alphabetical order.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=253
 	Pods []string `json:"pods"`
 
-	// count of all of them.
+	// count is the number of all these pods.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`

@@ -9,28 +9,31 @@ import (
 
 // Condition types of a SharedVolumeDriver's stages, besides Ready and Stalled.
 const (
-	// ConditionDetected is True when it is known whose driver the cluster has.
+	// ConditionDetected is True when CSIDriver efs.csi.aws.com exists, or managementState is
+	// not Unmanaged.
 	ConditionDetected = "Detected"
-	// ConditionInstalled is True when the cluster has the driver: SharedVolumes
-	// wait for it. It does not follow the rollout on the nodes.
+	// ConditionInstalled is True when every object of the driver except its DaemonSet is
+	// applied, or the driver of another owner is used. It is False while managementState is
+	// Removed. The rollout on the nodes does not change it.
 	ConditionInstalled = "Installed"
-	// ConditionRolledOut is True when every node that should run the driver does.
+	// ConditionRolledOut is True when every node that should run the driver runs its newest
+	// revision. It is also True when the operator leaves the driver to another owner.
 	ConditionRolledOut = "RolledOut"
-	// ConditionVolumesOwned is True when every volume of a SharedVolume has its
-	// SharedVolume.
+	// ConditionVolumesOwned is True when no orphaned volume exists: see
+	// status.orphanedVolumes.
 	ConditionVolumesOwned = "VolumesOwned"
 )
 
 // Reasons of Installed.
 const (
-	// ReasonInUse is given while SharedVolumes stand in the way of a removal.
+	// ReasonInUse is the reason while SharedVolumes prevent the removal of the driver.
 	ReasonInUse = "InUse"
-	// ReasonRemoved is given when the driver was removed as asked.
+	// ReasonRemoved is the reason after the removal of the driver.
 	ReasonRemoved = "Removed"
 )
 
-// ReasonOrphaned is the reason of VolumesOwned for bound volumes whose SharedVolume is
-// gone.
+// ReasonOrphaned is the reason of VolumesOwned while bound volumes exist whose SharedVolume
+// is gone.
 const ReasonOrphaned = "Orphaned"
 
 // SharedVolumeDriverName is the name of the only SharedVolumeDriver.
@@ -44,23 +47,23 @@ var SharedVolumeDriverConditions = []string{
 	ConditionVolumesOwned,
 }
 
-// ManagementState says who looks after the driver.
+// ManagementState defines whether the operator manages the driver.
 // +kubebuilder:validation:Enum=Managed;Unmanaged;Removed
 type ManagementState string
 
 const (
-	// StateManaged installs the driver and keeps it as it should be, unless
-	// somebody else has installed one: that is used and left alone.
+	// StateManaged installs the driver and corrects changes of its objects. A driver of
+	// another owner is used and not changed.
 	StateManaged ManagementState = "Managed"
-	// StateUnmanaged uses what is there. Nothing of the driver is installed, changed or
-	// removed; the StorageClass of SharedVolumes is made.
+	// StateUnmanaged uses the driver of another owner. The operator creates only the
+	// StorageClass of SharedVolumes.
 	StateUnmanaged ManagementState = "Unmanaged"
-	// StateRemoved removes what was installed, once no SharedVolume exists.
+	// StateRemoved removes the installed objects when no SharedVolume exists.
 	StateRemoved ManagementState = "Removed"
 )
 
-// SharedVolumeDriver is the CSI driver that mounts EFS file systems on the
-// nodes. There is one, named cluster; the operator makes it when it starts.
+// SharedVolumeDriver is the CSI driver that mounts EFS file systems on the nodes. The only
+// SharedVolumeDriver is named cluster; the operator creates it when the operator starts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -77,108 +80,111 @@ type SharedVolumeDriver struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +optional
 	// +default={}
 	Spec SharedVolumeDriverSpec `json:"spec,omitzero"`
 
-	// status is what was observed.
+	// status is the observed state.
 	// +optional
 	Status SharedVolumeDriverStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status }
 
-// SharedVolumeDriverSpec is what is wanted of the driver.
+// SharedVolumeDriverSpec is the desired state of the driver.
 type SharedVolumeDriverSpec struct {
-	// managementState is Managed: the driver is installed, unless somebody else
-	// has done so. Unmanaged: the driver is somebody else's business; nothing but a
-	// StorageClass is made, and nothing of the driver changed or removed. Removed:
-	// what was installed is removed, once no SharedVolume exists. Default: Managed.
+	// managementState is Managed, Unmanaged or Removed. Managed installs the driver, unless
+	// another owner has installed one. Unmanaged creates only the StorageClass, and leaves
+	// the driver to another owner. Removed removes the installed objects when no SharedVolume
+	// exists. Default: Managed.
 	// +optional
 	// +default="Managed"
 	ManagementState ManagementState `json:"managementState,omitempty"`
 
-	// nodeSelector chooses the nodes that run the driver, by label. Default: the
-	// worker nodes on OpenShift, every Linux node elsewhere.
+	// nodeSelector selects the nodes that run the driver, by label. Default: the worker
+	// nodes on OpenShift, every Linux node elsewhere. A change rolls out the driver.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations let the driver run on tainted nodes. Default: all taints, since
-	// a pod that tolerates one may need a volume there.
+	// tolerations let the driver run on tainted nodes. Default: all taints are tolerated,
+	// because any pod may need a volume. A change rolls out the driver.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// SharedVolumeDriverStatus is what was observed of the driver.
+// SharedVolumeDriverStatus is the observed state of the driver.
 type SharedVolumeDriverStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// installation is Installed once SharedVolumes can rely on the driver:
-	// everything but its pods was applied, or another owner has installed the
-	// driver. A rollout of the pods does not change it. Otherwise it is Missing.
+	// installation is Installed when every object of the driver except its DaemonSet is
+	// applied, or another owner has installed the driver. Otherwise it is Missing, and
+	// SharedVolumes wait. The rollout of the pods does not change it.
 	// +optional
 	Installation Installation `json:"installation,omitempty"`
 
-	// driver says whose it is.
+	// driver identifies the owner of the driver. Absent while the cluster has no driver.
 	// +optional
 	Driver *InstalledDriver `json:"driver,omitempty"`
 
-	// nodes says how far the rollout of our driver is.
+	// nodes is the progress of the rollout on the nodes. Absent for the driver of another
+	// owner.
 	// +optional
 	Nodes *NodeRollout `json:"nodes,omitempty"`
 
-	// usedBy is who has to go before the driver can be removed, while it is to be.
+	// usedBy lists the SharedVolumes that prevent the removal of the driver. Absent unless
+	// the driver is to be removed.
 	// +optional
 	UsedBy *DriverUsers `json:"usedBy,omitempty"`
 
-	// orphanedVolumes are bound PersistentVolumes whose SharedVolume is gone, because
-	// somebody has taken its finalizer away. Such a volume is deleted when its claim is.
-	// This is observed every ten minutes.
+	// orphanedVolumes are PersistentVolumes whose SharedVolume is gone, because its
+	// finalizer was removed manually. Such a volume is deleted after its claim. The operator
+	// looks for these volumes at least every ten minutes.
 	// +optional
 	OrphanedVolumes *OrphanedVolumes `json:"orphanedVolumes,omitempty"`
 }
 
 // OrphanedVolumes are PersistentVolumes without a SharedVolume.
 type OrphanedVolumes struct {
-	// names are the first ten.
+	// names of the first ten volumes in alphabetical order.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names"`
 
-	// count of all of them.
+	// count is the number of all these volumes.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
 }
 
-// Installation is the presence of a driver on the cluster.
+// Installation is the presence of a driver in the cluster.
 // +kubebuilder:validation:Enum=Installed;Missing
 type Installation string
 
 const (
 	// DriverInstalled lets SharedVolumes be created.
 	DriverInstalled Installation = "Installed"
-	// DriverMissing holds new SharedVolumes.
+	// DriverMissing makes new SharedVolumes wait.
 	DriverMissing Installation = "Missing"
 )
 
-// DriverUsers are SharedVolumes, which need the driver.
+// DriverUsers are the SharedVolumes that need the driver.
 type DriverUsers struct {
-	// sharedVolumes are the first ten, as namespace/name.
+	// sharedVolumes are the first ten SharedVolumes in alphabetical order, as
+	// namespace/name.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=317
 	SharedVolumes []string `json:"sharedVolumes"`
 
-	// count of all of them.
+	// count is the number of all these SharedVolumes.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
@@ -186,13 +192,14 @@ type DriverUsers struct {
 
 // InstalledDriver is the driver that the cluster has.
 type InstalledDriver struct {
-	// managedBy is asterism, or what is known of whoever installed it.
+	// managedBy is asterism, or the owner that a label, an annotation or a field manager of
+	// the CSIDriver names, or unknown.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ManagedBy string `json:"managedBy"`
 
-	// image that the pods of our driver are to run.
+	// image of the driver's pods. Absent for the driver of another owner.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
@@ -200,17 +207,17 @@ type InstalledDriver struct {
 
 // NodeRollout counts nodes.
 type NodeRollout struct {
-	// desired is how many nodes should run the driver.
+	// desired is the number of nodes that should run the driver.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Desired int32 `json:"desired"`
 
-	// updated is how many run the newest revision.
+	// updated is the number of nodes that run the newest revision.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Updated int32 `json:"updated"`
 
-	// ready is how many run it, in any revision, and are ready.
+	// ready is the number of nodes on which the driver is ready, in any revision.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`

@@ -6,21 +6,22 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// ConditionNamespacesKnown is the only stage of a SharedVolumePolicy. It is False for a
-// moment when a namespace that uses a grant was deleted and created again.
+// ConditionNamespacesKnown is the only stage of a SharedVolumePolicy. It is True when every
+// namespace that uses the grant has the UID in status.namespaces, and False for one pass
+// after such a namespace was deleted and created again.
 const ConditionNamespacesKnown = "NamespacesKnown"
 
-// ReasonNamespaceRecreated is the reason of NamespacesKnown for a namespace with
-// another UID than before.
+// ReasonNamespaceRecreated is the reason of NamespacesKnown when the UID of a namespace
+// has changed.
 const ReasonNamespaceRecreated = "NamespaceRecreated"
 
 // SharedVolumePolicyConditions are the condition types of the stages, in their order.
 var SharedVolumePolicyConditions = []string{ConditionNamespacesKnown}
 
-// SharedVolumePolicy grants namespaces the use of file systems. It is an
-// administrator's. What several policies grant adds up; what none grants is
-// denied. Taking a grant away stops new claims and is reported on existing
-// SharedVolumes; their pods keep what they have.
+// SharedVolumePolicy grants namespaces the use of file systems. Administrators of the
+// cluster create it. The grants of several policies add up. Access is denied unless a
+// policy grants it. Removal of a grant stops new claims and sets Allowed of existing
+// SharedVolumes to False; their claims stay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,24 +37,25 @@ type SharedVolumePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is granted.
+	// spec is the grant. A change applies to new claims; existing claims stay.
 	// +required
 	Spec SharedVolumePolicySpec `json:"spec"`
 
-	// status is what was observed, at most a minute ago.
+	// status is the observed state, at most a minute old.
 	// +optional
 	Status SharedVolumePolicyStatus `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (p *SharedVolumePolicy) Common() *commonv1.Status { return &p.Status.Status }
 
-// SharedVolumePolicyStatus says who uses what is granted.
+// SharedVolumePolicyStatus lists the namespaces that use the grant.
 type SharedVolumePolicyStatus struct {
 	commonv1.Status `json:",inline"`
 
-	// namespaces with a SharedVolume that the policy allows, and those in
-	// spec.namespaces.names that had one and were deleted: the first 256 by name.
+	// namespaces with a SharedVolume that the policy allows, and namespaces in
+	// spec.namespaces.names that had such a SharedVolume and were deleted. The first 256
+	// by name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -61,32 +63,32 @@ type SharedVolumePolicyStatus struct {
 	Namespaces []GrantUser `json:"namespaces,omitempty"`
 }
 
-// GrantUser is a namespace that uses what is granted.
+// GrantUser is a namespace that uses the grant.
 type GrantUser struct {
 	// name of the namespace.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// uid of the namespace. spec.namespaces.uids pins a policy to UIDs.
+	// uid of the namespace. spec.namespaces.uids restricts a policy to UIDs.
 	// +required
 	// +kubebuilder:validation:MaxLength=36
 	UID string `json:"uid"`
 
-	// previousUID is that of the namespace of this name which used the grant before,
-	// and was deleted.
+	// previousUID is the UID of a deleted namespace of this name that used the grant
+	// before. Absent if there was none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	PreviousUID string `json:"previousUID,omitempty"`
 }
 
-// SharedVolumePolicySpec is what a policy grants to whom.
+// SharedVolumePolicySpec grants file systems to namespaces.
 type SharedVolumePolicySpec struct {
-	// namespaces whose SharedVolumes may use the file systems.
+	// namespaces in which SharedVolumes may use the file systems.
 	// +required
 	Namespaces NamespaceSet `json:"namespaces"`
 
-	// fileSystems that may be used.
+	// fileSystems that the namespaces may use.
 	// +required
 	// +listType=map
 	// +listMapKey=fileSystemID
@@ -95,9 +97,9 @@ type SharedVolumePolicySpec struct {
 	FileSystems []FileSystemGrant `json:"fileSystems"`
 }
 
-// NamespaceSet is the namespaces that are named and those that are selected.
+// NamespaceSet is the union of named and selected namespaces.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="must have names or a selector; an empty selector means every namespace"
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="must have names or a selector: an empty selector selects every namespace"
 type NamespaceSet struct {
 	// names of namespaces.
 	// +optional
@@ -108,14 +110,13 @@ type NamespaceSet struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Names []string `json:"names,omitempty"`
 
-	// selector finds namespaces by their labels. Empty: every namespace. Mind who
-	// may label a namespace.
+	// selector selects namespaces by their labels, in addition to names. An empty selector
+	// selects every namespace. Users who may label a namespace can obtain the grant for it.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// uids that the namespaces have. A namespace that was deleted and created again
-	// has the same name and another UID: with uids, it inherits nothing. Default: any
-	// UID.
+	// uids restrict the named and selected namespaces to these UIDs. A namespace that was
+	// deleted and created again has another UID and then loses the grant. Default: any UID.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -125,7 +126,7 @@ type NamespaceSet struct {
 	UIDs []string `json:"uids,omitempty"`
 }
 
-// LabelSelector selects what has all the labels and meets all the expressions.
+// LabelSelector selects namespaces that have all labels and meet all expressions.
 type LabelSelector struct {
 	// matchLabels are labels and their values.
 	// +optional
@@ -150,12 +151,13 @@ type LabelRequirement struct {
 	// +kubebuilder:validation:Pattern=`^([-a-z0-9.]{1,253}/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`
 	Key string `json:"key"`
 
-	// operator relates the label to the values: In, NotIn, Exists, DoesNotExist.
+	// operator is the relation of the label to the values: In, NotIn, Exists or
+	// DoesNotExist.
 	// +required
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// values for In and NotIn.
+	// values of the label, for In and NotIn.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -165,12 +167,12 @@ type LabelRequirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// AccessPoints says which access points of a file system are granted.
+// AccessPoints defines which access points of a file system are granted.
 // +kubebuilder:validation:Enum=Listed;Any
 type AccessPoints string
 
 const (
-	// AccessPointsListed grants those in accessPointIDs.
+	// AccessPointsListed grants the access points in accessPointIDs.
 	AccessPointsListed AccessPoints = "Listed"
 	// AccessPointsAny grants every access point of the file system.
 	AccessPointsAny AccessPoints = "Any"
@@ -180,24 +182,25 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(self.accessPoints == 'Listed') == has(self.accessPointIDs)",message="must have accessPointIDs if accessPoints is Listed, and none if it is Any"
 type FileSystemGrant struct {
-	// fileSystemID of the EFS file system.
+	// fileSystemID is the ID of the EFS file system.
 	// +required
 	FileSystemID FileSystemID `json:"fileSystemID"`
 
-	// accessPoints is Listed, which grants those in accessPointIDs, or Any, which
-	// grants every access point of the file system, also future ones. Default: Listed.
+	// accessPoints is Listed, which grants the access points in accessPointIDs, or Any,
+	// which grants every present and future access point of the file system. Default:
+	// Listed.
 	// +optional
 	// +default="Listed"
 	AccessPoints AccessPoints `json:"accessPoints,omitempty"`
 
-	// accessPointIDs that are granted.
+	// accessPointIDs are the IDs of the granted access points, for Listed.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	AccessPointIDs []AccessPointID `json:"accessPointIDs,omitempty"`
 
-	// access is the most that may be asked for: ReadWrite, or ReadOnly. Default:
+	// access is the highest access that is granted: ReadWrite or ReadOnly. Default:
 	// ReadWrite.
 	// +optional
 	// +default="ReadWrite"

@@ -1,10 +1,9 @@
 //go:build bench
 
-// Package bench measures SharedVolumes against a bare client that makes the same
-// volumes and claims, by name, as people do, or by UID, as the operator does, and
-// against a client that makes the operator's own requests without an operator. It
-// asserts counts, and reports times: for figures that mean something, run it on a
-// machine that does nothing else meanwhile.
+// Package bench compares SharedVolumes with bare clients that create the same volumes and
+// claims: reserved by name, as users do, or by UID, as the operator does; and with a client
+// that makes the requests of the operator. It asserts counts and reports times. Times are
+// meaningful only on a machine without other load.
 //
 //	make bench [BENCH_ARGS='-count-of 10000 -runs 1']
 package bench
@@ -33,27 +32,27 @@ import (
 )
 
 var (
-	countOf    = flag.Int("count-of", 1000, "how many volumes")
-	runs       = flag.Int("runs", 3, "how often each is measured, alternating")
+	countOf    = flag.Int("count-of", 1000, "number of volumes")
+	runs       = flag.Int("runs", 3, "number of runs of each client and of the operator, alternating")
 	both       = flag.Bool("both", true, "measure the clients as well")
-	namespaces = flag.Int("namespaces", 20, "over how many namespaces they are spread")
+	namespaces = flag.Int("namespaces", 20, "number of namespaces of the volumes")
 )
 
 const (
-	workers    = 16 // of the client that creates and deletes
+	workers    = 16 // concurrent requests of a client
 	fileSystem = "fs-0000000b"
 	patience   = 30 * time.Minute
-	// maxResident of the operator in MiB, also while much is going on.
+	// maxResident is the most memory of the operator in MiB, also under load.
 	maxResident = 256
-	// quietFor is without writes for longer than the operator holds back messages.
+	// quietFor is longer than the operator delays messages.
 	quietFor = 5 * time.Second
 )
 
 // figures of one run.
 type figures struct {
-	most, bound, gone          time.Duration // most: 99 of 100 are bound
-	writesToReady, writesToGo  written
-	residentReady, residentMax int // MiB: when all are ready and nothing happens, and at most
+	most, bound, gone             time.Duration // most: 99 of 100 are bound
+	writesToReady, writesToDelete written
+	residentReady, residentMax    int // MiB: when all are ready and no request is made, and the maximum
 }
 
 func TestBench(t *testing.T) {
@@ -79,10 +78,11 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// contestants of one run: two bare clients, the operator's requests, the operator.
+// contestants are the figures of two bare clients, of the requests of the operator, and of
+// the operator.
 type contestants struct{ byName, byUID, requests, operator figures }
 
-// compare prints a table of medians, as docs/performance.md has it.
+// compare prints a table of medians in the form of docs/performance.md.
 func compare(t *testing.T, all []contestants) {
 	t.Helper()
 	t.Logf("| %d volumes, medians | by name | by UID | same requests | operator | operator to by name | to by UID | to requests |", *countOf)
@@ -94,28 +94,28 @@ func compare(t *testing.T, all []contestants) {
 		{"created → all bound", func(f figures) time.Duration { return f.bound }},
 		{"deleted → all gone", func(f figures) time.Duration { return f.gone }},
 	} {
-		seconds := func(who func(contestants) figures) float64 {
+		median := func(of func(contestants) figures) float64 {
 			var values []float64
 			for _, c := range all {
-				values = append(values, row.of(who(c)).Seconds())
+				values = append(values, row.of(of(c)).Seconds())
 			}
 			slices.Sort(values)
 			return values[len(values)/2]
 		}
-		named := seconds(func(c contestants) figures { return c.byName })
-		known := seconds(func(c contestants) figures { return c.byUID })
-		same := seconds(func(c contestants) figures { return c.requests })
-		our := seconds(func(c contestants) figures { return c.operator })
-		t.Logf("| %s | %.1f s | %.1f s | %.1f s | %.1f s | %.2f | %.2f | %.2f |", row.name, named, known, same, our, our/named, our/known, our/same)
+		byName := median(func(c contestants) figures { return c.byName })
+		byUID := median(func(c contestants) figures { return c.byUID })
+		requests := median(func(c contestants) figures { return c.requests })
+		operator := median(func(c contestants) figures { return c.operator })
+		t.Logf("| %s | %.1f s | %.1f s | %.1f s | %.1f s | %.2f | %.2f | %.2f |", row.name, byName, byUID, requests, operator, operator/byName, operator/byUID, operator/requests)
 	}
 }
 
-func report(t *testing.T, who string, f figures) {
+func report(t *testing.T, name string, f figures) {
 	t.Helper()
-	line := fmt.Sprintf("%-11s: 99 of 100 bound after %.1f s, all %d after %.1f s, gone after %.1f s", who, f.most.Seconds(), *countOf, f.bound.Seconds(), f.gone.Seconds())
+	line := fmt.Sprintf("%-11s: 99 of 100 bound after %.1f s, all %d after %.1f s, gone after %.1f s", name, f.most.Seconds(), *countOf, f.bound.Seconds(), f.gone.Seconds())
 	if f.writesToReady != nil {
 		line += fmt.Sprintf("; writes each: %d to Ready, %d to delete (mean: %.3f and %.3f); resident: %d MiB when ready, %d MiB at most",
-			f.writesToReady.median(), f.writesToGo.median(), each(f.writesToReady), each(f.writesToGo), f.residentReady, f.residentMax)
+			f.writesToReady.median(), f.writesToDelete.median(), each(f.writesToReady), each(f.writesToDelete), f.residentReady, f.residentMax)
 	}
 	t.Log(line)
 }
@@ -125,23 +125,23 @@ func each(w written) float64 { return float64(w.total()) / float64(*countOf) }
 func check(t *testing.T, f figures) {
 	t.Helper()
 	if median := f.writesToReady.median(); median == 0 || median > 5 {
-		t.Errorf("a median of %d writes until a SharedVolume is Ready, 5 at most", median)
+		t.Errorf("the median is %d writes until a SharedVolume is Ready, want 1 to 5", median)
 	}
-	if median := f.writesToGo.median(); median == 0 || median > 4 {
-		t.Errorf("a median of %d writes to delete a SharedVolume, 4 at most", median)
+	if median := f.writesToDelete.median(); median == 0 || median > 4 {
+		t.Errorf("the median is %d writes to delete a SharedVolume, want 1 to 4", median)
 	}
 	if f.residentMax > maxResident {
-		t.Errorf("the operator held %d MiB for %d SharedVolumes, %d at most", f.residentMax, *countOf, maxResident)
+		t.Errorf("the operator used %d MiB for %d SharedVolumes, want at most %d", f.residentMax, *countOf, maxResident)
 	}
 }
 
-// bench is a set of namespaces.
+// bench is a client and a set of namespaces.
 type bench struct {
 	t          *testing.T
 	ctx        context.Context
 	client     client.WithWatch
 	namespaces []string
-	working    sync.WaitGroup // on what begin has begun
+	working    sync.WaitGroup // the workers of begin
 }
 
 func newBench(t *testing.T) *bench {
@@ -164,12 +164,14 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { b.must(c.Delete(b.ctx, policy)) })
 	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
 	b.must(client.IgnoreAlreadyExists(c.Create(b.ctx, cluster)))
-	managed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"managementState":"Managed"}}`)) // whatever another suite has left
+	managed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"managementState":"Managed"}}`)) // another suite may have left another state
 	b.must(c.Patch(b.ctx, cluster, managed))
-	made := &kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
-	b.must(client.IgnoreNotFound(c.Delete(b.ctx, made))) // which another suite has made, and the operator would not touch
+	storageClass := &kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}}
+	b.must(client.IgnoreNotFound(c.Delete(b.ctx, storageClass))) // the class of another suite would be a conflict
 	process := b.start()
-	b.await(made, func() bool { return c.Get(b.ctx, client.ObjectKeyFromObject(made), made) == nil })
+	b.await(storageClass, func() bool {
+		return c.Get(b.ctx, client.ObjectKeyFromObject(storageClass), storageClass) == nil
+	})
 	process.stop()
 	return b
 }
@@ -181,12 +183,12 @@ func (b *bench) must(err error) {
 	}
 }
 
-// name and namespace of the i-th volume.
+// key returns namespace and name of the i-th volume.
 func (b *bench) key(run, i int) client.ObjectKey {
 	return client.ObjectKey{Namespace: b.namespaces[i%len(b.namespaces)], Name: fmt.Sprintf("v-%d-%05d", run, i)}
 }
 
-// bare does what has to be done, and nothing else.
+// bare measures a client that only creates and deletes volumes and claims.
 func (b *bench) bare(run int, create func(run, i int) error) (f figures) {
 	b.t.Helper()
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
@@ -206,8 +208,8 @@ func (b *bench) bare(run int, create func(run, i int) error) (f figures) {
 	return f
 }
 
-// pairByName makes a volume that is reserved for a claim by name, and the claim,
-// which names the volume.
+// pairByName creates a volume that is reserved for a claim by name, and the claim, which
+// names the volume.
 func (b *bench) pairByName(run, i int) error {
 	volume, claim := pair(b.key(run, i), i)
 	claim.Spec.VolumeName = volume.Name
@@ -217,7 +219,7 @@ func (b *bench) pairByName(run, i int) error {
 	return b.client.Create(b.ctx, claim)
 }
 
-// pairByUID makes a claim, and a volume that is reserved for its UID.
+// pairByUID creates a claim, and a volume that is reserved for the UID of the claim.
 func (b *bench) pairByUID(run, i int) error {
 	volume, claim := pair(b.key(run, i), i)
 	if err := b.client.Create(b.ctx, claim); err != nil {
@@ -227,8 +229,8 @@ func (b *bench) pairByUID(run, i int) error {
 	return b.client.Create(b.ctx, volume)
 }
 
-// requests makes those that the operator makes for a SharedVolume that goes well,
-// one after the other, and what its user makes. Nobody watches, compares or decides.
+// requests measures the requests of a user and of the operator for a SharedVolume without
+// failures, one after the other. No client watches, compares or decides.
 func (b *bench) requests(run int) (f figures) {
 	b.t.Helper()
 	claims := b.follow(&corev1.PersistentVolumeClaimList{}, bound)
@@ -237,7 +239,7 @@ func (b *bench) requests(run int) (f figures) {
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	volumes := b.follow(&corev1.PersistentVolumeList{}, ofBench)
 	defer volumes.stop()
-	b.finish() // the last status and event, which no claim waits for
+	b.finish() // includes the last status and event of each SharedVolume
 	began = b.begin(func(i int) error {
 		cr := b.shared(run, i)
 		volume, claim := pair(b.key(run, i), i)
@@ -246,11 +248,11 @@ func (b *bench) requests(run int) (f figures) {
 				return err
 			}
 			if obj == cr {
-				if err := b.say(cr, deleting(cr)); err != nil {
+				if err := b.writeStatus(cr, deleting(cr)); err != nil {
 					return err
 				}
 			} else {
-				b.absent(obj) // the operator reads once, too
+				b.absent(obj) // the operator also reads once
 			}
 		}
 		return b.client.Patch(b.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
@@ -273,23 +275,23 @@ func (b *bench) request(run, i int) error {
 	childOf(cr, storagev1.ConditionClaimed, claim)
 	childOf(cr, storagev1.ConditionVolumeReady, volume)
 	claim.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"bench.asterism.dev/owner-uid": string(cr.UID)}}
-	made, err := b.apply(claim)
+	applied, err := b.apply(claim)
 	if err != nil {
 		return err
 	}
-	volume.Spec.ClaimRef.UID = made.GetUID()
+	volume.Spec.ClaimRef.UID = applied.GetUID()
 	if _, err := b.apply(volume); err != nil {
 		return err
 	}
 	claimed := unbound(cr)
-	if err := b.say(cr, claimed); err != nil {
+	if err := b.writeStatus(cr, claimed); err != nil {
 		return err
 	}
-	return b.say(claimed, readied(claimed, volume))
+	return b.writeStatus(claimed, ready(claimed, volume))
 }
 
-// say a status, and record an event about it.
-func (b *bench) say(before, now *storagev1.SharedVolume) error {
+// writeStatus patches the status and creates an event.
+func (b *bench) writeStatus(before, now *storagev1.SharedVolume) error {
 	if err := b.client.Status().Patch(b.ctx, now, client.MergeFrom(before)); err != nil {
 		return err
 	}
@@ -307,7 +309,7 @@ func (b *bench) apply(obj client.Object) (*unstructured.Unstructured, error) {
 	return body, b.client.Apply(b.ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner("bench"))
 }
 
-// operated is the same by SharedVolumes.
+// operated measures the operator with SharedVolumes.
 func (b *bench) operated(run int) (f figures) {
 	b.t.Helper()
 	process := b.start()
@@ -318,7 +320,7 @@ func (b *bench) operated(run int) (f figures) {
 	began := b.begin(func(i int) error { return b.client.Create(b.ctx, b.shared(run, i)) })
 	f.most, f.bound = claims.until(began, mostBound), claims.until(began, allBound)
 	b.whenShared(allBound)
-	f.writesToReady = audit.writes(sharing)
+	f.writesToReady = audit.writes(sharedVolumeResources)
 	b.quiet()
 	f.residentReady, f.residentMax = process.resident(), process.residentMax()
 	b.rests(process, run)
@@ -331,21 +333,21 @@ func (b *bench) operated(run int) (f figures) {
 	began = b.begin(func(i int) error { return b.client.Delete(b.ctx, b.shared(run, i)) })
 	f.gone = max(claims.until(began, none), volumes.until(began, none))
 	b.whenShared(none)
-	f.writesToGo = audit.writes(sharing)
+	f.writesToDelete = audit.writes(sharedVolumeResources)
 	f.residentMax = max(f.residentMax, process.residentMax())
 	return f
 }
 
-// whenShared waits until the SharedVolumes are like that. They are not watched before,
-// which would take time that nobody takes from the bare client.
-func (b *bench) whenShared(are func(yes, all int) bool) {
+// whenShared waits until the counts of the SharedVolumes are right. An earlier watch would
+// take time from the operator, and the bare clients have no such watch.
+func (b *bench) whenShared(right func(yes, all int) bool) {
 	b.t.Helper()
 	all := b.follow(&storagev1.SharedVolumeList{}, isReady)
 	defer all.stop()
-	all.until(time.Now(), are)
+	all.until(time.Now(), right)
 }
 
-// rests demands that a new process writes nothing but what is new.
+// rests asserts that a restarted operator writes only for a new SharedVolume.
 func (b *bench) rests(process *process, run int) {
 	b.t.Helper()
 	process.stop()
@@ -353,15 +355,15 @@ func (b *bench) rests(process *process, run int) {
 	again := b.start()
 	defer again.stop()
 	b.settled(run)
-	writes := audit.writes(sharing)
+	writes := audit.writes(sharedVolumeResources)
 	delete(writes, client.ObjectKeyFromObject(b.shared(run, *countOf)))
 	if writes.total() != extraVolume {
-		b.t.Errorf("%d writes at rest, after a restart", writes.total()-extraVolume)
+		b.t.Errorf("the operator made %d writes for unchanged SharedVolumes after a restart, want 0", writes.total()-extraVolume)
 	}
 }
 
-// quiet waits until the operator has written nothing for a while: what is ready may
-// have messages that it holds back, and events come at a pace.
+// quiet waits until the operator has made no writes for quietFor: the operator delays some
+// messages, and limits the rate of events.
 func (b *bench) quiet() {
 	b.t.Helper()
 	audit := openAudit(b.t)
@@ -369,7 +371,7 @@ func (b *bench) quiet() {
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); ; {
 		<-tick.C
-		if audit.writes(told).total() == 0 {
+		if audit.writes(resourcesAndEvents).total() == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -378,12 +380,12 @@ func (b *bench) quiet() {
 	}
 }
 
-// extraVolume is what the one that settled makes costs in writes that do not name
-// it: its PersistentVolume is created and deleted.
+// extraVolume is the number of writes for the PersistentVolume of settled, which has another
+// name than its SharedVolume: the volume is created and deleted.
 const extraVolume = 2
 
-// settled makes and deletes one SharedVolume: when it is gone, the operator has
-// looked at all others.
+// settled creates and deletes one SharedVolume. When the SharedVolume is gone, the operator
+// has reconciled all others.
 func (b *bench) settled(run int) {
 	b.t.Helper()
 	last := b.shared(run, *countOf)

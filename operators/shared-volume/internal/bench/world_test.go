@@ -39,10 +39,10 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// class is that of SharedVolumes.
+// class is the StorageClass of SharedVolumes.
 const class = "shared-volume"
 
-// pair is a volume and the claim that it is reserved for by name.
+// pair returns a volume and the claim for which the volume is reserved by name.
 func pair(key client.ObjectKey, i int) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace + "-" + key.Name}}
@@ -75,33 +75,33 @@ func kindOf(obj client.Object) string {
 	return "PersistentVolumeClaim"
 }
 
-// unbound has a status like the operator's when the claim and its volume exist.
+// unbound returns a SharedVolume with the status when the claim and its volume exist.
 func unbound(cr *storagev1.SharedVolume) *storagev1.SharedVolume {
-	made := cr.DeepCopy()
+	pending := cr.DeepCopy()
 	for _, condition := range storagev1.SharedVolumeConditions {
-		set(made, condition, metav1.ConditionTrue, "")
+		set(pending, condition, metav1.ConditionTrue, "")
 	}
-	set(made, storagev1.ConditionBound, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
-	set(made, commonv1.ConditionReady, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
+	set(pending, storagev1.ConditionBound, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
+	set(pending, commonv1.ConditionReady, metav1.ConditionFalse, "PersistentVolumeClaim "+cr.Name+" is Pending")
 	for stage, child := range map[string]string{storagev1.ConditionClaimed: "PersistentVolumeClaim/", storagev1.ConditionVolumeReady: "PersistentVolume/"} {
-		made.Status.Completed = append(made.Status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "0123456789abcdef", Children: []string{child + cr.Name}})
+		pending.Status.Completed = append(pending.Status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "0123456789abcdef", Children: []string{child + cr.Name}})
 	}
-	made.Status.ObservedGeneration, made.Status.ClaimName = cr.Generation, cr.Name
-	return made
+	pending.Status.ObservedGeneration, pending.Status.ClaimName = cr.Generation, cr.Name
+	return pending
 }
 
-// readied has a status like the operator's when the claim is bound.
-func readied(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) *storagev1.SharedVolume {
-	ready := cr.DeepCopy()
-	set(ready, storagev1.ConditionBound, metav1.ConditionTrue, "")
-	set(ready, commonv1.ConditionReady, metav1.ConditionTrue, "")
-	ready.Status.ClaimRef = &commonv1.ObjectReference{Name: cr.Name}
-	ready.Status.VolumeName = volume.Name
-	ready.Status.FileSystemID, ready.Status.AccessPointID = string(cr.Spec.FileSystemID), string(cr.Spec.AccessPointID)
-	return ready
+// ready returns a SharedVolume with the status when the claim is bound.
+func ready(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume) *storagev1.SharedVolume {
+	bound := cr.DeepCopy()
+	set(bound, storagev1.ConditionBound, metav1.ConditionTrue, "")
+	set(bound, commonv1.ConditionReady, metav1.ConditionTrue, "")
+	bound.Status.ClaimRef = &commonv1.ObjectReference{Name: cr.Name}
+	bound.Status.VolumeName = volume.Name
+	bound.Status.FileSystemID, bound.Status.AccessPointID = string(cr.Spec.FileSystemID), string(cr.Spec.AccessPointID)
+	return bound
 }
 
-// deleting has a status like the operator's while the claim is being deleted.
+// deleting returns a SharedVolume with the status while the claim is being deleted.
 func deleting(cr *storagev1.SharedVolume) *storagev1.SharedVolume {
 	gone := cr.DeepCopy()
 	set(gone, commonv1.ConditionReady, metav1.ConditionFalse, "ClaimRemoved: PersistentVolumeClaim "+cr.Name+" is being deleted")
@@ -114,7 +114,7 @@ func set(cr *storagev1.SharedVolume, condition string, status metav1.ConditionSt
 	})
 }
 
-// childOf has labels and annotations like the operator's.
+// childOf sets labels and annotations like the operator's.
 func childOf(cr *storagev1.SharedVolume, stage string, child client.Object) {
 	child.SetLabels(map[string]string{
 		"app.kubernetes.io/component": "sharedvolume", "app.kubernetes.io/instance": cr.Name, "app.kubernetes.io/managed-by": "bench",
@@ -125,7 +125,7 @@ func childOf(cr *storagev1.SharedVolume, stage string, child client.Object) {
 		"bench.asterism.dev/applied-hash": "0123456789abcdef",
 		"bench.asterism.dev/owner":        cr.Namespace + "/" + cr.Name + "/" + string(cr.UID),
 	})
-	child.SetResourceVersion("1") // it is to be created
+	child.SetResourceVersion("1") // the apply must create the child
 }
 
 func eventAbout(cr *storagev1.SharedVolume) *eventsv1.Event {
@@ -136,8 +136,7 @@ func eventAbout(cr *storagev1.SharedVolume) *eventsv1.Event {
 	return event
 }
 
-// begin does it for every volume, by as many workers as a busy client has, while
-// the caller waits for what comes of it. It returns when that began.
+// begin starts workers that call do for every volume, and returns the time of the start.
 func (b *bench) begin(do func(i int) error) time.Time {
 	began := time.Now()
 	var next atomic.Int64
@@ -145,7 +144,7 @@ func (b *bench) begin(do func(i int) error) time.Time {
 		b.working.Go(func() {
 			for i := int(next.Add(1)) - 1; i < *countOf; i = int(next.Add(1)) - 1 {
 				if err := do(i); err != nil {
-					panic(err) //nolint:forbidigo // nobody can wait for what comes of it now
+					panic(err) //nolint:forbidigo // the caller would wait in vain
 				}
 			}
 		})
@@ -153,7 +152,7 @@ func (b *bench) begin(do func(i int) error) time.Time {
 	return began
 }
 
-// finish waits for the end of what begin began.
+// finish waits for the workers of begin.
 func (b *bench) finish() { b.working.Wait() }
 
 func bound(obj client.Object) bool {
@@ -174,7 +173,7 @@ func ofBench(client.Object) bool { return true }
 
 func none(_, all int) bool { return all == 0 }
 
-// follower counts the objects of a kind, and those that are as they should be.
+// follower counts the objects of a kind, and the objects that meet a condition.
 type follower struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -184,7 +183,8 @@ type follower struct {
 	stop    func()
 }
 
-// follow until that is stopped: whoever watches takes time from those who are measured.
+// follow watches the objects of a kind. Callers stop the follower as soon as possible,
+// because its watch takes time from the measured client.
 func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *follower {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.ctx)
@@ -195,11 +195,11 @@ func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *fol
 	go func() {
 		for ctx.Err() == nil {
 			for event := range w.ResultChan() {
-				if obj, ok := event.Object.(client.Object); ok && b.ours(obj) {
+				if obj, ok := event.Object.(client.Object); ok && b.counts(obj) {
 					f.note(obj.GetUID(), event.Type == watch.Deleted, as(obj))
 				}
 			}
-			if again, err := b.watch(ctx, list, f, as); err == nil { // the server ends the watch of whoever is too slow
+			if again, err := b.watch(ctx, list, f, as); err == nil { // the API server ends a watch that is too slow
 				w = again
 			}
 		}
@@ -207,14 +207,14 @@ func (b *bench) follow(list client.ObjectList, as func(client.Object) bool) *fol
 	return f
 }
 
-// watch from what there is now.
+// watch lists the objects and watches them from then on.
 func (b *bench) watch(ctx context.Context, list client.ObjectList, f *follower, as func(client.Object) bool) (watch.Interface, error) {
 	if err := b.client.List(ctx, list); err != nil {
 		return nil, err
 	}
 	now := map[types.UID]bool{}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok && b.ours(obj) {
+		if obj, ok := item.(client.Object); ok && b.counts(obj) {
 			now[obj.GetUID()] = as(obj)
 		}
 		return nil
@@ -232,8 +232,9 @@ func (b *bench) watch(ctx context.Context, list client.ObjectList, f *follower, 
 	return b.client.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 }
 
-// ours are the volumes of this run; the extra one is not counted.
-func (b *bench) ours(obj client.Object) bool {
+// counts says whether an object belongs to a counted volume. The extra volume of settled is
+// not counted.
+func (b *bench) counts(obj client.Object) bool {
 	name := obj.GetName()
 	if volume, ok := obj.(*corev1.PersistentVolume); ok {
 		if volume.Spec.ClaimRef == nil {
@@ -271,7 +272,7 @@ func (f *follower) tell() {
 	}
 }
 
-// until the counts are right; it says how long after the beginning that was.
+// until waits until the counts are right, and returns the time since the start.
 func (f *follower) until(began time.Time, right func(yes, all int) bool) time.Duration {
 	f.t.Helper()
 	deadline := time.After(patience)
@@ -285,7 +286,7 @@ func (f *follower) until(began time.Time, right func(yes, all int) bool) time.Du
 		select {
 		case <-f.changed:
 		case <-deadline:
-			f.t.Fatalf("after %s, %d of %d", patience, yes, all)
+			f.t.Fatalf("waited %s: %d of %d objects meet the condition", patience, yes, all)
 		}
 	}
 }
@@ -305,7 +306,7 @@ func (b *bench) await(obj client.Object, done func() bool) {
 	}
 }
 
-// process is the operator as it is deployed.
+// process is a running operator with its settings in config/operator.
 type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -334,7 +335,7 @@ func (b *bench) start() *process {
 	log, err := os.Create(filepath.Join(b.t.TempDir(), "operator.log"))
 	b.must(err)
 	cmd := exec.Command(binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
-	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=190MiB") // as config/operator has it
+	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=190MiB") // as in config/operator
 	cmd.Stdout, cmd.Stderr = log, log
 	b.must(cmd.Start())
 	p := &process{t: b.t, cmd: cmd}
@@ -362,15 +363,15 @@ func (p *process) stop() {
 func (p *process) resident() int    { return p.memory("VmRSS:") }
 func (p *process) residentMax() int { return p.memory("VmHWM:") }
 
-// memory of the process in MiB.
-func (p *process) memory(what string) int {
+// memory returns a field of the process status, in MiB.
+func (p *process) memory(field string) int {
 	p.t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(string(content), "\n") {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == what {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == field {
 			kilobytes, err := strconv.Atoi(fields[1])
 			if err != nil {
 				p.t.Fatal(err)
@@ -378,11 +379,11 @@ func (p *process) memory(what string) int {
 			return kilobytes / 1024
 		}
 	}
-	p.t.Fatalf("no %s in the status of the operator's process", what)
+	p.t.Fatalf("the status of the operator's process has no field %s", field)
 	return 0
 }
 
-// audit is what the API server writes from now on.
+// audit reads the audit log of the API server from its present end.
 type audit struct {
 	t    *testing.T
 	file *os.File
@@ -396,20 +397,20 @@ func openAudit(t *testing.T) *audit {
 		_, err = file.Seek(0, io.SeekEnd)
 	}
 	if err != nil {
-		t.Fatalf("the API server's audit log, which tools/cluster puts beside the KUBECONFIG: %v", err)
+		t.Fatalf("reading the audit log of the API server, which tools/cluster writes beside the KUBECONFIG: %v", err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	return &audit{t: t, file: file}
 }
 
-// sharing are the resources of a SharedVolume. Events and the driver's are not.
-var sharing = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true}
+// sharedVolumeResources are the resources of a SharedVolume, without events and the driver.
+var sharedVolumeResources = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true}
 
-// told are they and the events about them.
-var told = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "events": true}
+// resourcesAndEvents are the resources of a SharedVolume, and events.
+var resourcesAndEvents = map[string]bool{"sharedvolumes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "events": true}
 
-// written counts the writes of the operator by namespace and name: a SharedVolume and
-// its claim have the same.
+// written counts the writes of the operator by namespace and name. A SharedVolume and its
+// claim have the same name.
 type written map[types.NamespacedName]int
 
 func (w written) total() (sum int) {
@@ -419,8 +420,8 @@ func (w written) total() (sum int) {
 	return sum
 }
 
-// median is that of a SharedVolume with its claim, and that of a volume, which has no
-// namespace.
+// median returns the sum of two medians: of the writes for a SharedVolume with its claim,
+// and of the writes for a volume, which has no namespace.
 func (w written) median() int {
 	var claimed, volumes []int
 	for name, count := range w {
@@ -440,14 +441,14 @@ func (w written) median() int {
 	return middle
 }
 
-// writes of the operator to the resources since the last call.
+// writes counts the writes of the operator to the resources since the last call.
 func (a *audit) writes(resources map[string]bool) written {
 	a.t.Helper()
 	counted := written{}
 	lines := bufio.NewReaderSize(a.file, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // maybe in the middle of a line
+		if errors.Is(err, io.EOF) { // the last line may be incomplete
 			if _, err = a.file.Seek(-int64(len(line)), io.SeekCurrent); err != nil {
 				a.t.Fatalf("reading the audit log: %v", err)
 			}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// constraintsDefinition is the folder with OpenShift's own definition of
-// SecurityContextConstraints, in the module that brings its type.
+// constraintsDefinition returns the folder with OpenShift's CustomResourceDefinition of
+// SecurityContextConstraints, in the module of the Go type.
 func constraintsDefinition() string {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
 	if err != nil {

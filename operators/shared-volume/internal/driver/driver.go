@@ -1,5 +1,5 @@
-// Package driver says what the CSI driver for EFS is made of, and when it is left
-// to somebody else.
+// Package driver builds the objects of the CSI driver for EFS, unless the driver belongs to
+// another owner.
 package driver
 
 import (
@@ -19,8 +19,8 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// Names are stated wherever they are fixed. The contents of the objects are bounded by
-// config/rbac/admission.yaml.
+// Rules have resourceNames wherever names are fixed. config/rbac/admission.yaml restricts
+// the contents of the objects.
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers,resourceNames=cluster,verbs=patch
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumedrivers/status,verbs=patch
@@ -38,27 +38,27 @@ import (
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,resourceNames=shared-volume,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch
 // +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=asterism-efs-csi-node,verbs=create;patch;delete
-// What the driver's account may, we have to be allowed to give:
+// The operator must have the rights that it grants to the driver's account:
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// fixtures are what one cluster has once, in the order in which it is made.
+// fixtures are the manifests of objects without a rollout, in the order of their creation.
 var fixtures = []string{"namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "csidriver", "storageclass"}
 
 const constraints = "securitycontextconstraints"
 
-// namespaceName is where the driver's pods and their account are.
+// namespaceName is the namespace of the driver's pods and their ServiceAccount.
 const namespaceName = "asterism-efs-csi"
 
-// grants are the kinds that give rights to an account of the namespace, whoever has
-// made the account.
+// grants are the kinds that give rights to the ServiceAccount of the driver by its name,
+// also if another owner has created the account.
 var grants = []string{"ClusterRoleBinding", "SecurityContextConstraints"}
 
-// constraintsGVK is served by OpenShift alone.
+// constraintsGVK is a kind that only OpenShift serves.
 var constraintsGVK = securityv1.GroupVersion.WithKind("SecurityContextConstraints")
 
-// New is the table of contents of a SharedVolumeDriver whose pods run the images.
+// New returns the stages of a SharedVolumeDriver whose pods run the images.
 func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 	return engine.Service[*storagev1.SharedVolumeDriver]{
 		Name: "shared-volume-driver",
@@ -105,7 +105,7 @@ func users(*storagev1.SharedVolumeDriver) []engine.Need {
 	return []engine.Need{engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(nothing)}
 }
 
-// foreign is the CSIDriver that somebody else has made, nil if there is none.
+// foreign returns the CSIDriver of another owner, nil for none.
 func foreign(in engine.Inputs) *kstoragev1.CSIDriver {
 	found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
 	if !ok || in.Ours(found) {
@@ -114,7 +114,7 @@ func foreign(in engine.Inputs) *kstoragev1.CSIDriver {
 	return found
 }
 
-// detected waits for the driver that somebody else is to install.
+// detected waits for the driver of another owner if managementState is Unmanaged.
 func detected(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	_, found := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
 	if !found && cr.Spec.ManagementState == storagev1.StateUnmanaged {
@@ -123,7 +123,8 @@ func detected(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Chil
 	return nil, nil
 }
 
-// installed is everything but the pods, whose rollout must not concern anybody.
+// installed builds all objects except the DaemonSet, because SharedVolumes must not depend
+// on the rollout of the pods.
 func installed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	switch cr.Spec.ManagementState {
 	case storagev1.StateManaged:
@@ -147,9 +148,9 @@ func rolledOut(cr *storagev1.SharedVolumeDriver, in engine.Inputs, images Images
 	return []engine.Child{engine.Unowned(object)}, nil
 }
 
-// apply what does not move, the namespace first. What differs is replaced, since
-// hardly a field of these kinds can be changed. If somebody else has made the
-// namespace, that is a conflict, and the rights of its accounts are taken back.
+// apply builds the objects of fixtures, the namespace first. Some kinds are replaced,
+// because most of their fields are immutable. A namespace of another owner is a conflict,
+// and then the rights of its accounts are deleted.
 func apply(in engine.Inputs) ([]engine.Child, error) {
 	names := fixtures
 	if in.Served(constraintsGVK) {
@@ -171,8 +172,8 @@ func apply(in engine.Inputs) ([]engine.Child, error) {
 	return all, nil
 }
 
-// misplaced are the children that give rights to the accounts of a namespace that
-// somebody else has made.
+// misplaced returns the children that give rights to accounts of the driver's namespace, if
+// the namespace belongs to another owner.
 func misplaced(in engine.Inputs) []client.Object {
 	namespace, exists := engine.Get[*corev1.Namespace](in, namespaceName)
 	if !exists || in.Ours(namespace) {
@@ -181,9 +182,9 @@ func misplaced(in engine.Inputs) []client.Object {
 	return slices.DeleteFunc(engine.ChildrenOf[client.Object](in), func(child client.Object) bool { return !slices.Contains(grants, identify(child).kind) })
 }
 
-// leave the driver to somebody else. What was installed stays: the pods that have
-// mounted something need it. The StorageClass is of SharedVolumes, whosever the driver
-// is; a class of that name that somebody else has made will do.
+// leave leaves the driver to another owner. The installed objects stay, because pods with
+// mounted volumes need them. SharedVolumes need the StorageClass with every driver; a class
+// of another owner with this name is used.
 func leave(in engine.Inputs) ([]engine.Child, error) {
 	_, exists := engine.Get[*kstoragev1.StorageClass](in, volume.StorageClassName)
 	if exists {
@@ -193,60 +194,60 @@ func leave(in engine.Inputs) ([]engine.Child, error) {
 	return append(keep(in), engine.Unowned(object)), err
 }
 
-// keep what there is as it is, but for misplaced rights.
+// keep leaves the children unchanged, and deletes misplaced rights.
 func keep(in engine.Inputs) []engine.Child {
-	taken := misplaced(in)
-	all := absent(taken)
+	deleted := misplaced(in)
+	all := absent(deleted)
 	for _, child := range engine.ChildrenOf[client.Object](in) {
-		if !slices.Contains(taken, child) {
+		if !slices.Contains(deleted, child) {
 			all = append(all, engine.Kept(named(child)))
 		}
 	}
 	return all
 }
 
-// named is all that it takes to keep or remove a child.
+// named returns the identity of a child, which suffices to keep or delete the child.
 func named(child client.Object) client.Object {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: child.GetNamespace(), Name: child.GetName()}}
 	object.SetGroupVersionKind(child.GetObjectKind().GroupVersionKind())
 	return object
 }
 
-// remove what was installed, which is in use as long as there are SharedVolumes.
+// remove deletes the installed objects when no SharedVolume exists.
 func remove(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
-	left := engine.ChildrenOf[client.Object](in)
-	if len(left) == 0 {
-		return nil, engine.WaitAs(storagev1.ReasonRemoved, "nothing is installed, as spec.managementState says")
+	remaining := engine.ChildrenOf[client.Object](in)
+	if len(remaining) == 0 {
+		return nil, engine.WaitAs(storagev1.ReasonRemoved, "nothing is installed, because spec.managementState is %s", storagev1.StateRemoved)
 	}
 	if _, err := unused(cr, in); err != nil {
 		return nil, err
 	}
-	return absent(left), nil
+	return absent(remaining), nil
 }
 
-func absent(left []client.Object) []engine.Child {
+func absent(children []client.Object) []engine.Child {
 	var all []engine.Child
-	for _, child := range left {
+	for _, child := range children {
 		all = append(all, engine.Absent(named(child)))
 	}
 	return all
 }
 
-// unused waits for the SharedVolumes that need the driver. The status names them, and
-// not this message: it becomes an event, which people of a namespace may read.
+// unused waits for the deletion of all SharedVolumes. The status names the SharedVolumes;
+// the message does not, because it becomes an event that many users may read.
 func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	switch count := len(engine.Listed[*storagev1.SharedVolume](in)); count {
 	case 0:
 		return nil, nil
 	case 1:
-		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by a SharedVolume: see status.usedBy")
+		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by a SharedVolume: delete the SharedVolume in status.usedBy")
 	default:
-		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by %d SharedVolumes: see status.usedBy", count)
+		return nil, engine.WaitAs(storagev1.ReasonInUse, "the driver is used by %d SharedVolumes: delete the SharedVolumes in status.usedBy", count)
 	}
 }
 
-// removed is what was installed; a driver that was handed over stays, and only the
-// StorageClass of SharedVolumes goes.
+// removed deletes the installed objects. If managementState is Unmanaged, only the
+// StorageClass of SharedVolumes is deleted.
 func removed(cr *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.ManagementState == storagev1.StateUnmanaged {
 		var classes []client.Object

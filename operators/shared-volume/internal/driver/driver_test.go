@@ -22,10 +22,11 @@ var subject = enginetest.Subject[*storagev1.SharedVolumeDriver]{
 func TestGolden(t *testing.T)  { subject.Golden(t) }
 func TestConform(t *testing.T) { subject.Conform(t) }
 
-// TestRole: the operator may do what its stages do, what it passes on to the
-// driver's account, and make the SharedVolumeDriver; and nothing else.
+// TestRole: the operator's role has the rights that the stages use, the rights that the
+// operator grants to the driver's account, and the creation of the SharedVolumeDriver, and
+// no other right.
 func TestRole(t *testing.T) {
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, policies, further{})
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, policies, otherRights{})
 }
 
 var volumes = enginetest.Subject[*storagev1.SharedVolume]{
@@ -42,9 +43,9 @@ var policies = enginetest.Subject[*storagev1.SharedVolumePolicy]{
 	Testdata:    "../volume/testdata-policy",
 }
 
-type further struct{}
+type otherRights struct{}
 
-func (further) Used(testing.TB) enginetest.Rights {
+func (otherRights) Used(testing.TB) enginetest.Rights {
 	used := enginetest.Rights{
 		{Verb: "create", Group: "storage.asterism.dev", Resource: "sharedvolumedrivers"}: true,
 	}

@@ -13,7 +13,7 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// manifests are those of aws-efs-csi-driver v3.4.1, without the controller, which
+// manifests are the manifests of aws-efs-csi-driver v3.4.1 without the controller, which
 // only dynamic provisioning needs.
 //
 //go:embed manifests/*.yaml
@@ -26,8 +26,8 @@ type Images struct {
 	LivenessProbe string
 }
 
-// ImagesFromEnvironment are pinned, unless the environment names others, as it
-// does on a cluster without a way to the public registries.
+// ImagesFromEnvironment returns the pinned images, or the images that the environment
+// names, for example of a registry inside an isolated network.
 func ImagesFromEnvironment() Images {
 	return Images{
 		Driver:        environment("RELATED_IMAGE_EFS_CSI_DRIVER", "public.ecr.aws/efs-csi-driver/amazon/aws-efs-csi-driver:v3.4.1"),
@@ -36,11 +36,11 @@ func ImagesFromEnvironment() Images {
 	}
 }
 
-func environment(name, otherwise string) string {
+func environment(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	return otherwise
+	return fallback
 }
 
 func manifest(name string) (*unstructured.Unstructured, error) {
@@ -55,14 +55,14 @@ func manifest(name string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// identity of an object: nobody can change it.
+// identity of an object, which is immutable.
 type identity struct{ kind, namespace, name string }
 
 func identify(object client.Object) identity {
 	return identity{object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName()}
 }
 
-// fixed are the identities of all that is ever installed.
+// fixed returns the identities of all objects that the operator can install.
 var fixed = sync.OnceValue(func() map[identity]bool {
 	all := map[identity]bool{}
 	for _, name := range append([]string{constraints, "daemonset"}, fixtures...) {
@@ -75,7 +75,7 @@ var fixed = sync.OnceValue(func() map[identity]bool {
 	return all
 })
 
-// daemonSet with the images, and on the nodes, that are wanted.
+// daemonSet returns the DaemonSet with the images, the node selector and the tolerations.
 func daemonSet(spec storagev1.SharedVolumeDriverSpec, images Images, openShift bool) (*unstructured.Unstructured, error) {
 	object, err := manifest("daemonset")
 	if err != nil {
@@ -114,8 +114,7 @@ func nodeSelector(wanted map[string]string, openShift bool) map[string]any {
 	return selector
 }
 
-// tolerations of everything, by default: wherever a pod can run, its volume must
-// be mounted.
+// tolerations are by default for all taints, because a volume can be needed on every node.
 func tolerations(spec storagev1.SharedVolumeDriverSpec) (any, error) {
 	if len(spec.Tolerations) == 0 {
 		return []any{map[string]any{"operator": "Exists"}}, nil

@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// lookEvery is how late an orphan may be found.
-	lookEvery = 10 * time.Minute
-	// youngFor is how long a volume that was never bound may look like an orphan: the
-	// volume may be seen before its SharedVolume.
-	youngFor     = time.Hour
+	// samplePeriod is the longest time until an orphan is found.
+	samplePeriod = 10 * time.Minute
+	// minOrphanAge of a volume that was never bound. The operator may see a new volume
+	// before its SharedVolume.
+	minOrphanAge = time.Hour
 	shownOrphans = 10
 )
 
 func volumesAndOwners(*storagev1.SharedVolumeDriver) []engine.Need {
-	return []engine.Need{engine.Sampled(&corev1.PersistentVolume{}, lookEvery), engine.Sampled(&storagev1.SharedVolume{}, lookEvery)}
+	return []engine.Need{engine.Sampled(&corev1.PersistentVolume{}, samplePeriod), engine.Sampled(&storagev1.SharedVolume{}, samplePeriod)}
 }
 
-// orphans are volumes whose SharedVolume is gone, by name. Their SharedVolume would have
-// deleted them, but somebody has taken its finalizer away.
+// orphans returns the volumes whose SharedVolume is gone, sorted by name. They remain when
+// the finalizer of a SharedVolume is removed manually.
 func orphans(in engine.Inputs) []*corev1.PersistentVolume {
 	owners := map[types.UID]bool{}
 	for _, cr := range engine.Listed[*storagev1.SharedVolume](in) {
 		owners[cr.UID] = true
 	}
 	all := slices.DeleteFunc(engine.Listed[*corev1.PersistentVolume](in), func(found *corev1.PersistentVolume) bool {
-		young := time.Since(found.CreationTimestamp.Time) < youngFor
+		young := time.Since(found.CreationTimestamp.Time) < minOrphanAge
 		neverBound := found.Status.Phase != corev1.VolumeBound && found.Status.Phase != corev1.VolumeReleased
 		return !volume.IsOfSharedVolume(found) || owners[engine.OwnerUID(found)] || young && neverBound
 	})
@@ -44,8 +44,8 @@ func orphans(in engine.Inputs) []*corev1.PersistentVolume {
 	return all
 }
 
-// withoutOrphans deletes the orphans that no claim uses. Nobody loses a file: the
-// volumes are Retain, and point to a file system that stays.
+// withoutOrphans deletes the orphans that no claim uses. No file is lost, because the
+// reclaim policy of the volumes is Retain.
 func withoutOrphans(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
 	var unused []engine.Child
 	all := orphans(in)
@@ -55,7 +55,7 @@ func withoutOrphans(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine
 		}
 	}
 	if len(unused) == 0 && len(all) > 0 {
-		return nil, engine.WaitAs(storagev1.ReasonOrphaned, "the SharedVolumes of %d bound volumes are gone: see status.orphanedVolumes, and delete the claims of these volumes", len(all))
+		return nil, engine.WaitAs(storagev1.ReasonOrphaned, "the SharedVolumes of %d bound volumes are gone: delete the claims of the volumes in status.orphanedVolumes", len(all))
 	}
 	return unused, nil
 }

@@ -16,28 +16,27 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// Singleton makes the SharedVolumeDriver when the operator starts, if there is
-// none.
+// Singleton creates the SharedVolumeDriver when the operator starts, if none exists.
 type Singleton struct{}
 
-// Kind is none: nothing is reconciled.
+// Kind returns nil, because Singleton reconciles no kind.
 func (Singleton) Kind() client.Object { return nil }
 
-// tryAgain is how long after a failure.
-const tryAgain = 5 * time.Second
+// retryAfter is the pause after a failed creation.
+const retryAfter = 5 * time.Second
 
-// SetupWithManager adds it to what the leader runs.
+// SetupWithManager adds Singleton to the runnables of the leader.
 func (Singleton) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		_ = wait.PollUntilContextCancel(ctx, tryAgain, true, func(ctx context.Context) (bool, error) {
+		_ = wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (bool, error) {
 			cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
 			err := mgr.GetClient().Create(ctx, cluster)
 			if err == nil || errors.IsAlreadyExists(err) {
 				return true, nil
 			}
-			log.FromContext(ctx).Error(err, fmt.Sprintf("making SharedVolumeDriver %s, next try in %s", cluster.Name, tryAgain))
+			log.FromContext(ctx).Error(err, fmt.Sprintf("creating SharedVolumeDriver %s failed, next attempt in %s", cluster.Name, retryAfter))
 			return false, nil
 		})
-		return nil // only the end of the operator ends it before
+		return nil // the poll ends early only when the operator stops
 	}))
 }

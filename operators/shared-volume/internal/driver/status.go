@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	us           = "asterism"
+	ownManager   = "asterism"
 	labelManager = "app.kubernetes.io/managed-by"
 	shownUsers   = 10
 	maxUsers     = 1 << 30
 )
 
-// report says whose driver the cluster has, and how far ours is.
+// report writes the owner of the driver, the rollout of the operator's own driver, and the
+// users of the driver into the status.
 func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	cr.Status.Installation = installation(cr)
 	cr.Status.Driver, cr.Status.Nodes, cr.Status.UsedBy = nil, nil, usedBy(in)
 	reportOrphans(cr, in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
-		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: us}
+		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: ownManager}
 		if !in.Ours(found) {
-			cr.Status.Driver.ManagedBy = whose(found)
+			cr.Status.Driver.ManagedBy = managerOf(found)
 			return
 		}
 	}
@@ -45,8 +46,8 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	}
 }
 
-// installation is judged by the driver's own conditions. A condition that no stage has
-// looked at leaves the installation as it was.
+// installation is derived from the conditions Detected and Installed. While Installed is
+// Unknown, the installation does not change.
 func installation(cr *storagev1.SharedVolumeDriver) storagev1.Installation {
 	found := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionInstalled)
 	switch {
@@ -60,7 +61,7 @@ func installation(cr *storagev1.SharedVolumeDriver) storagev1.Installation {
 	return storagev1.DriverMissing
 }
 
-// usedBy is known while something is to be removed.
+// usedBy returns the SharedVolumes while the driver is to be removed, nil otherwise.
 func usedBy(in engine.Inputs) *storagev1.DriverUsers {
 	var names []string
 	for _, user := range engine.Listed[*storagev1.SharedVolume](in) {
@@ -73,10 +74,10 @@ func usedBy(in engine.Inputs) *storagev1.DriverUsers {
 	return &storagev1.DriverUsers{SharedVolumes: names[:min(len(names), shownUsers)], Count: int32(min(len(names), maxUsers))} //nolint:gosec // bounded
 }
 
-// whose is what a foreign CSIDriver says about whoever looks after it.
-func whose(found *kstoragev1.CSIDriver) string {
+// managerOf a CSIDriver of another owner, by its labels, annotations and field managers.
+func managerOf(found *kstoragev1.CSIDriver) string {
 	switch label := found.Labels[labelManager]; {
-	case label == us:
+	case label == ownManager:
 		return "an earlier SharedVolumeDriver"
 	case label != "":
 		return label

@@ -12,8 +12,8 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// second namespace of the scene, with the same rights.
-func (s *scene) second(name string) *scene {
+// another creates a scene with another namespace, the same file system and the same access.
+func (s *scene) another(name string) *scene {
 	s.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.must(s.client.Create(s.ctx, namespace))
@@ -25,8 +25,9 @@ func (s *scene) second(name string) *scene {
 	return &other
 }
 
-// wanting is a claim that somebody makes who would like to have a volume.
-func (s *scene) wanting(name, volume string) *corev1.PersistentVolumeClaim {
+// foreignClaim returns a claim of another owner that asks for a volume by name, or "" for
+// any volume.
+func (s *scene) foreignClaim(name, volume string) *corev1.PersistentVolumeClaim {
 	claim := s.claimNamed(name)
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	claim.Spec.StorageClassName = new(string)
@@ -39,7 +40,7 @@ func (s *scene) wanting(name, volume string) *corev1.PersistentVolumeClaim {
 func TestNamesThatConcatenateAlike(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	other := s.second(s.namespace + "-b")
+	other := s.another(s.namespace + "-b")
 	s.run(other.namespace)
 	first := s.shared("b-c")
 	second := other.shared("c", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000002" })
@@ -54,28 +55,28 @@ func TestNamesThatConcatenateAlike(t *testing.T) {
 	s.Expect(boundNow.UID).To(Equal(bound.UID))
 }
 
-func TestClaimOfSomebodyElse(t *testing.T) {
+func TestForeignClaimIsAConflict(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	theirs := s.wanting("images", "")
-	s.must(s.client.Create(s.ctx, theirs))
+	foreign := s.foreignClaim("images", "")
+	s.must(s.client.Create(s.ctx, foreign))
 	s.run()
 	cr := s.shared("images")
-	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and was not made by this operator"))
-	s.Expect(s.gone(s.volumeNamed(volume.Name(cr)))()).To(BeTrue(), "no volume is reserved for a claim that is not ours")
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and was not created by this operator"))
+	s.Expect(s.gone(s.volumeNamed(volume.Name(cr)))()).To(BeTrue(), "no volume is reserved for the claim of another owner")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
-	s.must(s.get(theirs))
-	s.Expect(theirs.DeletionTimestamp).To(BeNil())
-	s.Expect(theirs.Labels).To(BeEmpty())
-	s.Expect(theirs.Spec.VolumeName).To(BeEmpty())
+	s.must(s.get(foreign))
+	s.Expect(foreign.DeletionTimestamp).To(BeNil())
+	s.Expect(foreign.Labels).To(BeEmpty())
+	s.Expect(foreign.Spec.VolumeName).To(BeEmpty())
 	for _, write := range s.operator.Requests.Writes() {
 		s.Expect(write.Resource).NotTo(Equal("persistentvolumeclaims"), "%v", write)
 	}
 	again := s.shared("images")
 	s.Eventually(s.condition(again, "Cleared")).Should(HavePrefix("False Conflict"))
-	s.must(s.client.Delete(s.ctx, theirs))
-	s.ready(again) // the end of the conflict wakes us
+	s.must(s.client.Delete(s.ctx, foreign))
+	s.ready(again) // the deletion of the foreign claim wakes the operator
 }
 
 func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
@@ -86,19 +87,19 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 	s.ready(first)
 	second := s.shared("pictures", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
 	s.Eventually(s.condition(second, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and belongs to SharedVolume images"))
-	for i, capacity := range []string{"2Gi", "3Gi", "4Gi", "5Gi"} { // the claim goes, and comes again
+	for i, capacity := range []string{"2Gi", "3Gi", "4Gi", "5Gi"} { // each change recreates the claim
 		var pod *corev1.Pod
 		if i == 0 {
 			pod = s.pod("web")
 		}
 		s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Capacity = resource.MustParse(capacity) })
-		if i == 0 { // it is away for long enough that this is written
+		if i == 0 { // the deletion takes long enough for blockedBy
 			s.Eventually(func() *storagev1.Blockers { s.must(s.get(first)); return first.Status.BlockedBy }).ShouldNot(BeNil())
 			s.end(pod)
 		}
 		s.ready(first)
 		s.bound(first)
-		s.Expect(s.condition(second, "Cleared")()).To(HavePrefix("False Conflict"), "it is not its turn")
+		s.Expect(s.condition(second, "Cleared")()).To(HavePrefix("False Conflict"), "the name belongs to the first SharedVolume also while the claim is recreated")
 	}
 	s.must(s.client.Delete(s.ctx, second))
 	s.Eventually(s.gone(second)).Should(BeTrue())
@@ -106,11 +107,11 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 	third := s.shared("photos", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
 	s.Eventually(s.condition(third, "Cleared")).Should(HavePrefix("False Conflict"))
 	s.must(s.client.Delete(s.ctx, first))
-	s.ready(third) // when its turn has come
+	s.ready(third) // the name is free
 	s.bound(third)
 }
 
-// revoke what the scene may, so that a SharedVolume gets no further than its UID.
+// revoke deletes the policy of the scene, so that no SharedVolume gets a claim.
 func (s *scene) revoke() {
 	s.t.Helper()
 	s.must(s.client.Delete(s.ctx, s.policy))
@@ -121,40 +122,40 @@ func (s *scene) grantAgain() {
 	s.policy = s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 }
 
-func TestVolumeOfSomebodyElse(t *testing.T) {
+func TestForeignVolumeIsAConflict(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.revoke()
 	s.run()
 	cr := s.shared("images")
-	theirs := s.volumeNamed(volume.Name(cr))
-	theirs.Spec = corev1.PersistentVolumeSpec{
+	foreign := s.volumeNamed(volume.Name(cr))
+	foreign.Spec = corev1.PersistentVolumeSpec{
 		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: "theirs"}},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: "foreign"}},
 	}
-	s.must(s.client.Create(s.ctx, theirs))
-	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, theirs)) })
+	s.must(s.client.Create(s.ctx, foreign))
+	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, foreign)) })
 	s.grantAgain()
-	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name))
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + foreign.Name))
 	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue())
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
-	s.must(s.get(theirs))
-	s.Expect(theirs.DeletionTimestamp).To(BeNil())
-	s.Expect(theirs.Spec.ClaimRef).To(BeNil())
-	s.Expect(theirs.Labels).To(BeEmpty())
+	s.must(s.get(foreign))
+	s.Expect(foreign.DeletionTimestamp).To(BeNil())
+	s.Expect(foreign.Spec.ClaimRef).To(BeNil())
+	s.Expect(foreign.Labels).To(BeEmpty())
 }
 
-func TestClaimElsewhereWaitsInVain(t *testing.T) {
+func TestVolumeIsNotBoundToAForeignClaim(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.revoke()
-	other := s.second(s.namespace + "-thief")
+	other := s.another(s.namespace + "-thief")
 	s.run()
 	cr := s.shared("images")
-	byName := other.wanting("images", volume.Name(cr))
-	byClass := other.wanting("any", "")
+	byName := other.foreignClaim("images", volume.Name(cr))
+	byClass := other.foreignClaim("any", "")
 	s.must(s.client.Create(s.ctx, byName))
 	s.must(s.client.Create(s.ctx, byClass))
 	s.grantAgain()
@@ -166,23 +167,23 @@ func TestClaimElsewhereWaitsInVain(t *testing.T) {
 	}
 }
 
-// TestClaimElsewhereThatSaysItIsOurs: whoever may write in another namespace has
-// nothing of ours deleted, and is not shown.
-func TestClaimElsewhereThatSaysItIsOurs(t *testing.T) {
+// TestForgedClaimInAnotherNamespace: a claim with forged labels and annotations neither
+// deletes nor replaces the claim of a SharedVolume, and is not deleted.
+func TestForgedClaimInAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	other := s.second(s.namespace + "-forger")
+	other := s.another(s.namespace + "-forger")
 	s.run(other.namespace)
 	cr := s.shared("images")
 	s.ready(cr)
 	claim, bound := s.bound(cr)
-	forged := other.wanting("images", "")
+	forged := other.foreignClaim("images", "")
 	forged.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID), "asterism.dev/stage": "Claimed"}
 	forged.Annotations = map[string]string{"asterism.dev/owner": cr.Namespace + "/images/" + string(cr.UID)}
 	forged.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("7Gi")
 	s.must(s.client.Create(s.ctx, forged))
 	s.operator.Stop()
-	s.run(other.namespace) // which has seen the forged claim before its first pass
+	s.run(other.namespace) // this operator sees the forged claim before its first pass
 	s.pass(cr)
 	s.ready(cr)
 	claimNow, boundNow := s.bound(cr)
@@ -191,11 +192,11 @@ func TestClaimElsewhereThatSaysItIsOurs(t *testing.T) {
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
 	s.must(s.get(forged))
-	s.Expect(forged.DeletionTimestamp).To(BeNil(), "nor is it ours to delete")
+	s.Expect(forged.DeletionTimestamp).To(BeNil(), "the forged claim is not deleted")
 }
 
-// TestForeignLabelOnOurVolume: labels do not give a volume away.
-func TestForeignLabelOnOurVolume(t *testing.T) {
+// TestForgedLabelOnVolume: a label does not change the owner of a volume.
+func TestForgedLabelOnVolume(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.run()
@@ -203,24 +204,23 @@ func TestForeignLabelOnOurVolume(t *testing.T) {
 	thief := s.shared("thief", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000002" })
 	s.ready(cr, thief)
 	claim, bound := s.bound(cr)
-	ours := string(cr.UID)
+	ownerUID := string(cr.UID)
 	s.must(s.patch(bound, `{"metadata":{"labels":{"asterism.dev/owner-uid":"`+string(thief.UID)+`","app.kubernetes.io/instance":"thief"}}}`))
-	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ours))
+	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ownerUID))
 	s.operator.Stop()
 	s.must(s.patch(bound, `{"metadata":{"labels":{"asterism.dev/owner-uid":"`+string(thief.UID)+`"}}}`))
 	s.must(s.client.Delete(s.ctx, thief))
 	s.run()
 	s.Eventually(s.gone(thief)).Should(BeTrue())
-	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ours))
+	s.Eventually(func() string { s.must(s.get(bound)); return bound.Labels["asterism.dev/owner-uid"] }).Should(Equal(ownerUID))
 	s.ready(cr)
 	claimNow, boundNow := s.bound(cr)
 	s.Expect(claimNow.UID).To(Equal(claim.UID))
 	s.Expect(boundNow.UID).To(Equal(bound.UID))
 }
 
-// TestForgedOwnerOnOurVolume: even whoever forges everything that can be edited
-// gets nothing deleted.
-func TestForgedOwnerOnOurVolume(t *testing.T) {
+// TestForgedOwnerOnVolume: a volume with forged labels and annotations is not deleted.
+func TestForgedOwnerOnVolume(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.run()
@@ -240,12 +240,12 @@ func TestForgedOwnerOnOurVolume(t *testing.T) {
 	s.bound(cr)
 }
 
-func TestReservationThatIsCleared(t *testing.T) {
+func TestReservationIsRestored(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.pod("web")
-	for range 2 { // the second time, it was us who gave the reservation
+	for range 2 { // the second time, the operator has written the reservation
 		s.must(s.patch(bound, `{"spec":{"claimRef":null}}`))
 		s.Eventually(func() bool {
 			s.must(s.get(bound))
@@ -254,21 +254,22 @@ func TestReservationThatIsCleared(t *testing.T) {
 	}
 	s.ready(cr)
 	claimNow, boundNow := s.bound(cr)
-	s.Expect(claimNow.UID).To(Equal(claim.UID), "the claim is not made anew")
+	s.Expect(claimNow.UID).To(Equal(claim.UID), "the claim is not recreated")
 	s.Expect(boundNow.UID).To(Equal(bound.UID))
 	s.Expect(cr.Status.BlockedBy).To(BeNil())
 }
 
-// TestVolumeThatIsStolen: somebody who may edit volumes gives ours to another claim.
-func TestVolumeThatIsStolen(t *testing.T) {
+// TestStolenVolumeIsReservedAgain after a user who may edit volumes has reserved the volume
+// for another claim.
+func TestStolenVolumeIsReservedAgain(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]bool{"seen at once": false, "seen when the other claim has it": true} {
+	for name, late := range map[string]bool{"seen at once": false, "seen when the other claim is bound": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			other := s.second(s.namespace + "-thief")
-			theirs := other.wanting("images", "")
-			s.must(s.client.Create(s.ctx, theirs))
+			other := s.another(s.namespace + "-thief")
+			foreign := other.foreignClaim("images", "")
+			s.must(s.client.Create(s.ctx, foreign))
 			s.run()
 			cr := s.shared("images")
 			s.ready(cr)
@@ -276,21 +277,21 @@ func TestVolumeThatIsStolen(t *testing.T) {
 			if late {
 				s.operator.Stop()
 			}
-			s.must(s.patch(bound, `{"spec":{"claimRef":{"namespace":"`+other.namespace+`","name":"images","uid":"`+string(theirs.UID)+`","resourceVersion":null}}}`))
+			s.must(s.patch(bound, `{"spec":{"claimRef":{"namespace":"`+other.namespace+`","name":"images","uid":"`+string(foreign.UID)+`","resourceVersion":null}}}`))
 			if late {
-				s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.ClaimBound))
+				s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(foreign)); return foreign.Status.Phase }).Should(Equal(corev1.ClaimBound))
 				s.run()
 			}
 			s.Eventually(func() bool {
 				return s.get(claim) == nil && s.get(bound) == nil && bound.Spec.ClaimRef.Namespace == s.namespace && claim.Status.Phase == corev1.ClaimBound
-			}).Should(BeTrue(), "Kubernetes may have called it lost")
+			}).Should(BeTrue(), "the claim is bound again, also from phase Lost")
 			s.ready(cr)
 			claimNow, boundNow := s.bound(cr)
 			s.Expect(claimNow.UID).To(Equal(claim.UID), "running pods keep their claim")
 			s.Expect(boundNow.UID).To(Equal(bound.UID))
-			// No node mounts a volume for a claim that it is not reserved for. Kubernetes
-			// says so of the claim when it looks at it again, every 15 s.
-			s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(theirs)); return theirs.Status.Phase }).ShouldNot(Equal(corev1.ClaimBound))
+			// No node mounts the volume for the foreign claim. Kubernetes updates the phase of
+			// the foreign claim in its next sync, every 15 s.
+			s.Eventually(func() corev1.PersistentVolumeClaimPhase { s.must(s.get(foreign)); return foreign.Status.Phase }).ShouldNot(Equal(corev1.ClaimBound))
 		})
 	}
 }

@@ -16,27 +16,28 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// TestEveryWriteMayBeTheLast kills the operator after each of its writes while
-// a SharedVolume is made, changed and deleted, or only loses the answer.
+// TestEveryWriteMayBeTheLast stops the operator after each of its writes, or loses the answer
+// to the write, while a SharedVolume is created, changed and deleted.
 func TestEveryWriteMayBeTheLast(t *testing.T) {
 	t.Parallel()
-	for _, dies := range []bool{true, false} {
+	for _, stops := range []bool{true, false} {
 		for n := 1; n <= 9; n++ {
-			t.Run(fmt.Sprintf("dies=%t/%d", dies, n), func(t *testing.T) {
+			t.Run(fmt.Sprintf("stops=%t/%d", stops, n), func(t *testing.T) {
 				t.Parallel()
 				s := newScene(t)
-				s.make(enginetest.NewFence(n, dies), dies)
+				s.createChangeDelete(enginetest.NewFence(n, stops), stops)
 			})
 		}
 	}
 }
 
-// TestVolumeThatWasReservedForOurClaim by somebody else takes it before ours is there.
-func TestVolumeThatWasReservedForOurClaim(t *testing.T) {
+// TestForeignVolumeReservedForTheClaim is bound to the claim of a SharedVolume before the
+// SharedVolume has a volume.
+func TestForeignVolumeReservedForTheClaim(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	theirs := s.volumeNamed(s.namespace + "-theirs")
-	theirs.Spec = corev1.PersistentVolumeSpec{
+	foreign := s.volumeNamed(s.namespace + "-foreign")
+	foreign.Spec = corev1.PersistentVolumeSpec{
 		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		StorageClassName:              volume.StorageClassName,
@@ -44,25 +45,25 @@ func TestVolumeThatWasReservedForOurClaim(t *testing.T) {
 		ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: "images"},
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: s.namespace}},
 	}
-	s.must(s.client.Create(s.ctx, theirs))
-	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.VolumeAvailable))
+	s.must(s.client.Create(s.ctx, foreign))
+	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(foreign)); return foreign.Status.Phase }).Should(Equal(corev1.VolumeAvailable))
 	fence := enginetest.NewFence(2, true) // finalizer and claim
 	s.runWith([]enginetest.Option{fence.Option})
 	cr := s.shared("images")
-	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(theirs)); return theirs.Status.Phase }).Should(Equal(corev1.VolumeBound))
+	s.Eventually(func() corev1.PersistentVolumePhase { s.must(s.get(foreign)); return foreign.Status.Phase }).Should(Equal(corev1.VolumeBound))
 	s.operator.Stop()
 	s.run()
-	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + theirs.Name + ", which no SharedVolume has created"))
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolume " + foreign.Name + ", which no SharedVolume has created"))
 	claim := s.claim(cr)
-	s.Expect(claim.DeletionTimestamp).To(BeNil(), "nothing is taken from them")
+	s.Expect(claim.DeletionTimestamp).To(BeNil(), "the claim is not deleted")
 	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False Conflict"))
-	s.must(s.client.Delete(s.ctx, theirs))
-	s.release(theirs)
+	s.must(s.client.Delete(s.ctx, foreign))
+	s.release(foreign)
 	s.ready(cr)
 	s.bound(cr)
 }
 
-// TestEveryWriteOfADeletionMayBeTheLast does the same to a deletion.
+// TestEveryWriteOfADeletionMayBeTheLast stops the operator after each write of a deletion.
 func TestEveryWriteOfADeletionMayBeTheLast(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 3; n++ { // claim, volume, finalizer
@@ -82,7 +83,7 @@ func TestEveryWriteOfADeletionMayBeTheLast(t *testing.T) {
 	}
 }
 
-func met(fence *enginetest.Fence) bool {
+func reached(fence *enginetest.Fence) bool {
 	select {
 	case <-fence.Reached():
 		return true
@@ -91,25 +92,25 @@ func met(fence *enginetest.Fence) bool {
 	}
 }
 
-func (s *scene) make(fence *enginetest.Fence, dies bool) {
+func (s *scene) createChangeDelete(fence *enginetest.Fence, stops bool) {
 	s.t.Helper()
 	s.runWith([]enginetest.Option{fence.Option})
 	cr := s.shared("images")
 	s.Eventually(func() bool {
-		return met(fence) || strings.HasPrefix(s.condition(cr, "Ready")(), "True")
+		return reached(fence) || strings.HasPrefix(s.condition(cr, "Ready")(), "True")
 	}).Should(BeTrue())
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000002" })
 	s.Eventually(func() bool {
-		return met(fence) || strings.HasPrefix(s.condition(cr, "Ready")(), "True")
+		return reached(fence) || strings.HasPrefix(s.condition(cr, "Ready")(), "True")
 	}).Should(BeTrue())
-	s.Eventually(fence.Reached()).Should(BeClosed(), "an operator that writes less often is killed too late")
-	if dies {
+	s.Eventually(fence.Reached()).Should(BeClosed(), "the operator made fewer writes than the fence counts")
+	if stops {
 		s.operator.Stop()
 		s.run()
 	}
 	s.ready(cr)
 	s.bound(cr)
-	s.Expect(s.volumes()).To(HaveLen(1), "volumes that are left")
+	s.Expect(s.volumes()).To(HaveLen(1), "one volume remains")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
 	s.leavesNothing()
@@ -131,8 +132,8 @@ func (s *scene) volumes() []string {
 
 func (s *scene) leavesNothing() {
 	s.t.Helper()
-	s.Expect(s.volumes()).To(BeEmpty(), "volumes that are left")
+	s.Expect(s.volumes()).To(BeEmpty(), "no volume remains")
 	var claims corev1.PersistentVolumeClaimList
 	s.must(s.client.List(s.ctx, &claims, client.InNamespace(s.namespace)))
-	s.Expect(claims.Items).To(BeEmpty(), "claims that are left")
+	s.Expect(claims.Items).To(BeEmpty(), "no claim remains")
 }

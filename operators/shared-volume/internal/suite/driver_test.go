@@ -31,15 +31,15 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// These tests have the cluster's only driver, so they are not parallel; the
-// parallel tests of the package start when they are over.
+// A cluster has one driver, so the tests of this file are not parallel. The parallel tests
+// of the package start after them.
 
 var images = driver.Images{Driver: "driver:1", Registrar: "registrar:1", LivenessProbe: "probe:1"}
 
-// nodeOfSuite labels the nodes that a test has made.
+// nodeOfSuite is a label of the nodes that a test has created.
 const nodeOfSuite = "suite.storage.asterism.dev/node"
 
-// newDriverScene has no driver, and no SharedVolumeDriver.
+// newDriverScene returns a scene without a driver and without a SharedVolumeDriver.
 func newDriverScene(t *testing.T) *scene {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../../config/crd")
@@ -51,28 +51,28 @@ func newDriverScene(t *testing.T) *scene {
 		client: enginetest.Client(t, storagev1.AddToScheme, securityv1.Install, apiextensionsv1.AddToScheme),
 	}
 	definition := constraintsDefinition()
-	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, definition))) // most tests are on a cluster without
+	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, definition))) // most tests need a cluster without SecurityContextConstraints
 	s.Eventually(s.gone(definition)).Should(BeTrue())
 	s.removeDriver()
 	return s
 }
 
-// removeDriver by force, whoever made it.
+// removeDriver deletes every driver and its users, without their finalizers.
 func (s *scene) removeDriver() {
 	s.t.Helper()
 	cluster := cluster()
 	s.release(cluster)
-	var users storagev1.SharedVolumeList // of tests that were killed
+	var users storagev1.SharedVolumeList // remains of tests that were killed
 	s.must(s.client.List(s.ctx, &users))
 	for _, user := range users.Items {
 		s.release(&user)
 		s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, &user)))
 	}
 	s.must(s.client.DeleteAllOf(s.ctx, &corev1.Node{}, client.MatchingLabels{nodeOfSuite: "true"}))
-	for _, object := range append(s.artefacts(), cluster) {
+	for _, object := range append(s.driverObjects(), cluster) {
 		s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, object)))
 	}
-	for _, object := range append(s.artefacts(), cluster) {
+	for _, object := range append(s.driverObjects(), cluster) {
 		s.Eventually(s.gone(object)).Should(BeTrue())
 	}
 }
@@ -89,12 +89,12 @@ func csiDriver() *kstoragev1.CSIDriver {
 	return &kstoragev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "efs.csi.aws.com"}}
 }
 
-func nodes() *appsv1.DaemonSet {
+func daemonSet() *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "asterism-efs-csi", Name: "efs-csi-node"}}
 }
 
-// artefacts of a cluster without OpenShift's kinds.
-func (s *scene) artefacts() []client.Object {
+// driverObjects are the objects of a driver in a cluster without OpenShift's kinds.
+func (s *scene) driverObjects() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "asterism-efs-csi"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "asterism-efs-csi", Name: "efs-csi-node-sa"}},
@@ -102,15 +102,15 @@ func (s *scene) artefacts() []client.Object {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "asterism-efs-csi-node"}},
 		csiDriver(),
 		&kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "shared-volume"}},
-		nodes(),
+		daemonSet(),
 	}
 }
 
 func (s *scene) runDriver(more ...enginetest.Runnable) {
 	s.t.Helper()
-	everywhere := func(_ *rest.Config, options *ctrl.Options) { options.Cache.DefaultNamespaces = nil }
+	allNamespaces := func(_ *rest.Config, options *ctrl.Options) { options.Cache.DefaultNamespaces = nil }
 	s.operator = enginetest.RunWith(s.t, s.namespace, enginetest.Scheme(s.t, storagev1.AddToScheme, securityv1.Install),
-		[]enginetest.Option{everywhere}, append(more, driver.New(images))...)
+		[]enginetest.Option{allNamespaces}, append(more, driver.New(images))...)
 }
 
 func (s *scene) driver(state storagev1.ManagementState) *storagev1.SharedVolumeDriver {
@@ -126,27 +126,27 @@ func (s *scene) manage(cr *storagev1.SharedVolumeDriver, state storagev1.Managem
 	s.must(s.patch(cr, `{"spec":{"managementState":"`+string(state)+`"}}`))
 }
 
-func TestDriverIsInstalledAndKept(t *testing.T) {
+func TestDriverIsInstalledAndCorrected(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver(driver.Singleton{})
 	cr := cluster()
-	s.Eventually(func() error { return s.get(cr) }).Should(Succeed(), "the operator makes it")
+	s.Eventually(func() error { return s.get(cr) }).Should(Succeed(), "the operator creates SharedVolumeDriver cluster")
 	s.Expect(cr.Spec.ManagementState).To(Equal(storagev1.StateManaged))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 	s.Expect(cr.Status.Driver).To(Equal(&storagev1.InstalledDriver{ManagedBy: "asterism", Image: "driver:1"}))
-	for _, object := range s.artefacts() {
+	for _, object := range s.driverObjects() {
 		s.Expect(s.get(object)).To(Succeed(), "%T %s", object, object.GetName())
-		s.Expect(object.GetOwnerReferences()).To(BeEmpty(), "nothing is garbage if the SharedVolumeDriver goes")
+		s.Expect(object.GetOwnerReferences()).To(BeEmpty(), "garbage collection deletes nothing with the SharedVolumeDriver")
 	}
-	set := nodes()
+	set := daemonSet()
 	s.must(s.get(set))
 	s.Expect(set.Spec.Template.Spec.NodeSelector).To(Equal(map[string]string{"kubernetes.io/os": "linux"}))
 
-	// Drift is healed; the DaemonSet keeps its pods.
+	// Changes by others are corrected, and the DaemonSet is not recreated.
 	s.must(s.patch(set, `{"spec":{"template":{"spec":{"hostNetwork":false,"priorityClassName":"system-cluster-critical"}}}}`))
 	s.Eventually(func() bool { s.must(s.get(set)); return set.Spec.Template.Spec.HostNetwork }).Should(BeTrue())
 	uid := set.UID
-	for _, object := range s.artefacts()[2:6] {
+	for _, object := range s.driverObjects()[2:6] {
 		s.must(s.client.Delete(s.ctx, object))
 		s.Eventually(func() bool { return s.get(object) == nil && object.GetDeletionTimestamp() == nil }).Should(BeTrue(), "%T", object)
 	}
@@ -157,7 +157,7 @@ func TestDriverIsInstalledAndKept(t *testing.T) {
 		return *object.Spec.SELinuxMount || *object.Spec.FSGroupPolicy == kstoragev1.FileFSGroupPolicy
 	}).Should(BeFalse())
 	s.must(s.get(set))
-	s.Expect(set.UID).To(Equal(uid), "pods are not cut off")
+	s.Expect(set.UID).To(Equal(uid), "the DaemonSet is not recreated")
 
 	s.must(s.patch(cr, `{"spec":{"nodeSelector":{"storage":"efs"},"tolerations":[{"key":"infra","operator":"Exists"}]}}`))
 	s.Eventually(func() map[string]string { s.must(s.get(set)); return set.Spec.Template.Spec.NodeSelector }).Should(Equal(map[string]string{"storage": "efs"}))
@@ -169,29 +169,29 @@ func TestDriverIsInstalledAndKept(t *testing.T) {
 // could create the driver's account, and a token of that account.
 func TestForeignNamespaceGetsNoRights(t *testing.T) {
 	s := newDriverScene(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodes().Namespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: daemonSet().Namespace}}
 	s.must(s.client.Create(s.ctx, namespace.DeepCopy()))
 	s.runDriver()
 	cr := s.driver(storagev1.StateManaged)
-	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists and was not made by this operator"))
-	for _, object := range s.artefacts()[1:] {
+	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists and was not created by this operator"))
+	for _, object := range s.driverObjects()[1:] {
 		s.Expect(s.gone(object)()).To(BeTrue(), "%T %s", object, object.GetName())
 	}
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 
-	// The namespace is made again by somebody else while the operator is away.
+	// Another owner recreates the namespace while no operator runs.
 	s.operator.Stop()
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(func() error { return s.client.Create(s.ctx, namespace.DeepCopy()) }).Should(Succeed())
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "asterism-efs-csi-node"}}
-	s.Expect(s.get(binding)).To(Succeed(), "the account of that namespace has rights until the operator comes back")
+	s.Expect(s.get(binding)).To(Succeed(), "the account of that namespace has rights until the operator runs again")
 	s.runDriver()
 	s.Eventually(s.gone(binding)).Should(BeTrue())
 	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists"))
-	s.Consistently(s.gone(nodes()), "2s").Should(BeTrue(), "no privileged pod runs in that namespace")
+	s.Consistently(s.gone(daemonSet()), "2s").Should(BeTrue(), "no privileged pod runs in that namespace")
 
-	// Rights that an administrator's hand-over would leave are taken back as well.
+	// Misplaced rights are also deleted while managementState is Unmanaged.
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 	s.operator.Stop()
@@ -206,7 +206,7 @@ func TestForeignNamespaceGetsNoRights(t *testing.T) {
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 }
 
-func TestReplacedWholesale(t *testing.T) {
+func TestImmutableFieldIsReplaced(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver()
 	cr := s.driver(storagev1.StateManaged)
@@ -214,14 +214,14 @@ func TestReplacedWholesale(t *testing.T) {
 	s.operator.Stop()
 	class := &kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "shared-volume"}}
 	s.must(s.get(class))
-	// An earlier version of this operator had another class: its provisioner
-	// cannot be changed.
-	earlier := class.DeepCopy()
-	earlier.ResourceVersion, earlier.UID, earlier.ManagedFields = "", "", nil
-	earlier.Annotations["asterism.dev/applied-hash"] = "earlier"
-	earlier.Provisioner = "efs.csi.aws.com"
+	// The class of a former version of this operator has another provisioner, which is
+	// immutable.
+	former := class.DeepCopy()
+	former.ResourceVersion, former.UID, former.ManagedFields = "", "", nil
+	former.Annotations["asterism.dev/applied-hash"] = "former"
+	former.Provisioner = "efs.csi.aws.com"
 	s.must(s.client.Delete(s.ctx, class))
-	s.must(s.client.Create(s.ctx, earlier))
+	s.must(s.client.Create(s.ctx, former))
 	s.runDriver()
 	s.Eventually(func() string { _ = s.get(class); return class.Provisioner }).Should(Equal("kubernetes.io/no-provisioner"))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
@@ -229,9 +229,9 @@ func TestReplacedWholesale(t *testing.T) {
 
 func TestForeignDriverIsUsed(t *testing.T) {
 	s := newDriverScene(t)
-	theirs := csiDriver()
-	theirs.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-	s.must(s.client.Create(s.ctx, theirs))
+	foreign := csiDriver()
+	foreign.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	s.must(s.client.Create(s.ctx, foreign))
 	s.runDriver(volume.Service)
 	cr := s.driver(storagev1.StateManaged)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
@@ -239,24 +239,24 @@ func TestForeignDriverIsUsed(t *testing.T) {
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	user := s.shared("images")
 	s.ready(user)
-	for _, object := range s.artefacts() {
-		if _, isClass := object.(*kstoragev1.StorageClass); object.GetName() != theirs.Name && !isClass {
-			s.Expect(s.gone(object)()).To(BeTrue(), "%T %s is not ours to make", object, object.GetName())
+	for _, object := range s.driverObjects() {
+		if _, isClass := object.(*kstoragev1.StorageClass); object.GetName() != foreign.Name && !isClass {
+			s.Expect(s.gone(object)()).To(BeTrue(), "%T %s is not created beside the driver of another owner", object, object.GetName())
 		}
 	}
-	s.Expect(s.get(&kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: volume.StorageClassName}})).To(Succeed(), "it is of SharedVolumes, whosever the driver is")
-	version := theirs.ResourceVersion
-	s.must(s.get(theirs))
-	s.Expect(theirs.ResourceVersion).To(Equal(version), "left alone")
+	s.Expect(s.get(&kstoragev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: volume.StorageClassName}})).To(Succeed(), "SharedVolumes need the StorageClass with every driver")
+	version := foreign.ResourceVersion
+	s.must(s.get(foreign))
+	s.Expect(foreign.ResourceVersion).To(Equal(version), "the operator does not write it")
 	s.must(s.client.Delete(s.ctx, user))
 	s.Eventually(s.gone(user)).Should(BeTrue())
-	s.must(s.client.Delete(s.ctx, theirs)) // whoever installed it has gone
+	s.must(s.client.Delete(s.ctx, foreign)) // the other owner removes its driver
 	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("asterism"))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 }
 
-// TestForeignDriverNamesItsManager: who looks after a driver without labels is
-// known by its managedFields alone.
+// TestForeignDriverNamesItsManager: without labels, managedFields identify the owner of the
+// driver.
 func TestForeignDriverNamesItsManager(t *testing.T) {
 	s := newDriverScene(t)
 	s.must(s.client.Create(s.ctx, csiDriver(), client.FieldOwner("kubectl-create")))
@@ -265,46 +265,46 @@ func TestForeignDriverNamesItsManager(t *testing.T) {
 	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("kubectl-create"))
 }
 
-// TestDriverThatIsReplacedBySomebodyElse: pods have mounted what ours serves.
-func TestDriverThatIsReplacedBySomebodyElse(t *testing.T) {
+// TestDriverReplacedByAnotherOwner: the installed objects stay, because pods have mounted
+// volumes.
+func TestDriverReplacedByAnotherOwner(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver(volume.Service)
 	cr := s.driver(storagev1.StateManaged)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 	s.operator.Stop()
-	ours := csiDriver()
-	s.must(s.client.Delete(s.ctx, ours))
-	theirs := csiDriver()
-	theirs.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-	s.Eventually(func() error { return s.client.Create(s.ctx, theirs) }).Should(Succeed())
+	s.must(s.client.Delete(s.ctx, csiDriver()))
+	foreign := csiDriver()
+	foreign.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	s.Eventually(func() error { return s.client.Create(s.ctx, foreign) }).Should(Succeed())
 	s.runDriver(volume.Service)
 	s.Eventually(func() string { s.must(s.get(cr)); return managedBy(cr) }).Should(Equal("Helm"))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
-	for _, object := range s.artefacts() {
+	for _, object := range s.driverObjects() {
 		s.must(s.get(object))
 		s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
 	}
-	s.manage(cr, storagev1.StateRemoved) // ours
-	s.Eventually(s.gone(nodes())).Should(BeTrue())
-	s.Eventually(s.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodes().Namespace}})).Should(BeTrue())
-	s.Expect(s.get(theirs)).To(Succeed())
-	s.Expect(theirs.DeletionTimestamp).To(BeNil())
+	s.manage(cr, storagev1.StateRemoved) // removes only the objects of this operator
+	s.Eventually(s.gone(daemonSet())).Should(BeTrue())
+	s.Eventually(s.gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: daemonSet().Namespace}})).Should(BeTrue())
+	s.Expect(s.get(foreign)).To(Succeed())
+	s.Expect(foreign.DeletionTimestamp).To(BeNil())
 }
 
-// TestWhatSaysThatItIsTheDrivers: people of a namespace may forge labels and
-// finalizers, and do not hold up a removal by that.
-func TestWhatSaysThatItIsTheDrivers(t *testing.T) {
+// TestForgedChildOfTheDriver: users of a namespace can forge labels and annotations. Their
+// objects do not delay the removal of the driver by finalizers, and are not deleted.
+func TestForgedChildOfTheDriver(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver()
 	cr := s.driver(storagev1.StateManaged)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
-	says := metav1.ObjectMeta{
-		Namespace: s.namespace, Name: "z-forged", Finalizers: []string{"suite.storage.asterism.dev/for-ever"},
+	forged := metav1.ObjectMeta{
+		Namespace: s.namespace, Name: "z-forged", Finalizers: []string{"suite.storage.asterism.dev/never-removed"},
 		Labels:      map[string]string{"asterism.dev/owner-uid": string(cr.UID)},
 		Annotations: map[string]string{"asterism.dev/owner": "cluster/" + string(cr.UID)},
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: says}
-	set := &appsv1.DaemonSet{ObjectMeta: *says.DeepCopy()}
+	account := &corev1.ServiceAccount{ObjectMeta: forged}
+	set := &appsv1.DaemonSet{ObjectMeta: *forged.DeepCopy()}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
@@ -320,18 +320,19 @@ func TestWhatSaysThatItIsTheDrivers(t *testing.T) {
 	}
 }
 
-// toldOf an object in events, which are in default for what has no namespace.
-func (s *scene) toldOf(obj client.Object) string {
+// eventsOf returns the notes of the events about an object. The events of an object without
+// a namespace are in namespace default.
+func (s *scene) eventsOf(obj client.Object) string {
 	s.t.Helper()
 	var all eventsv1.EventList
 	s.must(s.client.List(s.ctx, &all, client.InNamespace(cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault))))
-	told := ""
+	notes := ""
 	for _, event := range all.Items {
 		if event.Regarding.UID == obj.GetUID() {
-			told += event.Note + "\n"
+			notes += event.Note + "\n"
 		}
 	}
-	return told
+	return notes
 }
 
 func managedBy(cr *storagev1.SharedVolumeDriver) string {
@@ -341,27 +342,27 @@ func managedBy(cr *storagev1.SharedVolumeDriver) string {
 	return cr.Status.Driver.ManagedBy
 }
 
-func TestExternalDriverIsAwaited(t *testing.T) {
+func TestUnmanagedWaitsForTheDriver(t *testing.T) {
 	s := newDriverScene(t)
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	s.runDriver(volume.Service)
 	cr := s.driver(storagev1.StateUnmanaged)
 	s.Eventually(s.condition(cr, "Detected")).Should(ContainSubstring("CSIDriver efs.csi.aws.com does not exist: install the driver"))
-	theirs := csiDriver()
-	s.must(s.client.Create(s.ctx, theirs))
+	foreign := csiDriver()
+	s.must(s.client.Create(s.ctx, foreign))
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 	user := s.shared("images")
 	s.ready(user)
-	s.must(s.client.Delete(s.ctx, theirs))
+	s.must(s.client.Delete(s.ctx, foreign))
 	s.Eventually(s.condition(cr, "Detected")).Should(HavePrefix("False"))
 	s.Eventually(s.condition(user, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is not installed"))
-	s.bound(user) // what there is stays
+	s.bound(user) // the claim stays
 	s.must(s.client.Delete(s.ctx, user))
 	s.Eventually(s.gone(user)).Should(BeTrue())
 }
 
-// TestOrphanedVolumes: whoever takes the finalizer of a SharedVolume away leaves a volume
-// behind, which is deleted when no claim uses it.
+// TestOrphanedVolumes: after a manual removal of its finalizer, a SharedVolume leaves a
+// volume, which is deleted when no claim uses it.
 func TestOrphanedVolumes(t *testing.T) {
 	s := newDriverScene(t)
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
@@ -391,8 +392,8 @@ func TestOrphanedVolumes(t *testing.T) {
 	s.Eventually(s.gone(kept)).Should(BeTrue())
 }
 
-// TestHandOver to somebody else: what was installed stays, and is left alone.
-func TestHandOver(t *testing.T) {
+// TestUnmanagedLeavesTheDriver: the installed objects stay and are not changed.
+func TestUnmanagedLeavesTheDriver(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver()
 	cr := s.driver(storagev1.StateManaged)
@@ -412,9 +413,9 @@ func TestHandOver(t *testing.T) {
 	}
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
-	for _, object := range s.artefacts() {
+	for _, object := range s.driverObjects() {
 		if _, isClass := object.(*kstoragev1.StorageClass); isClass {
-			s.Expect(s.gone(object)()).To(BeTrue(), "it is of SharedVolumes, whosever the driver is, and would be in the way of another SharedVolumeDriver")
+			s.Expect(s.gone(object)()).To(BeTrue(), "the StorageClass would be a conflict for another SharedVolumeDriver")
 			continue
 		}
 		s.Expect(s.get(object)).To(Succeed(), "%T %s", object, object.GetName())
@@ -435,32 +436,32 @@ func TestRemovalWaitsForSharedVolumes(t *testing.T) {
 			user := s.shared("images")
 			s.ready(user)
 			remove(s, cr)
-			s.Eventually(s.condition(cr, "Ready")).Should(And(HavePrefix("False InUse"), ContainSubstring("the driver is used by a SharedVolume: see status.usedBy")))
+			s.Eventually(s.condition(cr, "Ready")).Should(And(HavePrefix("False InUse"), ContainSubstring("the driver is used by a SharedVolume: delete the SharedVolume in status.usedBy")))
 			s.Expect(cr.Status.UsedBy).To(Equal(&storagev1.DriverUsers{SharedVolumes: []string{s.namespace + "/images"}, Count: 1}))
-			for _, object := range s.artefacts() {
+			for _, object := range s.driverObjects() {
 				s.must(s.get(object))
 				s.Expect(object.GetDeletionTimestamp()).To(BeNil(), "%T", object)
 			}
 			s.bound(user)
 			s.pass(user)
-			s.ready(user) // who has it keeps it
+			s.ready(user) // an existing claim stays
 			var late []*storagev1.SharedVolume
 			for i := range 11 {
 				late = append(late, s.shared(fmt.Sprintf("late-%02d", i)))
 			}
 			for _, cr := range late {
-				s.Eventually(s.condition(cr, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is to be removed"), "no new one begins")
-				s.Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("images"), "what others have")
+				s.Eventually(s.condition(cr, "DriverReady")).Should(HavePrefix("False Waiting: the CSI driver efs.csi.aws.com is to be removed"), "no new SharedVolume gets a claim")
+				s.Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("images"), "the message names no other SharedVolume")
 			}
 			s.Eventually(s.condition(cr, "Ready")).Should(ContainSubstring("the driver is used by 12 SharedVolumes"))
 			s.Expect(cr.Status.UsedBy.Count).To(BeEquivalentTo(12))
 			s.Expect(cr.Status.UsedBy.SharedVolumes).To(HaveLen(10))
-			s.Eventually(func() string { return s.toldOf(cr) }).Should(ContainSubstring("the driver is used by"))
-			s.Expect(s.toldOf(cr)).NotTo(ContainSubstring(s.namespace), "events of what has no namespace are in default, for many to read")
+			s.Eventually(func() string { return s.eventsOf(cr) }).Should(ContainSubstring("the driver is used by"))
+			s.Expect(s.eventsOf(cr)).NotTo(ContainSubstring(s.namespace), "events in namespace default can be read by many users")
 			for _, cr := range append(late, user) {
 				s.must(s.client.Delete(s.ctx, cr))
 			}
-			for _, object := range s.artefacts() {
+			for _, object := range s.driverObjects() {
 				s.Eventually(s.gone(object)).Should(BeTrue(), "%T", object)
 			}
 			if name == "Removed" {
@@ -474,9 +475,8 @@ func TestRemovalWaitsForSharedVolumes(t *testing.T) {
 	}
 }
 
-// TestRolloutTouchesNoSharedVolume: nodes come and go, and where the driver runs is
-// changed.
-func TestRolloutTouchesNoSharedVolume(t *testing.T) {
+// TestRolloutWritesNoSharedVolume when a node is added or nodeSelector changes.
+func TestRolloutWritesNoSharedVolume(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver(volume.Service)
 	cr := s.driver(storagev1.StateManaged)
@@ -503,7 +503,8 @@ func TestRolloutTouchesNoSharedVolume(t *testing.T) {
 	s.Eventually(s.gone(user)).Should(BeTrue())
 }
 
-// TestOnOpenShift: the constraints are made, and nothing is written at rest.
+// TestOnOpenShift: the SecurityContextConstraints are created, and a change is corrected with
+// one write.
 func TestOnOpenShift(t *testing.T) {
 	s := newDriverScene(t)
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
@@ -515,7 +516,7 @@ func TestOnOpenShift(t *testing.T) {
 	constraints := &securityv1.SecurityContextConstraints{ObjectMeta: metav1.ObjectMeta{Name: "asterism-efs-csi-node"}}
 	s.must(s.get(constraints))
 	s.Expect(constraints.Users).To(Equal([]string{"system:serviceaccount:asterism-efs-csi:efs-csi-node-sa"}))
-	set := nodes()
+	set := daemonSet()
 	s.must(s.get(set))
 	s.Expect(set.Spec.Template.Spec.NodeSelector).To(HaveKey("node-role.kubernetes.io/worker"))
 	s.operator.Requests.Reset()

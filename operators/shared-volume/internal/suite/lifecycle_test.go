@@ -17,7 +17,7 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-func TestClaimIsBoundAndRests(t *testing.T) {
+func TestClaimIsBoundWithFewWrites(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, _ := s.bound(cr)
@@ -33,7 +33,7 @@ func TestClaimIsBoundAndRests(t *testing.T) {
 	s.must(s.patch(cr, `{"metadata":{"annotations":{"note":"mine"}}}`))
 	s.must(s.patch(claim, `{"metadata":{"annotations":{"note":"mine"}}}`))
 	s.pass(cr)
-	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "the status that was wiped, and nothing else")
+	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "only the status that the test has reset")
 }
 
 func TestDeletionTakesFourWrites(t *testing.T) {
@@ -48,13 +48,13 @@ func TestDeletionTakesFourWrites(t *testing.T) {
 	s.Expect(s.gone(claim)()).To(BeTrue(), "the claim is gone before the SharedVolume")
 	s.Expect(s.gone(bound)()).To(BeTrue(), "the volume is gone before the SharedVolume")
 	s.Expect(len(s.operator.Requests.Writes())).To(BeNumerically("<=", 4), "writes to delete: %v", s.operator.Requests.Writes())
-	if took < 4*time.Second { // of whole seconds
-		s.Expect(s.operator.Requests.Of("list", "pods")).To(BeEmpty(), "who goes at once is not held")
+	if took < 4*time.Second { // timestamps have whole seconds
+		s.Expect(s.operator.Requests.Of("list", "pods")).To(BeEmpty(), "a fast deletion lists no pods")
 	}
 }
 
-// TestBlockersStayWhileDenied: who holds a claim is said until it goes, also when the
-// policy is taken away meanwhile.
+// TestBlockersStayWhileDenied: blockedBy stays until the claim is deleted, also if the policy
+// is deleted meanwhile.
 func TestBlockersStayWhileDenied(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
@@ -72,7 +72,7 @@ func TestBlockersStayWhileDenied(t *testing.T) {
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).Should(BeNil())
 }
 
-func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
+func TestChangeWaitsForPods(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, old := s.bound(cr)
@@ -87,7 +87,7 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	s.Expect(cr.Status.BlockedBy.Pods[0]).To(Equal("web-00"))
 	s.Expect(s.condition(cr, "Cleared")()).To(ContainSubstring("12 pods use it: web-00, "))
 	s.Expect(s.condition(cr, "Ready")()).To(HavePrefix("False"))
-	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"), "what is in effect")
+	s.Expect(cr.Status.AccessPointID).To(Equal("fsap-00000001"), "the access point of the bound volume")
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.AccessPointID = "fsap-00000003" })
 	for _, pod := range pods {
 		s.end(pod)
@@ -101,7 +101,7 @@ func TestChangeIsMadeWhenPodsAreGone(t *testing.T) {
 	for _, request := range s.operator.Requests.Of("apply", "persistentvolumes") {
 		s.Expect(request.Name).NotTo(Equal(volume.Name(&storagev1.SharedVolume{ObjectMeta: cr.ObjectMeta, Spec: storagev1.SharedVolumeSpec{
 			FileSystemID: s.fileSystem, AccessPointID: "fsap-00000002",
-		}})), "a volume of the spec in between was made")
+		}})), "no volume of the intermediate spec")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestMountOptionsChangeInPlace(t *testing.T) {
 	s.Expect(sameVolume.Spec.MountOptions).To(Equal([]string{"noatime"}))
 }
 
-func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
+func TestChangeRecreatesClaimAndVolume(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	for name, change := range map[string]func(*storagev1.SharedVolumeSpec){
@@ -137,12 +137,12 @@ func TestWhatCannotChangeIsMadeAnew(t *testing.T) {
 	}
 	bound := s.volume(cr)
 	s.Expect(bound.Spec.MountOptions).To(Equal([]string{"ro"}))
-	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue(), "the claim of the old name")
+	s.Expect(s.gone(s.claimNamed("images"))()).To(BeTrue(), "the claim with the old name is deleted")
 }
 
-func TestHalfThatIsDeletedIsHealed(t *testing.T) {
+func TestDeletedClaimOrVolumeIsRecreated(t *testing.T) {
 	t.Parallel()
-	for name, half := range map[string]func(*scene, *storagev1.SharedVolume) client.Object{
+	for name, object := range map[string]func(*scene, *storagev1.SharedVolume) client.Object{
 		"claim":  func(s *scene, cr *storagev1.SharedVolume) client.Object { return s.claim(cr) },
 		"volume": func(s *scene, cr *storagev1.SharedVolume) client.Object { return s.volume(cr) },
 	} {
@@ -150,21 +150,21 @@ func TestHalfThatIsDeletedIsHealed(t *testing.T) {
 			t.Parallel()
 			s, cr := newReady(t)
 			claim, bound := s.bound(cr)
-			s.must(s.client.Delete(s.ctx, half(s, cr)))
+			s.must(s.client.Delete(s.ctx, object(s, cr)))
 			before := []types.UID{claim.UID, bound.UID}
 			s.Eventually(func() bool {
 				return s.get(claim) == nil && s.get(bound) == nil && claim.UID != before[0] && bound.UID != before[1]
-			}).Should(BeTrue(), "both are made anew")
+			}).Should(BeTrue(), "claim and volume are recreated")
 			s.ready(cr)
-			healed, healedVolume := s.bound(cr)
-			s.Expect(healedVolume.Spec.ClaimRef.UID).To(Equal(healed.UID))
+			newClaim, newVolume := s.bound(cr)
+			s.Expect(newVolume.Spec.ClaimRef.UID).To(Equal(newClaim.UID))
 		})
 	}
 }
 
-// TestVolumeThatIsForcedAwayIsHealed: a volume whose protection was lifted leaves
-// a lost claim.
-func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
+// TestForceDeletedVolumeIsRecreated: a volume that was deleted without its finalizer leaves a
+// lost claim.
+func TestForceDeletedVolumeIsRecreated(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
@@ -175,8 +175,8 @@ func TestVolumeThatIsForcedAwayIsHealed(t *testing.T) {
 	s.run()
 	s.Eventually(func() bool { return s.get(bound) == nil }).Should(BeTrue())
 	s.ready(cr)
-	healed, _ := s.bound(cr)
-	s.Expect(healed.UID).NotTo(Equal(claim.UID))
+	newClaim, _ := s.bound(cr)
+	s.Expect(newClaim.UID).NotTo(Equal(claim.UID))
 }
 
 func TestDeletionWaitsForPods(t *testing.T) {
@@ -191,7 +191,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	s.Expect(s.condition(cr, "Ready")()).To(And(HavePrefix("False Deleting"), ContainSubstring("1 pod uses it: web")))
 	s.must(s.get(bound))
 	s.Expect(bound.DeletionTimestamp).To(BeNil(), "the volume waits for the claim")
-	s.operator.Stop() // however long it takes, and whoever does it
+	s.operator.Stop() // another instance of the operator completes the deletion
 	s.run()
 	s.end(pod)
 	s.Eventually(s.gone(cr)).Should(BeTrue())
@@ -199,7 +199,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	s.Expect(s.gone(bound)()).To(BeTrue())
 }
 
-func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
+func TestNamespaceDeletionDeletesVolumes(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	_, bound := s.bound(cr)
@@ -207,17 +207,17 @@ func TestNamespaceTakesItsVolumesAlong(t *testing.T) {
 	s.operator.Requests.Reset()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.must(s.client.Delete(s.ctx, namespace))
-	s.Eventually(func() bool { return s.get(pod) == nil && pod.DeletionTimestamp != nil }).Should(BeTrue(), "Kubernetes begins with the pods")
-	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))) // a kubelet would
-	s.Eventually(s.gone(bound)).Should(BeTrue(), "the volume is not leaked")
+	s.Eventually(func() bool { return s.get(pod) == nil && pod.DeletionTimestamp != nil }).Should(BeTrue(), "Kubernetes deletes the pods first")
+	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))) // as a kubelet would do
+	s.Eventually(s.gone(bound)).Should(BeTrue(), "the volume is deleted")
 	s.Eventually(s.gone(namespace)).Should(BeTrue())
 	for _, write := range s.operator.Requests.Writes() {
-		s.Expect(write.Verb).NotTo(Equal("apply"), "%s is made in a namespace that goes", write)
+		s.Expect(write.Verb).NotTo(Equal("apply"), "%s in a namespace that is being deleted", write)
 	}
 }
 
-// TestNewNamesakeDoesNotAdopt: the old SharedVolume was let go by force, and
-// another one of its name is made at once.
+// TestNewNamesakeDoesNotAdopt the claim and volume of a SharedVolume of the same name that
+// was deleted without its finalizer.
 func TestNewNamesakeDoesNotAdopt(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
@@ -229,15 +229,15 @@ func TestNewNamesakeDoesNotAdopt(t *testing.T) {
 	s.Eventually(s.gone(cr)).Should(BeTrue())
 	s.run()
 	again := s.shared("images", func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "fsap-00000009" })
-	s.Eventually(s.condition(again, "Cleared")).Should(HavePrefix("False"), "waits for the old claim")
-	s.Expect(again.Spec.AccessPointID).To(BeEquivalentTo("fsap-00000009"), "the spec is the user's")
-	s.Expect(again.Status.AccessPointID).To(BeEmpty(), "nothing of the new one is in effect")
+	s.Eventually(s.condition(again, "Cleared")).Should(HavePrefix("False"), "the new SharedVolume waits for the old claim")
+	s.Expect(again.Spec.AccessPointID).To(BeEquivalentTo("fsap-00000009"), "the spec is unchanged")
+	s.Expect(again.Status.AccessPointID).To(BeEmpty(), "the new SharedVolume has no bound claim")
 	s.end(pod)
 	s.ready(again)
 	made, _ := s.bound(again)
 	s.Expect(made.UID).NotTo(Equal(claim.UID))
 	s.must(s.get(old))
-	s.Expect(old.DeletionTimestamp).To(BeNil(), "the old volume is nobody's, and untouched")
+	s.Expect(old.DeletionTimestamp).To(BeNil(), "the old volume stays without an owner")
 }
 
 func TestLongNames(t *testing.T) {

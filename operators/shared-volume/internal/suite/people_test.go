@@ -31,7 +31,7 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// TestUninstallWithoutOperator types what the README says.
+// TestUninstallWithoutOperator runs the commands of the README.
 func TestUninstallWithoutOperator(t *testing.T) {
 	s := newDriverScene(t)
 	s.runDriver(volume.Service)
@@ -44,16 +44,16 @@ func TestUninstallWithoutOperator(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	s.must(err)
 	block := regexp.MustCompile("(?s)```bash without-operator\n(.*?)```").FindSubmatch(readme)
-	s.Expect(block).To(HaveLen(2), "the README's commands")
+	s.Expect(block).To(HaveLen(2), "the README has the commands")
 	environment := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "env")
 	out, err := exec.Command("bash", "-euo", "pipefail", "-c", ". "+environment+"\n"+string(block[1])).CombinedOutput()
 	s.Expect(err).NotTo(HaveOccurred(), string(out))
-	for _, object := range append(s.artefacts(), user, claim, bound, cr) {
+	for _, object := range append(s.driverObjects(), user, claim, bound, cr) {
 		s.Eventually(s.gone(object)).Should(BeTrue(), "%T", object)
 	}
 }
 
-// TestOperatorNeedsNoMoreThanItsRole runs everything as its ServiceAccount would.
+// TestOperatorNeedsNoMoreThanItsRole runs the operator with the rights of its ServiceAccount.
 func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s := newDriverScene(t)
 	s.permit()
@@ -66,7 +66,7 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
 	cr := s.shared("images")
 	s.ready(cr)
-	s.Eventually(func() string { return s.toldOf(cr) }).ShouldNot(BeEmpty(), "it may write events")
+	s.Eventually(func() string { return s.eventsOf(cr) }).ShouldNot(BeEmpty(), "the operator may write events")
 	s.pod("web")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(func() *storagev1.Blockers { s.must(s.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
@@ -79,11 +79,11 @@ func TestOperatorNeedsNoMoreThanItsRole(t *testing.T) {
 	}
 }
 
-// operatorsAccount is a ServiceAccount of the name that the operator's manifests have.
+// operatorsAccount is a ServiceAccount with the name in the manifests of the operator.
 const operatorsAccount = "system:serviceaccount:asterism-storage:asterism-shared-volume-operator"
 
-// permit gives the operator's account the rights in config/rbac, and bounds them as
-// config/rbac does.
+// permit gives the operator's account the rights in config/rbac, and applies the admission
+// policies in config/rbac.
 func (s *scene) permit() {
 	s.t.Helper()
 	s.bindCluster(enginetest.ReadSample(s.t, "../../config/rbac/role.yaml", "ClusterRole"), s.namespace, operatorsAccount)
@@ -101,7 +101,7 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func daemons(namespace, name string) *appsv1.DaemonSet {
+func daemonSetNamed(namespace, name string) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: named(namespace, name)}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
@@ -121,10 +121,10 @@ func bindingTo(name, role string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-func roleFor(kind string) *rbacv1.ClusterRole {
+func roleFor(resource string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: named("", "asterism-efs-csi-node"),
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{kind}, Verbs: []string{"list"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}},
 	}
 }
 
@@ -136,49 +136,50 @@ func hostVolume() *corev1.PersistentVolume {
 	return volume
 }
 
-// TestStolenTokenReachesNoFurther: a thief of the token of the operator's account can
-// do what the operator does, and nothing of this.
+// TestStolenTokenReachesNoFurther: with a stolen token of the operator's account, these
+// requests are refused.
 func TestStolenTokenReachesNoFurther(t *testing.T) {
 	s := newDriverScene(t)
 	s.permit()
 	thief := s.as(operatorsAccount)
 	apply := func(object client.Object) error {
-		return thief.Patch(s.ctx, object, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck // typed objects will do
+		return thief.Patch(s.ctx, object, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck // typed objects suffice
 	}
 	class := &kstoragev1.StorageClass{TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: named("", "thiefs"), Provisioner: "thief"}
 	pod := &corev1.Pod{ObjectMeta: named(s.namespace, "mine"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}}}
 
-	role := roleFor("nodes") // the driver's, as it is on a cluster
+	role := roleFor("nodes") // the role of the driver exists, as in a cluster
 	s.must(s.client.Create(s.ctx, role))
 	t.Cleanup(func() { s.must(s.client.Delete(context.Background(), role)) })
 
-	// The policy takes a moment until it is in effect.
-	s.Eventually(func() error { return apply(daemons("kube-system", "efs-csi-node")) }).Should(MatchError(ContainSubstring("namespace asterism-efs-csi alone")))
+	// An admission policy takes effect with a delay.
+	s.Eventually(func() error { return apply(daemonSetNamed("kube-system", "efs-csi-node")) }).Should(MatchError(ContainSubstring("namespace asterism-efs-csi alone")))
 	for attack, err := range map[string]error{
-		"read Secrets":                                 thief.List(s.ctx, &corev1.SecretList{}),
-		"a DaemonSet of another name":                  apply(daemons("asterism-efs-csi", "mine")),
-		"the driver's account in another namespace":    apply(account(s.namespace, "efs-csi-node-sa")),
-		"an account of another name":                   apply(account("asterism-efs-csi", "mine")),
-		"a token of an account":                        thief.SubResource("token").Create(s.ctx, account("kube-system", "default"), &authenticationv1.TokenRequest{}),
-		"become cluster-admin":                         apply(bindingTo("mine", "cluster-admin")),
-		"become cluster-admin by the driver's name":    apply(bindingTo("asterism-efs-csi-node", "cluster-admin")),
-		"the operator's rights for an account of mine": apply(bindingTo("asterism-efs-csi-node", s.namespace)),
-		"the driver's rights for an account of mine":   apply(bindingTo("asterism-efs-csi-node", "asterism-efs-csi-node")),
-		"rights that it lacks in the driver's role":    apply(roleFor("secrets")),
-		"rights that it has in the driver's role":      apply(roleFor("pods")),
-		"the file system of a node":                    apply(hostVolume()),
-		"delete another namespace":                     thief.Delete(s.ctx, &corev1.Namespace{ObjectMeta: named("", s.namespace)}),
-		"a pod":                                        thief.Create(s.ctx, pod),
-		"another StorageClass":                         apply(class),
-		"a policy":                                     thief.Create(s.ctx, &storagev1.SharedVolumePolicy{ObjectMeta: named("", "mine")}),
-		"no policies":                                  thief.DeleteAllOf(s.ctx, &storagev1.SharedVolumePolicy{}),
+		"read Secrets":                                             thief.List(s.ctx, &corev1.SecretList{}),
+		"apply a DaemonSet of another name":                        apply(daemonSetNamed("asterism-efs-csi", "mine")),
+		"apply the driver's account in another namespace":          apply(account(s.namespace, "efs-csi-node-sa")),
+		"apply an account of another name":                         apply(account("asterism-efs-csi", "mine")),
+		"create a token of an account":                             thief.SubResource("token").Create(s.ctx, account("kube-system", "default"), &authenticationv1.TokenRequest{}),
+		"bind cluster-admin":                                       apply(bindingTo("mine", "cluster-admin")),
+		"bind cluster-admin in the driver's binding":               apply(bindingTo("asterism-efs-csi-node", "cluster-admin")),
+		"bind the operator's role to another account":              apply(bindingTo("asterism-efs-csi-node", s.namespace)),
+		"bind the driver's role to another account":                apply(bindingTo("asterism-efs-csi-node", "asterism-efs-csi-node")),
+		"add a right to the driver's role that the operator lacks": apply(roleFor("secrets")),
+		"add a right to the driver's role that the operator has":   apply(roleFor("pods")),
+		"apply a volume with the file system of a node":            apply(hostVolume()),
+		"delete another namespace":                                 thief.Delete(s.ctx, &corev1.Namespace{ObjectMeta: named("", s.namespace)}),
+		"create a pod":                                             thief.Create(s.ctx, pod),
+		"apply another StorageClass":                               apply(class),
+		"create a policy":                                          thief.Create(s.ctx, &storagev1.SharedVolumePolicy{ObjectMeta: named("", "mine")}),
+		"delete all policies":                                      thief.DeleteAllOf(s.ctx, &storagev1.SharedVolumePolicy{}),
 	} {
 		s.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", attack, err)
 	}
 }
 
-// TestNamespaceOfTheDriverIsReserved for the operator, which TestOperatorNeedsNoMoreThanItsRole
-// runs under the same policy: accounts of that namespace get rights to nodes.
+// TestNamespaceOfTheDriverIsReserved: a user with the right to create namespaces cannot
+// create the driver's namespace, because its account gets rights to nodes. The operator can:
+// see TestOperatorNeedsNoMoreThanItsRole.
 func TestNamespaceOfTheDriverIsReserved(t *testing.T) {
 	s := newDriverScene(t)
 	s.permit()
@@ -197,7 +198,7 @@ func TestNamespaceOfTheDriverIsReserved(t *testing.T) {
 	s.must(create(s.namespace + "-2"))
 }
 
-// bindCluster gives the rules of a role to a user.
+// bindCluster creates a ClusterRole and binds it to a user.
 func (s *scene) bindCluster(role *unstructured.Unstructured, name, user string) {
 	s.t.Helper()
 	role.SetName(name)
@@ -216,15 +217,15 @@ func (s *scene) bindCluster(role *unstructured.Unstructured, name, user string) 
 	s.Eventually(func() error { return bound.List(s.ctx, &storagev1.SharedVolumeDriverList{}) }).Should(Succeed(), "the binding is in effect")
 }
 
-// TestWhatPeopleMay: an editor of a namespace needs nothing but that.
-func TestWhatPeopleMay(t *testing.T) {
+// TestRightsOfEditorsAndViewers: an editor of a namespace needs no further right.
+func TestRightsOfEditorsAndViewers(t *testing.T) {
 	s := newScene(t)
 	for _, role := range enginetest.ReadSamples(t, "../../config/rbac/people.yaml") {
 		role.SetName(s.namespace + "-" + role.GetName())
 		s.must(s.client.Create(s.ctx, role))
 		t.Cleanup(func() { s.must(s.client.Delete(s.ctx, role)) })
 	}
-	editor, viewer := s.person("edit"), s.person("view")
+	editor, viewer := s.userWith("edit"), s.userWith("view")
 	cr := &storagev1.SharedVolume{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "images"}}
 	cr.Spec.FileSystemID, cr.Spec.AccessPointID = s.fileSystem, "fsap-00000001"
 	s.Eventually(func() error { return editor.Create(s.ctx, cr) }).Should(Succeed(), "roles are aggregated with a delay")
@@ -232,19 +233,19 @@ func TestWhatPeopleMay(t *testing.T) {
 	s.Expect(apierrors.IsForbidden(viewer.Delete(s.ctx, cr))).To(BeTrue())
 	elsewhere := cr.DeepCopy()
 	elsewhere.Namespace, elsewhere.ResourceVersion = "default", ""
-	s.Expect(apierrors.IsForbidden(editor.Create(s.ctx, elsewhere))).To(BeTrue(), "in another namespace")
+	s.Expect(apierrors.IsForbidden(editor.Create(s.ctx, elsewhere))).To(BeTrue(), "no SharedVolume in another namespace")
 	own := s.policy.DeepCopy()
 	own.ResourceVersion, own.Name = "", s.namespace+"-own"
-	s.Expect(apierrors.IsForbidden(editor.Create(s.ctx, own))).To(BeTrue(), "a policy is the administrator's")
-	s.Expect(apierrors.IsForbidden(editor.List(s.ctx, &storagev1.SharedVolumePolicyList{}))).To(BeTrue(), "and tells of others")
-	s.Expect(apierrors.IsForbidden(editor.Delete(s.ctx, cluster()))).To(BeTrue(), "and so is the driver")
+	s.Expect(apierrors.IsForbidden(editor.Create(s.ctx, own))).To(BeTrue(), "only administrators create policies")
+	s.Expect(apierrors.IsForbidden(editor.List(s.ctx, &storagev1.SharedVolumePolicyList{}))).To(BeTrue(), "only administrators read policies, which name other namespaces")
+	s.Expect(apierrors.IsForbidden(editor.Delete(s.ctx, cluster()))).To(BeTrue(), "only administrators delete the SharedVolumeDriver")
 	status := cr.DeepCopy()
-	s.Expect(apierrors.IsForbidden(editor.Status().Patch(s.ctx, status, client.MergeFrom(cr)))).To(BeTrue(), "the status is the operator's")
+	s.Expect(apierrors.IsForbidden(editor.Status().Patch(s.ctx, status, client.MergeFrom(cr)))).To(BeTrue(), "only the operator writes the status")
 	s.must(editor.Delete(s.ctx, cr))
 }
 
-// person who has a role in the scene's namespace.
-func (s *scene) person(role string) client.Client {
+// userWith returns the client of a user with a role in the scene's namespace.
+func (s *scene) userWith(role string) client.Client {
 	s.t.Helper()
 	name := strings.Join([]string{s.namespace, role}, "-")
 	s.must(s.client.Create(s.ctx, &rbacv1.RoleBinding{
@@ -259,7 +260,7 @@ func (s *scene) as(user string) client.Client {
 	s.t.Helper()
 	config := enginetest.Config(s.t)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	person, err := client.New(config, client.Options{Scheme: enginetest.Scheme(s.t, storagev1.AddToScheme)})
+	c, err := client.New(config, client.Options{Scheme: enginetest.Scheme(s.t, storagev1.AddToScheme)})
 	s.must(err)
-	return person
+	return c
 }

@@ -41,19 +41,19 @@ func TestDeniedAllowedRevoked(t *testing.T) {
 	s.label(`{"storage":null}`)
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
 	s.bound(cr)
-	s.Expect(cr.Status.ClaimRef.Name).To(Equal("images"), "what is in effect")
+	s.Expect(cr.Status.ClaimRef.Name).To(Equal("images"), "the claim stays bound")
 	second := s.shared("more")
 	s.Eventually(s.condition(second, "Allowed")).Should(HavePrefix("False Denied"))
 	s.Expect(s.gone(s.claimNamed("more"))()).To(BeTrue(), "no new claim")
 
 	s.must(s.get(bound))
 	s.must(s.get(claim))
-	s.Expect(claim.DeletionTimestamp).To(BeNil(), "no running pod is cut off")
+	s.Expect(claim.DeletionTimestamp).To(BeNil(), "the claim of the running pod stays")
 	s.Expect(bound.DeletionTimestamp).To(BeNil())
 }
 
-// TestPinnedNamespace: a grant with the UID of another namespace of that name, as one
-// that was deleted has, grants nothing.
+// TestPinnedNamespace: a policy with another UID, for example of a deleted namespace of the
+// same name, grants nothing.
 func TestPinnedNamespace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -71,8 +71,8 @@ func TestPinnedNamespace(t *testing.T) {
 	s.ready(cr)
 }
 
-// TestClaimIsNotHealedWhileDenied: what is revoked does not come back.
-func TestClaimIsNotHealedWhileDenied(t *testing.T) {
+// TestDeletedClaimIsNotRecreatedWhileDenied, but after a policy grants the access again.
+func TestDeletedClaimIsNotRecreatedWhileDenied(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, _ := s.bound(cr)
@@ -80,7 +80,7 @@ func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
 	s.must(s.client.Delete(s.ctx, claim))
 	s.Eventually(s.gone(claim)).Should(BeTrue())
-	s.Eventually(func() any { s.must(s.get(cr)); return cr.Status.ClaimRef }).Should(BeNil(), "nothing is in effect")
+	s.Eventually(func() any { s.must(s.get(cr)); return cr.Status.ClaimRef }).Should(BeNil(), "no claim is bound")
 	for _, condition := range []string{"Claimed", "VolumeReady", "Bound"} {
 		s.Eventually(s.condition(cr, condition)).Should(HavePrefix("Unknown Gone"), condition)
 	}
@@ -91,13 +91,13 @@ func TestClaimIsNotHealedWhileDenied(t *testing.T) {
 	s.bound(cr)
 }
 
-func TestEditToSomethingDenied(t *testing.T) {
+func TestDeniedChangeKeepsTheClaim(t *testing.T) {
 	t.Parallel()
 	s, cr := newReady(t)
 	claim, bound := s.bound(cr)
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = "fs-00000000" })
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
-	s.Expect(cr.Status.FileSystemID).To(Equal(string(s.fileSystem)), "the old file system stays, shown as such")
+	s.Expect(cr.Status.FileSystemID).To(Equal(string(s.fileSystem)), "the status shows the old file system")
 	s.Expect(cr.Status.VolumeName).To(Equal(bound.Name))
 	s.must(s.get(claim))
 	s.Expect(claim.DeletionTimestamp).To(BeNil())
@@ -120,13 +120,13 @@ func TestReadOnlyGrant(t *testing.T) {
 	_, bound := s.bound(cr)
 	s.Expect(bound.Spec.MountOptions).To(ContainElement("ro"))
 	s.Expect(bound.Spec.CSI.ReadOnly).To(BeTrue())
-	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite) // what is granted adds up
+	s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite) // grants add up
 	s.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.Access = storagev1.AccessReadWrite })
 	s.ready(cr)
 }
 
-// TestPolicyForOthersTouchesNothing, and tells nothing.
-func TestPolicyForOthersTouchesNothing(t *testing.T) {
+// TestPolicyForOthersCausesNoWrites, and no message names it.
+func TestPolicyForOthersCausesNoWrites(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.run()
@@ -138,13 +138,13 @@ func TestPolicyForOthersTouchesNothing(t *testing.T) {
 	s.operator.Requests.Reset()
 	secret := s.allow(storagev1.NamespaceSet{Names: []string{"somebody-else"}}, storagev1.AccessReadWrite)
 	s.pass(cr)
-	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "the status that was wiped, and nothing else")
+	s.Expect(s.operator.Requests.Writes()).To(HaveLen(1), "only the status that the test has reset")
 	s.must(s.get(denied))
 	s.Expect(enginetest.Conditions(denied)).NotTo(Or(ContainSubstring("somebody-else"), ContainSubstring(secret.Name)))
 }
 
-// TestRecreatedNamespaceIsAnEvent, and is in the status: the namespace inherits what was
-// granted to its name.
+// TestRecreatedNamespaceIsAnEvent, and is in the status, because the namespace
+// inherits the grant of its name.
 func TestRecreatedNamespaceIsAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -167,15 +167,15 @@ func TestRecreatedNamespaceIsAnEvent(t *testing.T) {
 	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}))
 	s.must(s.client.Delete(s.ctx, namespace))
 	s.Eventually(s.gone(namespace)).Should(BeTrue())
-	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}), "it may come back")
-	s.Expect(s.toldOf(policy)).NotTo(ContainSubstring("created again"))
+	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: first}}), "the deleted namespace stays in the status")
+	s.Expect(s.eventsOf(policy)).NotTo(ContainSubstring("created again"))
 
 	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
 	t.Cleanup(func() { s.must(s.client.Delete(s.ctx, namespace)) })
 	use()
 	s.Eventually(users).Should(Equal([]storagev1.GrantUser{{Name: namespace.Name, UID: string(namespace.UID), PreviousUID: first}}))
-	s.Eventually(func() string { return s.toldOf(policy) }).Should(And(
+	s.Eventually(func() string { return s.eventsOf(policy) }).Should(And(
 		ContainSubstring("was deleted and created again"), Not(ContainSubstring(namespace.Name)),
-	), "events of what has no namespace are in default, for many to read")
+	), "events in namespace default can be read by many users")
 	s.Eventually(s.condition(policy, "Ready")).Should(HavePrefix("True"))
 }

@@ -34,11 +34,11 @@ import (
 )
 
 const (
-	patience  = 2 * time.Minute // the garbage collector looks for new kinds every 30 s
+	patience  = 2 * time.Minute // the garbage collector discovers new kinds every 30 s
 	finalizer = "storage.asterism.dev/shared-volume"
 )
 
-// scene is a namespace that may use one file system, and an operator.
+// scene is a namespace that may use one file system, with an operator.
 type scene struct {
 	Gomega
 	t          testing.TB
@@ -52,7 +52,7 @@ type scene struct {
 
 var installed sync.Mutex
 
-// newScene in which everything of the scene's file system is allowed.
+// newScene returns a scene with a policy that grants every access point of its file system.
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../../config/crd")
@@ -70,7 +70,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// newReady is a scene with an operator and a SharedVolume that is ready.
+// newReady returns a scene with a running operator and a SharedVolume that is ready.
 func newReady(t *testing.T) (*scene, *storagev1.SharedVolume) {
 	t.Helper()
 	s := newScene(t)
@@ -80,8 +80,8 @@ func newReady(t *testing.T) (*scene, *storagev1.SharedVolume) {
 	return s, cr
 }
 
-// installDriver says that there is one, which nobody looks after in these suites, and
-// makes the class that comes with it.
+// installDriver creates a SharedVolumeDriver whose status says Installed, and the
+// StorageClass. No operator reconciles the SharedVolumeDriver in these tests.
 func (s *scene) installDriver() {
 	s.t.Helper()
 	installed.Lock()
@@ -104,17 +104,17 @@ func (s *scene) installDriver() {
 	s.must(s.client.Status().Patch(s.ctx, cluster, client.MergeFrom(before)))
 }
 
-func (s *scene) allow(who storagev1.NamespaceSet, access storagev1.Access) *storagev1.SharedVolumePolicy {
+func (s *scene) allow(namespaces storagev1.NamespaceSet, access storagev1.Access) *storagev1.SharedVolumePolicy {
 	s.t.Helper()
 	policy := &storagev1.SharedVolumePolicy{ObjectMeta: metav1.ObjectMeta{GenerateName: s.namespace + "-"}}
-	policy.Spec.Namespaces = who
+	policy.Spec.Namespaces = namespaces
 	policy.Spec.FileSystems = []storagev1.FileSystemGrant{{FileSystemID: s.fileSystem, AccessPoints: storagev1.AccessPointsAny, Access: access}}
 	s.must(s.client.Create(s.ctx, policy))
 	s.t.Cleanup(func() { s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, policy))) })
 	return policy
 }
 
-// clear removes what a test has left, also if it failed half-way.
+// clear deletes the remains of a test, also of a failed test.
 func (s *scene) clear() {
 	if s.operator != nil {
 		s.operator.Stop()
@@ -138,7 +138,7 @@ func (s *scene) clear() {
 	}
 }
 
-// release takes the finalizers off.
+// release removes the finalizers.
 func (s *scene) release(obj client.Object) {
 	s.t.Helper()
 	s.must(client.IgnoreNotFound(s.patch(obj, `{"metadata":{"finalizers":null}}`)))
@@ -153,7 +153,7 @@ func (s *scene) must(err error) {
 	s.Expect(err).NotTo(HaveOccurred())
 }
 
-// run the operator for the scene's namespace and others.
+// run starts the operator for the scene's namespace and others.
 func (s *scene) run(others ...string) { s.runWith(nil, others...) }
 
 func (s *scene) runWith(options []enginetest.Option, others ...string) {
@@ -171,7 +171,7 @@ func (s *scene) runServices(options []enginetest.Option, services []enginetest.R
 	s.operator = enginetest.RunWith(s.t, s.namespace, enginetest.Scheme(s.t, storagev1.AddToScheme), options, services...)
 }
 
-// shared makes a SharedVolume of the scene's file system.
+// shared creates a SharedVolume of the scene's file system.
 func (s *scene) shared(name string, changes ...func(*storagev1.SharedVolume)) *storagev1.SharedVolume {
 	s.t.Helper()
 	cr := &storagev1.SharedVolume{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -190,7 +190,7 @@ func (s *scene) ready(crs ...*storagev1.SharedVolume) {
 	}
 }
 
-// condition as "False Denied: message", of the newest generation.
+// condition returns a condition of the newest generation, as "False Denied: message".
 func (s *scene) condition(obj interface {
 	client.Object
 	Common() *commonv1.Status
@@ -224,7 +224,7 @@ func (s *scene) gone(obj client.Object) func() bool {
 	return func() bool { return apierrors.IsNotFound(s.get(obj)) }
 }
 
-// claim of a SharedVolume, read now.
+// claim reads the claim of a SharedVolume.
 func (s *scene) claim(cr *storagev1.SharedVolume) *corev1.PersistentVolumeClaim {
 	s.t.Helper()
 	claim := s.claimNamed(cr.ClaimName())
@@ -236,7 +236,7 @@ func (s *scene) claimNamed(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 }
 
-// volume of a SharedVolume by its present spec, read now.
+// volume reads the volume of a SharedVolume with its present spec.
 func (s *scene) volume(cr *storagev1.SharedVolume) *corev1.PersistentVolume {
 	s.t.Helper()
 	found := s.volumeNamed(volume.Name(cr))
@@ -248,7 +248,7 @@ func (s *scene) volumeNamed(name string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// bound demands that claim and volume of the SharedVolume belong together.
+// bound asserts that claim and volume of the SharedVolume are bound to each other.
 func (s *scene) bound(cr *storagev1.SharedVolume) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	s.t.Helper()
 	claim, volume := s.claim(cr), s.volume(cr)
@@ -262,7 +262,7 @@ func (s *scene) bound(cr *storagev1.SharedVolume) (*corev1.PersistentVolumeClaim
 	return claim, volume
 }
 
-// pod that runs on a node and uses the claim images. There is no kubelet.
+// pod creates a pod that has a node and uses the claim images. No kubelet runs.
 func (s *scene) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -272,7 +272,7 @@ func (s *scene) pod(name string) *corev1.Pod {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"},
 	}}}
-	s.Eventually(func() error { return s.client.Create(s.ctx, pod) }).Should(Succeed()) // the namespace's account comes with a delay
+	s.Eventually(func() error { return s.client.Create(s.ctx, pod) }).Should(Succeed()) // the ServiceAccount of the namespace is created with a delay
 	return pod
 }
 
@@ -281,15 +281,15 @@ func (s *scene) end(pod *corev1.Pod) {
 	s.must(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))
 }
 
-// pass makes the operator look at the SharedVolume again: it answers a change
-// of its own that costs one write, and only then has seen what was before.
+// pass resets the status and waits until the operator has written it again, in one write.
+// The operator has then seen all earlier changes.
 func (s *scene) pass(cr *storagev1.SharedVolume) {
 	s.t.Helper()
 	s.must(s.patch(cr.DeepCopy(), `{"status":null}`))
 	before := cr.DeepCopy()
 	before.Status = storagev1.SharedVolumeStatus{}
-	wiped, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 0}})
+	reset, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 0}})
 	s.must(err)
-	s.must(s.client.Status().Patch(s.ctx, before, client.RawPatch(types.MergePatchType, wiped)))
+	s.must(s.client.Status().Patch(s.ctx, before, client.RawPatch(types.MergePatchType, reset)))
 	s.Eventually(func() int64 { s.must(s.get(cr)); return cr.Status.ObservedGeneration }).Should(Equal(cr.Generation))
 }

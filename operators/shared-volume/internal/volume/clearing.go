@@ -15,11 +15,11 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// room is what must not be taken: a volume that is reserved for a claim of
-// somebody else's would be bound to it. A SharedVolume that has found the claim's
-// name taken looks at all others as well: the claim that had the name may only be
-// away to be recreated.
-func room(cr *storagev1.SharedVolume) []engine.Need {
+// freeNames requires that no other owner has the names of the claim and the volume: a volume
+// that is reserved for the claim of another owner would be bound to that claim. After a
+// conflict about the name of the claim, the other SharedVolumes are inputs as well, because
+// a claim may be absent only until its recreation.
+func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
 	if cr.Status.ClaimName != cr.ClaimName() && meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared) {
 		needs = append(needs, engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(func(client.Object) any { return nil }))
@@ -27,13 +27,13 @@ func room(cr *storagev1.SharedVolume) []engine.Need {
 	return needs
 }
 
-// cleared removes what is not as the spec wants it and cannot become so: the
-// claim first, and its volume when the claim is gone. A claim or a volume that
-// has lost its other half goes as well, and both are made anew.
+// cleared deletes a claim or volume that differs from the spec and cannot be changed in
+// place: the claim first, and its volume when the claim is gone. A claim that has lost its
+// volume, or a volume without its claim, is also deleted. Later stages recreate both.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	for _, other := range engine.Listed[*storagev1.SharedVolume](in) {
 		if other.UID != cr.UID && other.Status.ClaimName == cr.ClaimName() {
-			return nil, engine.Conflict("PersistentVolumeClaim %s is that of SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
+			return nil, engine.Conflict("PersistentVolumeClaim %s belongs to SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
 		}
 	}
 	volumes := engine.ChildrenOf[*corev1.PersistentVolume](in)
@@ -47,7 +47,7 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 		if stays {
 			staying = claim
 		} else {
-			stale = append(stale, released(cr, claim))
+			stale = append(stale, deleted(cr, claim))
 		}
 	}
 	if len(stale) > 0 {
@@ -61,13 +61,13 @@ func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 	return stale, nil
 }
 
-// claimStays if nothing of it would have to change, and its volume, if it has one,
-// stays too. A claim that is lost although its volume is there gets it back.
+// claimStays says whether the claim has the name and capacity of the spec, and its volume,
+// if any, stays too. A lost claim stays if its volume exists, and is bound again.
 func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (bool, error) {
 	if claim.DeletionTimestamp != nil {
 		return false, nil
 	}
-	if err := whoseVolume(claim, volumes); err != nil {
+	if err := checkVolume(claim, volumes); err != nil {
 		return false, err
 	}
 	if claim.Name != cr.ClaimName() || claim.Spec.Resources.Requests.Storage().Cmp(cr.Spec.Capacity) != 0 {
@@ -81,24 +81,25 @@ func claimStays(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim,
 	return claim.Spec.VolumeName == "", nil
 }
 
-// whoseVolume is an error where the claim's is not one of ours. Kubernetes names the
-// volume first, and says Bound later: a foreign one is recognized by its name.
-func whoseVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) error {
+// checkVolume returns an error if the claim has a volume of another owner. Kubernetes sets
+// the name of the volume before the phase Bound, so that the name identifies the volume.
+func checkVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) error {
 	name := claim.Spec.VolumeName
-	isOurs := func(volume *corev1.PersistentVolume) bool { return volume.Name == name }
+	isNamed := func(volume *corev1.PersistentVolume) bool { return volume.Name == name }
 	switch {
-	case name == "" || claim.Status.Phase == corev1.ClaimLost || slices.ContainsFunc(volumes, isOurs):
+	case name == "" || claim.Status.Phase == corev1.ClaimLost || slices.ContainsFunc(volumes, isNamed):
 		return nil
 	case !names.MatchString(name):
-		return engine.Conflict("PersistentVolume %s, which no SharedVolume has created, was reserved for claim %s and is bound to it: an administrator of the cluster has to delete that volume", name, claim.Name)
+		return engine.Conflict("PersistentVolume %s, which no SharedVolume has created, was reserved for claim %s: ask an administrator of the cluster to delete PersistentVolume %s", name, claim.Name, name)
 	case claim.Status.Phase == corev1.ClaimBound:
-		return engine.Wait("PersistentVolume %s is gone: Kubernetes has not noticed yet that claim %s is lost", name, claim.Name)
+		return engine.Wait("PersistentVolume %s is gone: waiting until Kubernetes sets claim %s to Lost", name, claim.Name)
 	}
 	return nil
 }
 
-// volumeStays if nothing of it would have to change, and it is for the claim that
-// stays. A reservation that somebody has taken from a claim is given back.
+// volumeStays says whether the volume has the access point and access of the spec, and is
+// reserved for the claim that stays. If another user has removed or changed the reservation
+// for a claim that was bound, the volume stays and is reserved again.
 func volumeStays(cr *storagev1.SharedVolume, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if claim == nil || volume.Name != Name(cr) || volume.DeletionTimestamp != nil || volume.Spec.CSI.ReadOnly != readOnly(cr) {
 		return false
@@ -113,27 +114,27 @@ func wasBound(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func withoutClaim(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	gone := []engine.Child{released(cr, claimNamed(cr))}
+	claims := []engine.Child{deleted(cr, claimNamed(cr))}
 	for _, claim := range engine.ChildrenOf[*corev1.PersistentVolumeClaim](in) {
 		if claim.Name != cr.ClaimName() {
-			gone = append(gone, released(cr, claim))
+			claims = append(claims, deleted(cr, claim))
 		}
 	}
-	return gone, nil
+	return claims, nil
 }
 
 func withoutVolume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	gone := []engine.Child{engine.Absent(volumeNamed(Name(cr)))}
+	volumes := []engine.Child{engine.Absent(volumeNamed(Name(cr)))}
 	for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
 		if volume.Name != Name(cr) {
-			gone = append(gone, engine.Absent(volumeNamed(volume.Name)))
+			volumes = append(volumes, engine.Absent(volumeNamed(volume.Name)))
 		}
 	}
-	return gone, nil
+	return volumes, nil
 }
 
-// released is a claim that is deleted, and may have to wait for pods.
-func released(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim) engine.Child {
+// deleted deletes the claim, and reports the pods that delay the deletion.
+func deleted(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim) engine.Child {
 	return engine.Explained(engine.Absent(claimOf(claim.Name)), func(ctx context.Context, live client.Reader, claim client.Object) (string, error) {
 		pods, err := podsOf(ctx, live, claim)
 		if cr.Status.BlockedBy = nil; err != nil || len(pods) == 0 {
@@ -147,12 +148,12 @@ func released(cr *storagev1.SharedVolume, claim *corev1.PersistentVolumeClaim) e
 const (
 	shownPods = 10
 	maxCount  = 1 << 30
-	// podPage is how many pods one request lists.
+	// podPage is the number of pods in one page of a list.
 	podPage = 500
 )
 
-// podsOf are the names of the pods that keep a claim from being deleted. They are
-// never watched.
+// podsOf returns the sorted names of the pods that prevent the deletion of a claim. Pods are
+// listed and not watched.
 func podsOf(ctx context.Context, live client.Reader, claim client.Object) ([]string, error) {
 	var names []string
 	var page corev1.PodList
@@ -173,7 +174,7 @@ func podsOf(ctx context.Context, live client.Reader, claim client.Object) ([]str
 	}
 }
 
-// enumerate pods as people read them: how many, and the first of them.
+// enumerate returns the number of the pods and the first names, for a message.
 func enumerate(pods []string) string {
 	shown, more := pods, ""
 	if len(pods) > shownPods {
@@ -185,8 +186,8 @@ func enumerate(pods []string) string {
 	return fmt.Sprintf("%d pods use it: %s%s", len(pods), strings.Join(shown, ", "), more)
 }
 
-// uses says whether a pod keeps a claim from being deleted: it has a node, and has
-// not ended.
+// uses says whether a pod prevents the deletion of a claim: the pod has a node, has not
+// ended, and mounts the claim.
 func uses(pod *corev1.Pod, claim string) bool {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false

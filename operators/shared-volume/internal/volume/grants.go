@@ -14,27 +14,26 @@ import (
 
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumepolicies/status,verbs=patch
 
-// Grants is the table of contents of a SharedVolumePolicy, which makes nothing: its
-// status says who uses what is granted.
+// Grants lists the stages of a SharedVolumePolicy, which has no children: its status lists
+// the namespaces that use the grant.
 var Grants = engine.Service[*storagev1.SharedVolumePolicy]{
 	Name:   "shared-volume-policy",
 	Stages: []engine.Stage[*storagev1.SharedVolumePolicy]{{Condition: storagev1.ConditionNamespacesKnown, Needs: users, Build: known}},
 	Report: reportUsers,
 }
 
-// lookEvery is how old a SharedVolumePolicy's status may be. A policy is not woken by
-// each change of a SharedVolume, of which there are many.
-const lookEvery = time.Minute
+// samplePeriod is the greatest age of the status of a SharedVolumePolicy. A change of a
+// SharedVolume does not reconcile the policy, because many SharedVolumes may exist.
+const samplePeriod = time.Minute
 
 const shownNamespaces = 256
 
 func users(*storagev1.SharedVolumePolicy) []engine.Need {
-	return []engine.Need{engine.Sampled(&storagev1.SharedVolume{}, lookEvery), engine.Sampled(&corev1.Namespace{}, lookEvery)}
+	return []engine.Need{engine.Sampled(&storagev1.SharedVolume{}, samplePeriod), engine.Sampled(&corev1.Namespace{}, samplePeriod)}
 }
 
-// observed are the namespaces that use what the policy grants, as its status is to show
-// them, by name. A namespace that the spec names and that does not exist stays: it may be
-// created again.
+// observed returns the namespaces that use the grant, by name, as the status shows them. A
+// deleted namespace stays if the spec names it, because it may be created again.
 func observed(policy *storagev1.SharedVolumePolicy, in engine.Inputs) map[string]storagev1.GrantUser {
 	namespaces := map[string]*corev1.Namespace{}
 	for _, namespace := range engine.Listed[*corev1.Namespace](in) {
@@ -62,14 +61,15 @@ func observed(policy *storagev1.SharedVolumePolicy, in engine.Inputs) map[string
 	return now
 }
 
-// known makes nothing. It fails in the pass that finds another UID, so that there is an
-// event; the status then has that UID. Many may read the event, which names no namespace.
+// known has no children. It fails in the pass that finds a changed UID, so that an event is
+// recorded; the status then has the new UID. The message names no namespace, because many
+// users may read the event.
 func known(policy *storagev1.SharedVolumePolicy, in engine.Inputs) ([]engine.Child, error) {
 	now := observed(policy, in)
 	for _, before := range policy.Status.Namespaces {
 		if user, uses := now[before.Name]; uses && user.UID != before.UID {
 			return nil, engine.WaitAs(storagev1.ReasonNamespaceRecreated,
-				"a namespace that uses what is granted was deleted and created again: status.namespaces has its name and previousUID. Set spec.namespaces.uids to grant nothing to a namespace that is created again")
+				"a namespace that uses the grant was deleted and created again: see its name and previousUID in status.namespaces. Set spec.namespaces.uids to exclude such namespaces")
 		}
 	}
 	return nil, nil
@@ -77,7 +77,7 @@ func known(policy *storagev1.SharedVolumePolicy, in engine.Inputs) ([]engine.Chi
 
 func reportUsers(policy *storagev1.SharedVolumePolicy, in engine.Inputs) {
 	if len(engine.Listed[*corev1.Namespace](in)) == 0 {
-		return // the pass has failed before it looked
+		return // the pass has failed before it has listed the namespaces
 	}
 	now := observed(policy, in)
 	policy.Status.Namespaces = nil

@@ -18,19 +18,19 @@ import (
 const (
 	// DriverName is the name of the CSI driver for EFS.
 	DriverName = "efs.csi.aws.com"
-	// StorageClassName is on every volume and claim, so that a quota can count
+	// StorageClassName is the class of every volume and claim, so that quotas can count
 	// them. The class provisions nothing.
 	StorageClassName = "shared-volume"
-	// readOnlyOption is how a volume is mounted read-only. The access mode
-	// ReadOnlyMany is refused by the driver.
+	// readOnlyOption mounts a volume read-only. The driver refuses the access mode
+	// ReadOnlyMany.
 	readOnlyOption = "ro"
-	// namePrefix of volumes; a hash follows.
+	// namePrefix of volumes, before a hash.
 	namePrefix = "sv-"
 )
 
-// Handle is the CSI volume handle of an access point: file system, no path, access
-// point. Every release of the driver understands this form; the kubelet takes
-// another spelling for another volume.
+// Handle returns the CSI volume handle of an access point: file system, empty path, access
+// point. Every release of the driver understands this form. The form must not change,
+// because the kubelet would regard another form as another volume.
 func Handle(fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) string {
 	return string(fileSystem) + "::" + string(accessPoint)
 }
@@ -43,45 +43,46 @@ func parseHandle(volume *corev1.PersistentVolume) (fileSystem, accessPoint strin
 	return fileSystem, accessPoint
 }
 
-// Name of the volume of a SharedVolume, which proves whose it is: nobody else
-// comes to the same name, and neither name nor handle of a volume can be changed.
+// Name returns the name of the volume of a SharedVolume. The name proves the owner of the
+// volume: it is a hash of the UID of the SharedVolume and of the handle, and the name and
+// the handle of a volume are immutable.
 func Name(cr *storagev1.SharedVolume) string {
 	return nameFor(cr, Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
 }
 
-// names are those that volumes of SharedVolumes have.
+// names matches the names of the volumes of SharedVolumes.
 var names = regexp.MustCompile("^" + namePrefix + "[0-9a-f]{16}$")
 
 func nameFor(cr *storagev1.SharedVolume, handle string) string {
 	return namePrefix + engine.Hash(cr.UID, handle)
 }
 
-// proven says whether the volume was made for this SharedVolume, by any spec of
-// it. Labels and annotations can be forged.
+// proven says whether the volume was created for this SharedVolume, for its present or a
+// former spec. Labels and annotations are no proof, because they can be forged.
 func proven(cr *storagev1.SharedVolume, child client.Object) bool {
 	volume, ok := child.(*corev1.PersistentVolume)
 	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
 }
 
-// IsOfSharedVolume says whether a volume was made for the SharedVolume that its label
-// names, which may be gone.
+// IsOfSharedVolume says whether a volume was created for the SharedVolume that its label
+// names. The SharedVolume may be gone.
 func IsOfSharedVolume(volume *corev1.PersistentVolume) bool {
 	return volume.Spec.CSI != nil && volume.Name == namePrefix+engine.Hash(engine.OwnerUID(volume), volume.Spec.CSI.VolumeHandle)
 }
 
-// volume is reserved for the claim by the claim's UID: no other claim can take the
-// volume, and Kubernetes binds the two at once. A volume that is reserved by name
-// alone would have to be changed by Kubernetes first. A claim that names its volume
-// is looked at only every 15 s.
+// volume builds the volume, reserved for the claim by the UID of the claim: no other claim
+// can be bound to the volume, and Kubernetes binds the two at once. A volume that is
+// reserved only by name would first be updated by Kubernetes. A claim that names its
+// volume would be bound only in the next sync of Kubernetes, which comes every 15 s.
 func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	claim, made := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName())
-	if !made {
+	claim, exists := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName())
+	if !exists {
 		return nil, engine.Wait("PersistentVolumeClaim %s does not exist", cr.ClaimName())
 	}
 	source := applycorev1.CSIPersistentVolumeSource().WithDriver(DriverName).
 		WithVolumeHandle(Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
 	if readOnly(cr) {
-		source.WithReadOnly(true) // unlike the mount option, nobody can change it afterwards
+		source.WithReadOnly(true) // immutable, unlike the mount option
 	}
 	return []engine.Child{applycorev1.PersistentVolume(Name(cr)).WithSpec(
 		applycorev1.PersistentVolumeSpec().
@@ -110,7 +111,7 @@ func mountOptions(cr *storagev1.SharedVolume) []string {
 
 func readOnly(cr *storagev1.SharedVolume) bool { return wanted(cr) != storagev1.AccessReadWrite }
 
-// claim takes no volume but one of this SharedVolume's, by the label.
+// claim selects, by label, only volumes of this SharedVolume.
 func claim(cr *storagev1.SharedVolume, _ engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{applycorev1.PersistentVolumeClaim(cr.ClaimName(), "").WithSpec(
 		applycorev1.PersistentVolumeClaimSpec().

@@ -13,9 +13,9 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// policies are all that there are, and the namespace with its labels. What they
-// say is judged anew in every pass and no input: a policy for others must not
-// touch this SharedVolume.
+// policies are all SharedVolumePolicies, and the namespace with its labels. Each pass
+// evaluates them again. Their contents are no inputs, because a policy for other namespaces
+// must not cause writes for this SharedVolume.
 func policies(cr *storagev1.SharedVolume) []engine.Need {
 	nothing := func(client.Object) any { return nil }
 	return []engine.Need{
@@ -25,30 +25,30 @@ func policies(cr *storagev1.SharedVolume) []engine.Need {
 	}
 }
 
-// allowed makes nothing. Where it fails, the walk ends, and what there is stays:
-// no running pod loses what it has because a policy has changed.
+// allowed has no children. If it fails, the pass ends and existing objects stay: no running
+// pod loses its volume because a policy has changed.
 func allowed(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
 	if namespace == nil || namespace.DeletionTimestamp != nil {
 		return nil, engine.Wait("namespace %s is being deleted", cr.Namespace)
 	}
-	var most storagev1.Access
+	var highest storagev1.Access
 	for _, policy := range engine.Listed[*storagev1.SharedVolumePolicy](in) {
 		granted := grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
 		if granted == storagev1.AccessReadWrite || granted == wanted(cr) {
 			return nil, nil
 		}
 		if granted != "" {
-			most = granted
+			highest = granted
 		}
 	}
-	what := "access point " + string(cr.Spec.AccessPointID) + " of file system " + string(cr.Spec.FileSystemID)
-	if most != "" {
+	target := "access point " + string(cr.Spec.AccessPointID) + " of file system " + string(cr.Spec.FileSystemID)
+	if highest != "" {
 		return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may use %s only to read: set spec.access to ReadOnly, or ask an administrator of the cluster for a SharedVolumePolicy with access %s",
-			cr.Namespace, what, wanted(cr))
+			cr.Namespace, target, wanted(cr))
 	}
 	return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may not use %s: ask an administrator of the cluster for a SharedVolumePolicy with this namespace, file system and access point, and access %s",
-		cr.Namespace, what, wanted(cr))
+		cr.Namespace, target, wanted(cr))
 }
 
 func wanted(cr *storagev1.SharedVolume) storagev1.Access {
@@ -58,9 +58,9 @@ func wanted(cr *storagev1.SharedVolume) storagev1.Access {
 	return cr.Spec.Access
 }
 
-// grant is the most access that the policy gives the namespace, "" for none. An access
-// that this version does not know is none, and of a choice of access points that it
-// does not know, those are meant that are listed.
+// grant returns the access that the policy grants the namespace, "" for none. An access that
+// this version does not know allows nothing. A value of accessPoints that this version does
+// not know means Listed.
 func grant(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) storagev1.Access {
 	if policy.DeletionTimestamp != nil || !includes(policy.Spec.Namespaces, namespace) {
 		return ""
@@ -93,5 +93,5 @@ func includes(set storagev1.NamespaceSet, namespace *corev1.Namespace) bool {
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement(requirement))
 	}
 	matcher, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && matcher.Matches(labels.Set(namespace.Labels)) // what cannot be understood selects nothing
+	return err == nil && matcher.Matches(labels.Set(namespace.Labels)) // an invalid selector selects nothing
 }

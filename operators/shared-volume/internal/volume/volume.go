@@ -1,5 +1,5 @@
-// Package volume says what a SharedVolume is made of: a PersistentVolume that is
-// reserved for one claim, and that claim.
+// Package volume builds the objects of a SharedVolume: a PersistentVolumeClaim, and a
+// PersistentVolume that is reserved for this claim.
 package volume
 
 import (
@@ -25,13 +25,13 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Service is the table of contents of a SharedVolume.
+// Service lists the stages of a SharedVolume.
 var Service = engine.Service[*storagev1.SharedVolume]{
 	Name: "shared-volume",
 	Stages: []engine.Stage[*storagev1.SharedVolume]{
 		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
 		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
-		{Condition: storagev1.ConditionCleared, Needs: room, Build: cleared},
+		{Condition: storagev1.ConditionCleared, Needs: freeNames, Build: cleared},
 		{Condition: storagev1.ConditionClaimed, Build: claim, Report: reportClaim},
 		{Condition: storagev1.ConditionVolumeReady, Build: volume},
 		{Condition: storagev1.ConditionBound, Needs: bound},
@@ -45,37 +45,36 @@ var Service = engine.Service[*storagev1.SharedVolume]{
 	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
 }
 
-// driver is judged by a field of its status, and not by a Condition, which would have
-// to be of the newest generation: another nodeSelector would touch every SharedVolume.
+// driver is judged by a field of its status. A condition would have to be of the newest
+// generation, so that a change of nodeSelector would cause writes for every SharedVolume.
 func driver(*storagev1.SharedVolume) []engine.Need {
 	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
 	return []engine.Need{engine.Existing(cluster).Counting(func(client.Object) any { return nil }).Optional()}
 }
 
-// driverReady does not ask whether the driver is rolled out: a node that restarts would
-// touch every SharedVolume. Nor does it repeat what the driver says, which concerns
-// other namespaces as well. While the driver is to be removed, who has a claim keeps
-// it, and nobody gets one.
+// driverReady ignores the rollout of the driver: the restart of a node would cause writes
+// for every SharedVolume. The message does not repeat the driver's message, which concerns
+// other namespaces as well. While the driver is to be removed, existing claims stay and no
+// claim is created.
 func driverReady(_ *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
 	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
-	trouble := ""
+	problem := ""
 	switch {
 	case cluster == nil || cluster.Status.Installation != storagev1.DriverInstalled:
-		trouble = "is not installed"
-	case isGoing(cluster) && len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) == 0:
-		trouble = "is to be removed"
+		problem = "is not installed"
+	case isToBeRemoved(cluster) && len(engine.ChildrenOf[*corev1.PersistentVolumeClaim](in)) == 0:
+		problem = "is to be removed"
 	default:
 		return nil, nil
 	}
-	return nil, engine.Wait("the CSI driver %s %s: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, trouble, storagev1.SharedVolumeDriverName)
+	return nil, engine.Wait("the CSI driver %s %s: ask an administrator of the cluster to look at SharedVolumeDriver %s", DriverName, problem, storagev1.SharedVolumeDriverName)
 }
 
-func isGoing(cluster *storagev1.SharedVolumeDriver) bool {
+func isToBeRemoved(cluster *storagev1.SharedVolumeDriver) bool {
 	return cluster.DeletionTimestamp != nil || cluster.Spec.ManagementState == storagev1.StateRemoved
 }
 
-// bound is the last thing to happen: Kubernetes looks at the claim again when it
-// sees its volume.
+// bound waits until Kubernetes has bound the claim to the volume.
 func bound(cr *storagev1.SharedVolume) []engine.Need {
 	return []engine.Need{engine.Existing(claimNamed(cr)).Where(func(obj client.Object) error {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -88,8 +87,8 @@ func bound(cr *storagev1.SharedVolume) []engine.Need {
 
 func children(*storagev1.SharedVolume) []engine.Need { return []engine.Need{engine.Children()} }
 
-// report says what is in effect: the claim that is bound, whatever the spec says.
-// When everything is deleted, it would go out of date with every step.
+// report writes the bound claim into the status, independent of the spec. A deletion
+// does not change these fields, because each of its steps would change them again.
 func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if !in.KnowsChildren() {
 		return
@@ -117,7 +116,7 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	cr.Status = status
 }
 
-// reportClaim holds the claim's name from now on.
+// reportClaim records the name of the claim, which no other SharedVolume can then use.
 func reportClaim(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if claim, ok := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()); ok && in.Ours(claim) {
 		cr.Status.ClaimName = claim.Name

@@ -40,37 +40,37 @@ func named(namespace, name string, uid types.UID) *storagev1.SharedVolume {
 	}
 }
 
-// TestNameFollowsUID: not names, which concatenate to the same string.
+// TestNameFollowsUID: names would not do, because they can concatenate to the same string.
 func TestNameFollowsUID(t *testing.T) {
 	first, second := named("a", "b-c", "1"), named("a-b", "c", "2")
 	if Name(first) == Name(second) {
-		t.Error("two SharedVolumes share a volume's name")
+		t.Error("two SharedVolumes have the same name of a volume")
 	}
 	again := named("a", "b-c", "3")
 	if Name(first) == Name(again) {
-		t.Error("a SharedVolume of the same name as an earlier one shares its volume's name")
+		t.Error("a SharedVolume and its former namesake have the same name of a volume")
 	}
 	changed := named("a", "b-c", "1")
 	changed.Spec.AccessPointID = "fsap-00000000"
 	if Name(first) == Name(changed) {
-		t.Error("two access points share a volume's name")
+		t.Error("two access points have the same name of a volume")
 	}
 }
 
-// TestVolumeIsProvenByName: nothing that can be edited makes a volume ours.
+// TestVolumeIsProvenByName: no mutable field proves the owner of a volume.
 func TestVolumeIsProvenByName(t *testing.T) {
 	first, second := named("a", "b", "1"), named("a", "c", "2")
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(first), Labels: map[string]string{"asterism.dev/owner-uid": "2"}}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: Handle(first.Spec.FileSystemID, first.Spec.AccessPointID)}
 	if !proven(first, volume) || proven(second, volume) {
-		t.Error("a label decides whose the volume is")
+		t.Error("a label decides which SharedVolume owns the volume")
 	}
 }
 
-func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
+func TestOnlyRunningPodsUseAClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
-		holds  bool
+		uses   bool
 	}{
 		"runs":         {func(*corev1.Pod) {}, true},
 		"has no node":  {func(p *corev1.Pod) { p.Spec.NodeName = "" }, false},
@@ -82,15 +82,15 @@ func TestOnlyPodsThatRunHoldAClaim(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node"}}
 		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"}}}}
 		c.change(pod)
-		if uses(pod, "images") != c.holds {
-			t.Errorf("a pod that %s: holds the claim: %t, want %t", name, !c.holds, c.holds)
+		if uses(pod, "images") != c.uses {
+			t.Errorf("a pod that %s: uses the claim: %t, want %t", name, !c.uses, c.uses)
 		}
 	}
 }
 
-// TestForeignVolumeOfOurClaim: whatever else would have to change, and as soon as
-// Kubernetes has named it, which is before it says Bound.
-func TestForeignVolumeOfOurClaim(t *testing.T) {
+// TestForeignVolumeIsAConflict as soon as Kubernetes has written its name into the claim,
+// which is before the phase Bound, and whether or not the spec has changed.
+func TestForeignVolumeIsAConflict(t *testing.T) {
 	cr := named("a", "images", "1")
 	cr.Spec.Capacity = resource.MustParse("1Gi")
 	own := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(cr)}}
@@ -101,15 +101,15 @@ func TestForeignVolumeOfOurClaim(t *testing.T) {
 		stays            bool
 		refused          string
 	}{
-		"not bound":                        {"", "1Gi", corev1.ClaimPending, true, ""},
-		"bound":                            {own.Name, "1Gi", corev1.ClaimBound, true, ""},
-		"other capacity":                   {own.Name, "2Gi", corev1.ClaimBound, false, ""},
-		"about to be bound to theirs":      {"theirs", "1Gi", corev1.ClaimPending, false, "was reserved for claim"},
-		"theirs":                           {"theirs", "1Gi", corev1.ClaimBound, false, "was reserved for claim"},
-		"theirs, other capacity":           {"theirs", "2Gi", corev1.ClaimBound, false, "was reserved for claim"},
-		"lost theirs":                      {"theirs", "1Gi", corev1.ClaimLost, false, ""},
-		"earlier of ours, which has gone":  {"sv-0123456789abcdef", "1Gi", corev1.ClaimLost, false, ""},
-		"earlier of ours, not noticed yet": {"sv-0123456789abcdef", "1Gi", corev1.ClaimBound, false, "not noticed yet"},
+		"not bound":                          {"", "1Gi", corev1.ClaimPending, true, ""},
+		"bound":                              {own.Name, "1Gi", corev1.ClaimBound, true, ""},
+		"other capacity":                     {own.Name, "2Gi", corev1.ClaimBound, false, ""},
+		"foreign volume, pending":            {"foreign", "1Gi", corev1.ClaimPending, false, "was reserved for claim"},
+		"foreign volume, bound":              {"foreign", "1Gi", corev1.ClaimBound, false, "was reserved for claim"},
+		"foreign volume, other capacity":     {"foreign", "2Gi", corev1.ClaimBound, false, "was reserved for claim"},
+		"foreign volume, lost":               {"foreign", "1Gi", corev1.ClaimLost, false, ""},
+		"former volume, lost":                {"sv-0123456789abcdef", "1Gi", corev1.ClaimLost, false, ""},
+		"former volume is gone, still bound": {"sv-0123456789abcdef", "1Gi", corev1.ClaimBound, false, "sets claim images to Lost"},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "images"}}
 		claim.Spec.VolumeName, claim.Status.Phase = c.volume, c.phase
