@@ -108,7 +108,7 @@ func (w *world) prunes() {
 	needed := w.secret("prunes")
 	needed.Data = map[string][]byte{"other": []byte("x")}
 	w.create(needed)
-	w.decides(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret prunes lacks key password"))
+	w.decides(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret prunes lacks key password: add the key"))
 	needed.Data["password"] = []byte("x")
 	w.must(w.client.Update(w.ctx, needed))
 	w.Eventually(func() bool { return w.gone(b) }).Should(BeTrue(), "what is no longer listed is deleted")

@@ -91,7 +91,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.Expect(credentials.OwnerReferences).To(BeEmpty(), "the garbage collector must not take what the teardown needs")
 
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
-	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, held by test.asterism.dev/held", pv.Name))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name))
 	if how == metav1.DeletePropagationForeground {
 		w.Eventually(func() bool { return w.gone(config) }).WithTimeout(2*time.Minute).Should(BeTrue(), "foreground deletion removes what is owned first")
 	}

@@ -122,11 +122,11 @@ func TestExplainedChildrenSayWhatHoldsThem(t *testing.T) {
 		w.must(w.client.Update(w.ctx, child))
 	}
 	w.must(w.client.Delete(w.ctx, cr))
-	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted, held by test.asterism.dev/held"))
+	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted, waiting for finalizer test.asterism.dev/held"))
 	w.play(rack, "False", "3 books lie on it")
 	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted: 3 books lie on it"))
 	w.unhold(rack)
-	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Deleting: ConfigGone: ConfigMap held is being deleted, held by test.asterism.dev/held: somebody reads held"))
+	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Deleting: ConfigGone: ConfigMap held is being deleted, waiting for finalizer test.asterism.dev/held: somebody reads held"))
 	w.unhold(config)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 }

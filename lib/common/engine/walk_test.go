@@ -197,7 +197,7 @@ func TestRefusedIsStalled(t *testing.T) {
 	cr := w.widget("refused", widget.Spec{Text: "first"})
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.Eventually(w.condition(cr, "Stalled")).Should(And(HavePrefix("True Invalid: ConfigMap refused was refused"), ContainSubstring("immutable")))
+	w.Eventually(w.condition(cr, "Stalled")).Should(And(HavePrefix("True Invalid: the API server refuses ConfigMap refused"), ContainSubstring("immutable")))
 	w.operator.Requests.Reset()
 	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
 	w.awaitReady(cr)

@@ -244,7 +244,7 @@ func (s Subject[T]) avoidsForeigners() {
 	untouched := func(kind, condition string) {
 		foreign := in[kind]
 		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
-			kind+" "+foreign.GetName(), "was not made by this operator")
+			kind+" "+foreign.GetName(), "was not created by this operator")
 		uid, generation := foreign.GetUID(), foreign.GetGeneration()
 		gomega.Expect(w.Read(foreign)).To(gomega.BeTrue())
 		gomega.Expect(foreign.GetUID()).To(gomega.Equal(uid))

@@ -61,7 +61,7 @@ func TestClaimOfSomebodyElse(t *testing.T) {
 	s.must(s.client.Create(s.ctx, theirs))
 	s.run()
 	cr := s.shared("images")
-	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and was not made by this operator"))
+	s.Eventually(s.condition(cr, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images exists and was not created by this operator"))
 	s.Expect(s.gone(s.volumeNamed(volume.Name(cr)))()).To(BeTrue(), "no volume is reserved for a claim that is not ours")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())

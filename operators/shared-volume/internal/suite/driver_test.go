@@ -173,7 +173,7 @@ func TestForeignNamespaceGetsNoRights(t *testing.T) {
 	s.must(s.client.Create(s.ctx, namespace.DeepCopy()))
 	s.runDriver()
 	cr := s.driver(storagev1.StateManaged)
-	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists and was not made by this operator"))
+	s.Eventually(s.condition(cr, "Installed")).Should(HavePrefix("False Conflict: Namespace asterism-efs-csi exists and was not created by this operator"))
 	for _, object := range s.artefacts()[1:] {
 		s.Expect(s.gone(object)()).To(BeTrue(), "%T %s", object, object.GetName())
 	}
