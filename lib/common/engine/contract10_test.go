@@ -117,7 +117,7 @@ func (w *world) forbiddenKind() {
 	for i := range 20 {
 		w.widget(fmt.Sprintf("another-%d", i), widget.Spec{Text: "job"})
 	}
-	w.decides(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: does the operator have the rights to list and watch it?"))
+	w.decides(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: check that the operator has the rights to list and watch this kind"))
 	allowed := w.widget("allowed", widget.Spec{Text: "no job"})
 	w.awaitReady(allowed)
 	w.awaitReady(w.widget("later", widget.Spec{Text: "service"}))

@@ -179,7 +179,7 @@ func (p *pass) listed(example observe.Key, all []client.Object) foundObjects {
 // fails.
 func Children() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		all, err := p.lookAtChildren(ctx)
+		all, err := p.readChildren(ctx)
 		if err != nil {
 			return nil, err
 		}
