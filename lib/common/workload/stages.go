@@ -13,7 +13,7 @@ type Object interface {
 	ServiceStatus() *commonv1.ServiceStatus
 }
 
-// Described turns a description into the functions of stages:
+// Described converts a description into the functions of stages:
 //
 //	var service = workload.Described[*v1alpha1.Thing](describe)
 //	… {Condition: v1alpha1.ConditionInputsReady, Needs: service.Inputs}, …
