@@ -11,7 +11,7 @@ const canary = "c4n4ry'\"\\$%@:#?& é"
 
 const certificate = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
 
-// secret makes the data of a Secret from key, value, key, value…
+// secret returns the data of a Secret from key, value, key, value…
 func secret(pairs ...string) map[string][]byte {
 	data := map[string][]byte{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -20,7 +20,7 @@ func secret(pairs ...string) map[string][]byte {
 	return data
 }
 
-// with returns three keys that suffice, changed by pairs; "-" removes a key.
+// with returns the three required keys, changed by pairs; "-" removes a key.
 func with(pairs ...string) map[string][]byte {
 	data := secret("user", "u", "password", "p", "hostname", "h")
 	for key, value := range secret(pairs...) {

@@ -65,18 +65,18 @@ func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
 	cr := w.widget("reports", widget.Spec{})
 	one, two := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name+"-two")}
 	w.Eventually(func() error { return w.get(one) }).Should(Succeed())
-	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
-	w.Eventually(w.condition(cr, "RacksReady")).Should(Equal("False Conflict: Rack reports: the shelf is somebody else's"))
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is foreign")
+	w.Eventually(w.condition(cr, "RacksReady")).Should(Equal("False Conflict: Rack reports: the shelf is foreign"))
 	w.change(cr, func(s *widget.Spec) { s.Text = "two" })
-	w.Eventually(func() error { return w.get(two) }).Should(Succeed(), "the child after it is made")
+	w.Eventually(func() error { return w.get(two) }).Should(Succeed(), "the next child is created")
 
 	w.play(one, "True", "")
 	w.play(two, "True", "")
 	w.awaitReady(cr)
-	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is foreign")
 	w.Eventually(w.condition(cr, "RacksReady")).Should(HavePrefix("False Conflict"))
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
-	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk goes on behind it")
+	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk continues")
 }
 
 // TestReportKnowsTheChildrenOfItsPass: a child may be complete in the pass that has created
@@ -127,7 +127,7 @@ func TestWalkContinuesAfterAStageWithContinue(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-func TestNeedsOfForeignObjects(t *testing.T) {
+func TestNeedsOfOtherObjects(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{
 		{Condition: "Met", Needs: func(cr *widget.Widget) []engine.Need {

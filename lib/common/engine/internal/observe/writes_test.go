@@ -45,7 +45,7 @@ func queued(t *testing.T) queue {
 type podReader struct {
 	client.Reader
 	version   string
-	held      bool // is being deleted, and has a finalizer
+	held      bool   // is being deleted, and has a finalizer
 	meanwhile func() // called during a read
 }
 
