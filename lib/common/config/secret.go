@@ -89,7 +89,7 @@ func (r *secretReader) optional(key, fallback string) string {
 	case !utf8.ValidString(value):
 		r.refuse(key, "is not UTF-8 text")
 	case strings.ContainsAny(value, "\r\n"):
-		r.refuse(key, "contains a line break (a value made with echo ends with one; use printf or --from-literal)")
+		r.refuse(key, "contains a line break (echo adds a line break; use printf or --from-literal)")
 	case strings.ContainsRune(value, 0):
 		r.refuse(key, "contains a NUL character")
 	default:

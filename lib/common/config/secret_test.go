@@ -129,7 +129,7 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"nothing":             {database, nil, "key user is missing; key password is missing; key hostname is missing"},
 		"a key missing":       {database, with("hostname", "-"), "key hostname is missing"},
 		"empty":               {database, with("password", ""), "key password is empty"},
-		"line break":          {database, with("password", canary+"\n"), "key password contains a line break (a value made with echo ends with one; use printf or --from-literal)"},
+		"line break":          {database, with("password", canary+"\n"), "key password contains a line break (echo adds a line break; use printf or --from-literal)"},
 		"not UTF-8":           {database, with("password", "\xff"), "key password is not UTF-8 text"},
 		"NUL":                 {database, with("password", "a\x00"), "key password contains a NUL character"},
 		"port":                {database, with("port", "65536"), "key port must be a port number from 1 to 65535"},

@@ -135,7 +135,7 @@ func (w *world) wakes() {
 				return string(uid)
 			}
 			return string(child.GetUID())
-		}).ShouldNot(Equal(string(uid)), "%T is made again", child)
+		}).ShouldNot(Equal(string(uid)), "%T is recreated", child)
 	}
 	w.change(cr, func(s *widget.Spec) { s.Text = "service" })
 	svc := &corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name)}

@@ -138,9 +138,9 @@ func TestDoIsRepeated(t *testing.T) {
 	w.Eventually(w.condition(cr, "Registered")).Should(Equal("False Error: db.example:3306: cannot log in with ***"))
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
-	child.Data["text"] = "changed by somebody"
+	child.Data["text"] = "changed by another client"
 	w.must(w.client.Update(w.ctx, child))
-	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "a server that is away for inputs that it knew stops nobody")
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "a failed Do with former inputs does not stop the walk")
 	w.operator.Stop()
 	start(w, server.service(100*time.Millisecond))
 	w.must(w.client.Delete(w.ctx, child))

@@ -210,13 +210,13 @@ func TestAvailableIsJudgedAlways(t *testing.T) {
 
 func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w := newTestWorld(t)
-	nobody := schema.GroupVersionKind{Group: "nobody.example", Version: "v1", Kind: "Nothing"}
+	unserved := schema.GroupVersionKind{Group: "unserved.example", Version: "v1", Kind: "Unserved"}
 	start(w, service{Name: owner, Stages: []stage{{
 		Condition: "ConfigReady",
 		Needs: func(cr *widget.Widget) []engine.Need {
 			rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 			return []engine.Need{
-				engine.Cluster(), engine.Served(nobody).Optional(), engine.Existing(rack).Optional(),
+				engine.Cluster(), engine.Served(unserved).Optional(), engine.Existing(rack).Optional(),
 				engine.AllOf(engine.Condition(rack, "Ready"), engine.ConfigMap("also", "key")).As("both"),
 				engine.TrueFor(rack, "Ready", 2*time.Second).As("long"),
 			}
@@ -232,7 +232,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 			if in.Met("long") {
 				text += ", for long"
 			}
-			if in.Served(nobody) || in.Cluster() == "" {
+			if in.Served(unserved) || in.Cluster() == "" {
 				return nil, errors.New("that cannot be")
 			}
 			return []engine.Child{configMap(cr.Name, text)}, nil

@@ -35,7 +35,7 @@ func TestDoneIsNotReady(t *testing.T) {
 	w.Eventually(w.condition(cr, "RackReady")).Should(Equal("False Waiting: Rack done: a shelf fell down"))
 	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "later conditions stay")
 	w.must(w.client.Delete(w.ctx, config))
-	w.Eventually(func() error { return w.get(config) }).Should(Succeed(), "the walk goes on behind what is done, but not ready")
+	w.Eventually(func() error { return w.get(config) }).Should(Succeed(), "the walk continues after a stage that is done but not ready")
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))

@@ -27,11 +27,11 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// recording is what a service does in a cluster that has the objects of a
-// fixture, and in which every child becomes at once what it should become. The
-// engine's own passes are made over it; only the calls outside are played.
+// recording records the actions of a service in a simulated cluster that has the objects of a
+// fixture, and in which every child is complete at once. The passes of the engine are real;
+// only Do is simulated.
 type recording[T engine.Object] struct {
-	cr      T // as the last pass left it
+	cr      T // after the last pass
 	applied []appliedChild
 	log     []string // calls of Do, applies and deletions, in order
 	looks   map[look]bool

@@ -9,7 +9,7 @@ import (
 // commonv1.ServiceStatus.
 type Object interface {
 	engine.Object
-	// ServiceStatus returns what the scale subresource reads.
+	// ServiceStatus returns the fields that the scale subresource reads.
 	ServiceStatus() *commonv1.ServiceStatus
 }
 

@@ -185,7 +185,7 @@ func (s Subject[T]) rolls() {
 	w.Operator.Requests.Reset()
 	w.Change(object, func() {
 		s.Spec(object).Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
-		object.SetLabels(map[string]string{"somebody": "else"})
+		object.SetLabels(map[string]string{"foreign": "label"})
 	})
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	gomega.Expect(w.Hash(object)).To(gomega.Equal(hash), "the configuration is the same")
