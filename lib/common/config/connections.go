@@ -22,13 +22,13 @@ type Connections struct {
 	dir      string
 }
 
-// NewConnections takes the directory in which the service finds its merged
-// configuration, normally /etc/<project>: CA files are named by it.
+// NewConnections takes the directory of the service's merged configuration, normally
+// /etc/<project>, which is in the paths of CA files.
 func NewConnections(dir string) *Connections {
 	return &Connections{dir: dir, files: map[string][]byte{}}
 }
 
-// Data is the content of the Secret <instance>-connections.
+// Data returns the data of the Secret <instance>-connections.
 func (c *Connections) Data() (map[string][]byte, error) {
 	text, err := c.Sections.Render()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Connections) Database(section string, d Database) {
 	c.Sections.Set(section, "connection", d.URL(c.authority(section, d.CA)))
 }
 
-// MessageBus sets [DEFAULT] transport_url and what goes with it.
+// MessageBus sets [DEFAULT] transport_url and options of the driver.
 // heartbeat_in_pthread must be off in services that use eventlet.
 func (c *Connections) MessageBus(m MessageBus) {
 	const rabbit = "oslo_messaging_rabbit"
@@ -70,8 +70,8 @@ func (c *Connections) MessageBus(m MessageBus) {
 // Auth sets keystoneauth's options of a section, for example service_user. It
 // leaves region_name out, which is not an option of every such section.
 //
-// Each section gets its own full block: auth_section may only point to a
-// section that every process of the service registers.
+// Each section has all options, because auth_section may only name a section that
+// every process of the service registers.
 func (c *Connections) Auth(section string, i Identity) {
 	for _, setting := range []Setting{
 		{"auth_type", "password"},
@@ -89,15 +89,15 @@ func (c *Connections) Auth(section string, i Identity) {
 	}
 }
 
-// Adapter is Auth for a section through which another service is called and
-// found in the catalogue: placement, neutron, cinder and the like.
+// Adapter is Auth for a section with which the service calls another service of the
+// catalog, for example placement, neutron or cinder.
 func (c *Connections) Adapter(section string, i Identity) {
 	c.Auth(section, i)
 	c.Sections.Set(section, "region_name", i.Region)
 }
 
-// AuthToken sets [keystone_authtoken], with which an API checks the tokens it
-// is given. Only holders of the role service may send a service token.
+// AuthToken sets [keystone_authtoken], with which an API validates tokens. Only users
+// with the role service may send a service token.
 func (c *Connections) AuthToken(i Identity) {
 	const section = "keystone_authtoken"
 	c.Auth(section, i)
@@ -107,8 +107,8 @@ func (c *Connections) AuthToken(i Identity) {
 	c.Sections.Set(section, "service_token_roles_required", "true")
 }
 
-// ServiceUser sets [service_user]: a service token goes with a user's token, so
-// that one that expires meanwhile still works.
+// ServiceUser sets [service_user]: a service token is sent with a user's token, so that
+// a user's token that expires during a request still works.
 func (c *Connections) ServiceUser(i Identity) {
 	c.Auth("service_user", i)
 	c.Sections.Set("service_user", "send_service_user_token", "true")

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Database is what a database connection Secret says.
+// Database is the content of a database connection Secret.
 type Database struct {
 	User     string
 	Password Password
 	Hostname string // DNS name or IP address, IPv6 without brackets
 	Port     int    // default 3306
-	Database string // default: by role, the parser's argument
-	TLS      bool   // default: whether ca.crt is given
-	CA       []byte // PEM, of the authority that the server's certificate is verified with
+	Database string // default: the parser's argument
+	TLS      bool   // default: true if ca.crt exists
+	CA       []byte // PEM, of the authority that verifies the server's certificate
 }
 
-// SQLAlchemy takes the database name of a URL as it stands, without decoding.
+// SQLAlchemy does not decode the database name in a URL.
 var databaseName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ParseDatabase reads a database Secret: user, password and hostname suffice.
-// The error is KeyErrors.
+// ParseDatabase parses a database Secret. Required keys: user, password, hostname. The
+// error is KeyErrors.
 func ParseDatabase(data map[string][]byte, defaultDatabase string) (Database, error) {
 	r := secretReader{data: data}
 	d := Database{
@@ -48,18 +48,18 @@ func (r *secretReader) hostname() string {
 	host, err := ParseHost(value)
 	if err != nil {
 		if _, _, split := net.SplitHostPort(value); split == nil {
-			err = fmt.Errorf("must be a host alone; the port goes into key %s", KeyPort)
+			err = fmt.Errorf("must be a host without a port: set key %s", KeyPort)
 		}
 		r.refuse(KeyHostname, "%v", err)
 	}
 	return host
 }
 
-// URL is the SQLAlchemy URL of the connection. caFile is where ca.crt stands
-// for the process that uses the URL; it is ignored without TLS.
+// URL returns the SQLAlchemy URL of the connection. caFile is the path of ca.crt for the
+// process that uses the URL; it is ignored without TLS.
 //
-// No charset is stated: PyMySQL then speaks utf8mb4, which includes what the
-// utf8mb3 columns of OpenStack's schemas hold.
+// The URL has no charset: PyMySQL then uses utf8mb4, which includes the characters of the
+// utf8mb3 columns in OpenStack's schemas.
 func (d Database) URL(caFile string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "mysql+pymysql://%s:%s@%s/%s", percentEncode(d.User), percentEncode(latin1(string(d.Password))),
@@ -70,8 +70,8 @@ func (d Database) URL(caFile string) string {
 	return out.String()
 }
 
-// latin1 makes one character of each byte of the text. PyMySQL sends a password
-// in latin1, while MariaDB knows it in UTF-8: this way the bytes are the same.
+// latin1 returns one character for each byte of the text. PyMySQL encodes a password in
+// latin1, and MariaDB compares it with UTF-8: with this conversion, the bytes are the same.
 func latin1(text string) string {
 	characters := make([]rune, 0, len(text))
 	for _, b := range []byte(text) {

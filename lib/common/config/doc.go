@@ -1,6 +1,6 @@
-// Package config makes the configuration of an oslo.config service: it reads
-// connection Secrets, renders them, checks an administrator's snippet and
-// carries the scripts that put the parts together in a pod.
+// Package config creates the configuration of an oslo.config service: it parses
+// connection Secrets, renders them, checks an administrator's snippet and contains
+// the scripts that merge the parts in a pod.
 //
 //	connection Secrets          ConfigMap <instance>-config-data    ConfigMap <instance>-scripts
 //	(user password hostname …)  10-defaults.conf  90-custom.conf    merge-config options.json
@@ -24,12 +24,11 @@
 //	        main container: start-service <command>, readiness probe: probe PORT…
 //
 // The services read the parts themselves, as files of one --config-dir (or as
-// /etc/<project>/<project>.conf.d, which is oslo.config's default), so what a
-// part means is oslo.config's decision alone: a later file wins, multi-valued
-// options accumulate, deprecated names resolve per file. The effective view is
-// the only thing computed here, and the tests compare it with what the real
-// oslo.config reads.
+// /etc/<project>/<project>.conf.d, which is oslo.config's default). Therefore
+// oslo.config alone interprets the parts: a later file wins, multi-valued options
+// accumulate, deprecated names resolve per file. Only the effective view is computed
+// here; the tests compare it with the values that the real oslo.config reads.
 //
-// The package knows no service by name: names of projects, sections and
-// default databases are arguments.
+// The package is independent of services: names of projects, sections and default
+// databases are arguments.
 package config

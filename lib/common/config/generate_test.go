@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// registeredOption is an option as the tests register it with oslo.config.
+// registeredOption is an option that the tests register with oslo.config.
 type registeredOption struct {
 	Section    string      `json:"section"`
 	Name       string      `json:"name"`
@@ -18,14 +18,14 @@ type registeredOption struct {
 	Deprecated [][2]string `json:"deprecated"`
 }
 
-// testOptions are options of a service's own for the tests: with former names
-// in other sections, and multi-valued.
+// testOptions are the options of a service in the tests: with former names in other sections,
+// and multi-valued.
 var testOptions = Options{
 	{Section: "pci", Name: "device_spec", Multi: true, Deprecated: []Spelling{{"pci", "passthrough_whitelist"}, {"DEFAULT", "pci_passthrough_whitelist"}}},
 	{Section: "MixedCase", Name: "renamed", Deprecated: []Spelling{{"OldCase", "renamed"}}},
 }
 
-// registeredOptions are the known ones and some plain ones.
+// registeredOptions returns the known options and some plain options.
 func registeredOptions() []registeredOption {
 	var all []registeredOption
 	for _, o := range knownTestOptions() {
@@ -56,12 +56,12 @@ func knownTestOptions() Options {
 	return append(append(append(OsloOptions(), DatabaseOptions("api_database")...), AuthOptions("placement")...), testOptions...)
 }
 
-// generator writes parts that are odd in all ways that oslo.config allows, and
-// in some that it does not, and counts in how many cases each way occurs.
+// generator writes parts with all unusual features that oslo.config accepts, and with some
+// that it refuses, and counts the cases of each feature.
 type generator struct {
 	*rand.Rand
 	registered []registeredOption
-	focus      []registeredOption // what the parts of one case set, so that they meet
+	focus      []registeredOption // options that all parts of one case set
 	former     map[Spelling]bool  // options set by a deprecated name in this case
 	used       map[string]bool    // features of this case
 	Features   map[string]int
@@ -122,7 +122,7 @@ func (g *generator) part() string {
 	return text
 }
 
-// statement is a section with an option in it, and what may stand around.
+// statement returns a section with an option, and possibly comments and blank lines.
 func (g *generator) statement(section, name string) []string {
 	lines := []string{"[" + g.spelled(section) + "]"}
 	more := []string{"more", "# more", "[more]", "a = b", "\"more\"", "é\u00a0x"}
@@ -216,13 +216,13 @@ func (g *generator) value(name string) string {
 	return pick(g, values[kind])
 }
 
-// broken puts in what oslo.config refuses, mostly.
+// broken inserts a line that oslo.config mostly refuses.
 func (g *generator) broken(lines []string) []string {
 	g.used["what oslo.config refuses"] = true
 	wrong := pick(g, []string{"novalue", "= x", ": x", "[unclosed", "[]", "[", "[a] # b", "  indented", "\tx = y", "\u00a0 = 1", "\ufeffx = 1", "x"})
 	at := g.IntN(len(lines) + 1)
 	for at < len(lines) && strings.HasPrefix(strings.ReplaceAll(lines[at], "\t", " "), " ") {
-		at++ // no other option gets this one's continuation lines: they may be secret
+		at++ // no other option may get the continuation lines, which may be secret
 	}
 	if g.chance(20) {
 		return append([]string{"early = 1"}, lines...)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// EnvironmentClusterDomain names the DNS domain of the cluster. Default: the domain
-// that the pod's own /etc/resolv.conf searches, or else cluster.local.
+// EnvironmentClusterDomain is the variable with the DNS domain of the cluster. Default: the
+// search domain in the pod's /etc/resolv.conf, otherwise cluster.local.
 const EnvironmentClusterDomain = "CLUSTER_DOMAIN"
 
 const (
@@ -18,12 +18,12 @@ const (
 
 // clusterDomain is read once, because it cannot change.
 var clusterDomain = sync.OnceValue(func() string {
-	content, _ := os.ReadFile(resolvConf) // the default is right where nothing is searched
+	content, _ := os.ReadFile(resolvConf) // without search domains, the default is right
 	return cmp.Or(os.Getenv(EnvironmentClusterDomain), searchedDomain(string(content)), defaultClusterDomain)
 })
 
-// searchedDomain is the domain of the cluster in a resolv.conf: a pod's has
-// "search <namespace>.svc.<domain> svc.<domain> <domain>". "" for none.
+// searchedDomain returns the domain of the cluster from the resolv.conf of a pod, which has
+// "search <namespace>.svc.<domain> svc.<domain> <domain>"; "" for none.
 func searchedDomain(resolvConf string) string {
 	for line := range strings.Lines(resolvConf) {
 		fields := strings.Fields(line)
@@ -40,12 +40,12 @@ func searchedDomain(resolvConf string) string {
 	return ""
 }
 
-// ServiceHost is the full host name of a Service.
+// ServiceHost returns the complete host name of a Service.
 func ServiceHost(namespace, name string) string { return completeHost(name + "." + namespace + ".svc") }
 
 // completeHost adds the cluster's domain to the host name of a Service,
-// <name>.<namespace>.svc. Otherwise the search list of a pod completes the name, and
-// begins elsewhere: the owner of a namespace called svc can give the name
+// <name>.<namespace>.svc. Otherwise the search list of a pod would complete the name, in
+// another order: the owner of a namespace called svc could give the name
 // mariadb.openstack.svc.svc.cluster.local to a pod.
 func completeHost(host string) string {
 	if strings.HasSuffix(strings.ToLower(host), ".svc") && strings.Count(host, ".") > 1 {

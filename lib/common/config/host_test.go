@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMain names the domain of a cluster, whatever the machine's is.
+// TestMain sets the domain of the cluster, independent of the machine.
 func TestMain(m *testing.M) {
-	_ = os.Setenv(EnvironmentClusterDomain, "cluster.local") // the names in the tests would show a failure
+	_ = os.Setenv(EnvironmentClusterDomain, "cluster.local") // the tests would find a failure
 	m.Run()
 }
 
@@ -25,8 +25,8 @@ func TestClusterDomainOfAPod(t *testing.T) {
 	}
 }
 
-// TestNamesOfServicesAreComplete: the search list of a pod would begin with names
-// that the owner of a namespace called svc can give.
+// TestNamesOfServicesAreComplete: the search list of a pod would begin with names that the
+// owner of a namespace called svc can give to a pod.
 func TestNamesOfServicesAreComplete(t *testing.T) {
 	i, err := ParseIdentity(secret("authURL", "http://keystone.openstack.svc:5000/v3", "publicAuthURL", "https://keystone.example.org/v3", "user", "u", "password", "p"))
 	if err != nil || i.AuthURL != "http://keystone.openstack.svc.cluster.local:5000/v3" || i.PublicAuthURL != "https://keystone.example.org/v3" {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Identity is what an identity connection Secret says: a service's own user in
-// Keystone and where Keystone is.
+// Identity is the content of an identity connection Secret: the address of Keystone and a
+// service's user.
 type Identity struct {
-	AuthURL       string // for the services themselves, with its version: https://host:5000/v3
-	PublicAuthURL string // told to clients that lack a token; default AuthURL
+	AuthURL       string // for the services, with the version: https://host:5000/v3
+	PublicAuthURL string // in responses to clients without a token; default AuthURL
 	User          string
 	Password      Password
 	Project       string // default service
 	UserDomain    string // default Default
 	ProjectDomain string // default Default
 	Region        string // default RegionOne
-	CA            []byte // PEM; nil: the authorities of the image
+	CA            []byte // PEM; nil: the image's authorities
 }
 
-// ParseIdentity reads an identity Secret: authURL, user and password suffice.
-// The error is KeyErrors.
+// ParseIdentity parses an identity Secret. Required keys: authURL, user, password. The
+// error is KeyErrors.
 func ParseIdentity(data map[string][]byte) (Identity, error) {
 	r := secretReader{data: data}
 	i := Identity{
@@ -41,7 +41,7 @@ func ParseIdentity(data map[string][]byte) (Identity, error) {
 	return i, r.err()
 }
 
-// webAddress returns the URL with the full name of its host.
+// webAddress returns the URL with the complete name of its host.
 func (r *secretReader) webAddress(key, value string) string {
 	if value == "" {
 		return "" // reported as missing
@@ -54,8 +54,8 @@ func (r *secretReader) webAddress(key, value string) string {
 	return address.String()
 }
 
-// ParseWebAddress of a service: scheme, host, port and path, and nothing else. Its
-// host gets its full name.
+// ParseWebAddress parses the URL of a service: only scheme, host, port and path. The host
+// name of a Kubernetes Service is completed.
 func ParseWebAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" || strings.ContainsAny(text, "?#") {

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// assignment is one option as it stands in a file.
+// assignment is one option in a file.
 type assignment struct {
 	line    int
 	section string // as written
 	name    string
 }
 
-// iniReader goes through a file line by line.
+// iniReader reads a file line by line.
 type iniReader struct {
 	found      []assignment
 	section    string
-	continues  bool   // an indented line would continue an option
-	lastOption string // its name
+	continues  bool   // an indented line would continue lastOption
+	lastOption string // the name of the last option
 }
 
-// parseINI finds what oslo.config finds in a file, and refuses what it refuses
-// (oslo_config/iniparser.py): lines end like Python's universal new lines, a
-// line that begins with a space or a tab continues the option above it, and
-// brackets, = and : are searched for after trailing blanks were cut off.
+// parseINI accepts and refuses the same files as oslo.config (oslo_config/iniparser.py):
+// lines end like Python's universal newlines, a line that begins with a space or a tab
+// continues the option above, and trailing white space is removed before brackets, = and :
+// are searched.
 func parseINI(text string) ([]assignment, error) {
 	lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	if strings.HasPrefix(lines, "\ufeff") {
@@ -39,7 +39,7 @@ func parseINI(text string) ([]assignment, error) {
 	return r.found, nil
 }
 
-// read one line without blanks at its end, and say what is wrong with it.
+// read reads one line without trailing white space, and returns its error.
 func (r *iniReader) read(number int, line string) (wrong string) {
 	switch {
 	case line == "":
@@ -91,14 +91,14 @@ var (
 	secretName = regexp.MustCompile(`password|passwd|passphrase|secret|credential|(^|_)(pass|key|keys|token|tokens|connection|transport_url|backend_argument)$`)
 )
 
-// looksSecret tells from an option's name that its value must not be shown.
+// looksSecret tells whether the value of an option with this name must not be shown.
 // merge-config has the same rule.
 func looksSecret(name string) bool {
 	return secretName.MatchString(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
 }
 
-// excerpt shows enough of a line to find it: its first word, if that is like a
-// name and not the rest of a secret that was broken into lines.
+// excerpt returns the first word of a line, by which a user finds the line. It returns "" if
+// the word may be a part of a secret that was split into lines.
 func excerpt(line, lastOption string) string {
 	word, _, _ := strings.Cut(strings.TrimFunc(line, isPythonSpace), " ")
 	if at := strings.IndexAny(word, "=:"); at >= 0 {
@@ -110,7 +110,7 @@ func excerpt(line, lastOption string) string {
 	return fmt.Sprintf("%q ", word)
 }
 
-// isPythonSpace is str.isspace of Python: what str.strip removes.
+// isPythonSpace is Python's str.isspace: str.strip removes these characters.
 func isPythonSpace(r rune) bool {
 	switch {
 	case '\t' <= r && r <= '\r', 0x1c <= r && r <= ' ', r == 0x85, r == 0xa0, r == 0x1680,
@@ -120,8 +120,8 @@ func isPythonSpace(r rune) bool {
 	return false
 }
 
-// groupName is how oslo.config compares sections: [DATABASE] is [database], but
-// [default] is not [DEFAULT].
+// groupName returns the name by which oslo.config compares sections: [DATABASE] equals
+// [database], but [default] does not equal [DEFAULT].
 func groupName(section string) string {
 	if section == "DEFAULT" {
 		return section

@@ -10,20 +10,20 @@ import (
 	"unicode/utf16"
 )
 
-// secretKey matches the keys of Secrets whose values must not be shown; a host
-// name or a user must be, or no message could say what is wrong.
+// secretKey matches the keys of Secrets whose values must not be shown. Host names and
+// users are shown, because messages need them.
 var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential|connection|\.conf$|transport`)
 
-// maxSpelled bounds what is searched in every spelling: a password or a URL. The
-// longer is a file.
+// maxSpelled bounds the values that are searched in every spelling, in bytes: a password or
+// a URL. A longer value is a file.
 const maxSpelled = 512
 
-// Masks are secret values, each with the pattern that finds it once that was
-// needed.
+// Masks are secret values. Each value has the pattern that finds it, nil until its first
+// use.
 type Masks map[string]*regexp.Regexp
 
-// Add the values of a Secret that must not be shown. Blanks around them do not
-// count: messages are trimmed.
+// Add adds the values of a Secret that must not be shown, without surrounding white space,
+// because messages are trimmed.
 func (m Masks) Add(data map[string][]byte) {
 	for key, value := range data {
 		if text := strings.TrimSpace(string(value)); len(text) > 2 && secretKey.MatchString(key) {
@@ -38,7 +38,7 @@ func (m Masks) Hide(message string) string {
 	if message == "" {
 		return ""
 	}
-	// The longest first: one may be the beginning of another.
+	// The longest value is first, because a value may be the beginning of another value.
 	secrets := slices.SortedFunc(maps.Keys(m), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {
 		if len(secret) > maxSpelled {
@@ -55,10 +55,9 @@ func (m Masks) Hide(message string) string {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9]$`)
 
-// spelling matches a secret however the characters that are not letters or
-// digits are written. It passes through configuration files, URLs and the
-// messages of programs that quote them, and each has its own way, some on top
-// of another's.
+// spelling returns a pattern for a secret in every encoding of the characters that are not
+// letters or digits. Configuration files, URLs and error messages that quote them encode
+// such characters differently, and several times.
 func spelling(secret string) *regexp.Regexp {
 	var pattern strings.Builder
 	for _, character := range secret {
@@ -71,9 +70,8 @@ func spelling(secret string) *regexp.Regexp {
 	return regexp.MustCompile(pattern.String())
 }
 
-// spellings are patterns of one character: as it is, with backslashes before
-// it, in a URL, in a URL in which each byte was taken for a character (see
-// config.Database), and by its number.
+// spellings returns patterns for one character: literal, with backslashes, in a URL, in a
+// URL with one character for each byte (see config.Database), and as a number.
 func spellings(character rune) []string {
 	text, bytewise, numbered := string(character), "", ""
 	for _, b := range []byte(text) {
@@ -83,7 +81,7 @@ func spellings(character rune) []string {
 		numbered += fmt.Sprintf(`\\+u%04x`, unit)
 	}
 	all := []string{
-		"(?i:" + escaped("%", text) + ")", // before %, which may also stand for itself
+		"(?i:" + escaped("%", text) + ")", // before the literal %
 		`\\*` + regexp.QuoteMeta(text),
 		"(?i:" + escaped(`\\+x`, text) + ")",
 		"(?i:" + numbered + ")",
@@ -101,7 +99,7 @@ func spellings(character rune) []string {
 	return all
 }
 
-// escaped writes each byte as its number in hexadecimal.
+// escaped returns each byte as a hexadecimal number with the prefix.
 func escaped(prefix, text string) string {
 	var out strings.Builder
 	for _, b := range []byte(text) {

@@ -13,7 +13,7 @@ import (
 	"asterism.dev/lib/common/config"
 )
 
-// canaries are passwords that break careless quoting.
+// canaries are passwords that break incorrect quoting.
 var canaries = []string{
 	`c4n4ry'"\$%@:#?& é`, `c4n4ry-mariadb'"\$%@:#?& é`, `'c4n4ry-rabbitmq $$ $my_ip "\%@:#?& é `,
 	`"c4n4ry-keystone $my_ip $$ '\%@:#?& é`, `$c4n4ry-database'"\$$%@:#?& é`, `c4n4ry-bus'"\$my_ip%@:#?& é `,
@@ -21,7 +21,8 @@ var canaries = []string{
 	`\pw\`, "%25%25", `a\\\$b`, "日本語", "a😀b", `100%`, "tab\tand\nline",
 }
 
-// randomPassword has what quoting does something to, and no blank at an end.
+// randomPassword returns a password with characters that are quoted, and without surrounding
+// white space.
 func randomPassword(random *rand.Rand) string {
 	pieces := []string{"$", `\`, `"`, "'", " ", "%", "%20", "+", "#", "=", ":", "@", "/", "?", "&", "a", "7", "é", "ÿ", "日", "😀", "{", "}", "*", "(", "[", "|", "^"}
 	text := "Pw"
@@ -31,7 +32,7 @@ func randomPassword(random *rand.Rand) string {
 	return text + "d"
 }
 
-// writings of a password by everything that this family writes one with.
+// writings returns the encodings of a password by all functions that write passwords.
 func writings(t *testing.T, password string) map[string]string {
 	t.Helper()
 	c := config.NewConnections("/etc/project")
@@ -56,7 +57,7 @@ func writings(t *testing.T, password string) map[string]string {
 	return all
 }
 
-// quotations of a text by what reports an error with it.
+// quotations returns the encodings of a text in error messages.
 func quotations(t *testing.T, text string) map[string]string {
 	t.Helper()
 	encoded, err := json.Marshal(text)
@@ -89,10 +90,10 @@ func bytesOfPython(text string) string {
 	return "'" + out.String() + "'"
 }
 
-// TestMaskKnowsEverySpelling: nothing of an odd password is left where it was
-// written and quoted, and nothing else is taken.
+// TestMaskKnowsEverySpelling: no part of an unusual password remains after it was written and
+// quoted, and no other text is masked.
 func TestMaskKnowsEverySpelling(t *testing.T) {
-	// What a password may or may not be quoted with, and blanks at its end.
+	// Characters that quote a password, or surround it.
 	quotes := strings.NewReplacer(`"`, "", "'", "", `\`, "", "%20", "", "+", "", " ", "")
 	const harmless = "harmless"
 	random := rand.New(rand.NewPCG(1, 1))
@@ -137,7 +138,7 @@ func TestMaskHidesWhatSecretsHold(t *testing.T) {
 		"mysql://nova:p%40ss%22w%2Ford@db.example":    "mysql://nova:***@db.example",
 		`{"password":"p@ss\"w/ord"}`:                  `{"password":"***"}`,
 		"cEBzcyJ3L29yZA==":                            "***",
-		"about":                                       "about", // too short to be told from text
+		"about":                                       "about", // too short to be distinguished from text
 	} {
 		if got := known.Hide(message); got != masked {
 			t.Errorf("%s becomes %s, want %s", message, got, masked)

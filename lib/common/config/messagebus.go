@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// MessageBus is what a message bus connection Secret says.
+// MessageBus is the content of a message bus connection Secret.
 type MessageBus struct {
 	User         string
 	Password     Password
-	Hosts        []HostPort // in the order given; oslo.messaging shuffles them
+	Hosts        []HostPort // in the order of the Secret; oslo.messaging shuffles them
 	VHost        string     // default /
-	TLS          bool       // default: whether ca.crt is given
-	CA           []byte     // PEM, of the authority that the server's certificate is verified with
+	TLS          bool       // default: true if ca.crt exists
+	CA           []byte     // PEM, of the authority that verifies the server's certificate
 	QuorumQueues bool       // default false, as in oslo.messaging
 }
 
@@ -27,9 +27,9 @@ type HostPort struct {
 
 func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa(h.Port)) }
 
-// ParseMessageBus reads a message bus Secret: user, password and hostname
-// suffice. The hostname may be a list host[:port],… and the default port is
-// 5672, or 5671 with TLS. The error is KeyErrors.
+// ParseMessageBus parses a message bus Secret. Required keys: user, password, hostname.
+// The hostname may be a list host[:port],…. The default port is 5672, with TLS 5671. The
+// error is KeyErrors.
 func ParseMessageBus(data map[string][]byte) (MessageBus, error) {
 	r := secretReader{data: data}
 	m := MessageBus{
@@ -49,16 +49,16 @@ func ParseMessageBus(data map[string][]byte) (MessageBus, error) {
 	return m, r.err()
 }
 
-// refuseSlash: the RabbitMQ driver decodes the URL, encodes it again with a
-// function that leaves / alone, and then cannot parse the result.
+// refuseSlash refuses a slash: the RabbitMQ driver decodes the URL, encodes it again with a
+// function that does not encode /, and then cannot parse the result.
 func (r *secretReader) refuseSlash(key, value string) {
 	if strings.Contains(value, "/") {
-		r.refuse(key, "contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value")
+		r.refuse(key, "contains a slash, which oslo.messaging does not support in a transport URL, not even encoded; choose another value")
 	}
 }
 
-// vhost refuses what does not survive: the RabbitMQ driver inserts the decoded
-// vhost into a second URL as it stands, where these characters have a meaning.
+// vhost refuses some characters: the RabbitMQ driver inserts the decoded vhost into a
+// second URL, without encoding, where these characters have a meaning.
 func (r *secretReader) vhost() string {
 	vhost := r.optional(KeyVHost, "/")
 	if vhost == "/" {
@@ -66,7 +66,7 @@ func (r *secretReader) vhost() string {
 	}
 	r.refuseSlash(KeyVHost, vhost)
 	if strings.ContainsAny(vhost, "%?#;\t") {
-		r.refuse(KeyVHost, "contains one of %% ? # ; or a tab, which oslo.messaging cannot take in a vhost; choose another name")
+		r.refuse(KeyVHost, "contains one of %% ? # ; or a tab, which oslo.messaging does not support in a vhost; choose another name")
 	}
 	return vhost
 }
@@ -102,16 +102,16 @@ func parseHostPort(entry string, defaultPort int) (HostPort, error) {
 	}
 	port, err := parsePort(number)
 	if err != nil {
-		return HostPort{}, fmt.Errorf("has a wrong port: it %w", err)
+		return HostPort{}, fmt.Errorf("has an invalid port: it %w", err)
 	}
 	return HostPort{Host: host, Port: port}, nil
 }
 
-// URL is the transport URL of oslo.messaging. TLS is asked for in the URL and
-// not in [oslo_messaging_rabbit], which would hold for every bus that a process
-// talks to. The vhost / is rendered as a second slash. IPv6 addresses stand
-// last: where a URL has brackets anywhere, Python's urlsplit wants to find them
-// behind the last @. The order means nothing to oslo.messaging, which shuffles.
+// URL returns the transport URL of oslo.messaging. TLS is set in the URL and not in
+// [oslo_messaging_rabbit], which would apply to every bus of a process. The vhost / is
+// rendered as a second slash. IPv6 addresses are last, because Python's urlsplit accepts
+// brackets in a URL only after the last @. oslo.messaging shuffles the hosts, so that
+// their order does not matter.
 func (m MessageBus) URL() string {
 	var hosts, bracketed []string
 	for _, host := range m.Hosts {
@@ -134,7 +134,7 @@ func (m MessageBus) URL() string {
 	return url
 }
 
-// Ports lists the ports of the bus without repetition, for the probe.
+// Ports lists the distinct ports of the bus, for the probe.
 func (m MessageBus) Ports() []int {
 	var ports []int
 	for _, host := range m.Hosts {

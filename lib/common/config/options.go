@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Option is an option as a service registers it. Only what differs from a
-// plain single-valued option needs to be known: former names, in the order in
-// which oslo.config tries them, and whether several values accumulate.
+// Option is an option that a service registers. A table needs only options that have former
+// names, which are in the order in which oslo.config tries them, or several values.
 type Option struct {
 	Section    string
 	Name       string // as in files, with underscores
@@ -17,7 +16,7 @@ type Option struct {
 	Deprecated []Spelling
 }
 
-// Spelling is a name under which an option may be found in a file.
+// Spelling is a name of an option in a file.
 type Spelling struct {
 	Section string
 	Name    string
@@ -25,15 +24,14 @@ type Spelling struct {
 
 func (s Spelling) String() string { return "[" + s.Section + "] " + s.Name }
 
-// Options is a table of options. Its text form, which merge-config reads too,
-// has one option per line: the name, with * if it is multi-valued, and then its
-// former names.
+// Options is a table of options. Its text form, which merge-config also reads, has one
+// option per line: the name, with * if the option is multi-valued, and the former names.
 //
 //	database/connection DEFAULT/sql_connection DATABASE/sql_connection sql/connection
 //	oslo_messaging_notifications/driver* DEFAULT/notification_driver
 type Options []Option
 
-// ParseOptions reads the text form; blank lines and lines with # are comments.
+// ParseOptions parses the text form; blank lines and lines with # are comments.
 func ParseOptions(text string) (Options, error) {
 	var options Options
 	for i, line := range strings.Split(text, "\n") {
@@ -55,7 +53,7 @@ func ParseOptions(text string) (Options, error) {
 	return options, nil
 }
 
-// String is the text form.
+// String returns the text form.
 func (o Options) String() string {
 	var out strings.Builder
 	for _, option := range o {
@@ -82,16 +80,15 @@ var (
 	projectOptions embed.FS
 )
 
-// OsloOptions are the renamed and the multi-valued options that oslo's
-// libraries (but for the AMQP 1.0 driver) and keystonemiddleware register under
-// fixed section names, with DatabaseOptions of database and AuthOptions of
-// keystone_authtoken and service_user.
+// OsloOptions returns the renamed and the multi-valued options that the oslo libraries
+// (except the AMQP 1.0 driver) and keystonemiddleware register under fixed section names,
+// with DatabaseOptions of database and AuthOptions of keystone_authtoken and service_user.
 func OsloOptions() Options {
 	return slices.Concat(embedded(osloOptions), DatabaseOptions("database"), AuthOptions("keystone_authtoken", "service_user"))
 }
 
-// ProjectOptions are the renamed and the multi-valued options of a project's
-// own, from the table options/projects/<project>.txt; none if it has no table.
+// ProjectOptions returns the renamed and the multi-valued options of a project, from the
+// table options/projects/<project>.txt; nil without a table.
 func ProjectOptions(project string) Options {
 	table, err := projectOptions.ReadFile("options/projects/" + project + ".txt")
 	if err != nil {
@@ -100,13 +97,13 @@ func ProjectOptions(project string) Options {
 	return embedded(string(table))
 }
 
-// DatabaseOptions are oslo.db's options in further sections, such as a second
+// DatabaseOptions returns oslo.db's options in further sections, for example for a second
 // database of a service.
 func DatabaseOptions(sections ...string) Options {
 	return inSections(databaseOptions, sections)
 }
 
-// AuthOptions are keystoneauth's options in sections with credentials.
+// AuthOptions returns keystoneauth's options in sections with credentials.
 func AuthOptions(sections ...string) Options {
 	return inSections(authOptions, sections)
 }
@@ -119,7 +116,7 @@ func inSections(table string, sections []string) Options {
 	return options
 }
 
-// embedded parses a table of this package, which a test has done before.
+// embedded parses a table of this package; a test finds errors in the tables.
 func embedded(text string) Options {
 	options, _ := ParseOptions(text)
 	return options

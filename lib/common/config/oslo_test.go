@@ -19,7 +19,7 @@ import (
 
 const python = "/usr/bin/python3"
 
-// question is what testdata/oslo.py reads, answer what it writes.
+// question is the input of testdata/oslo.py, answer its output.
 type question struct {
 	Registered []registeredOption `json:"registered"`
 	Scripts    string             `json:"scripts"`
@@ -47,8 +47,8 @@ type answer struct {
 
 var needsOslo = regexp.MustCompile(`(ModuleNotFound|Import)Error: .*oslo_config`)
 
-// ask runs the real oslo.config. It must be there: without it nothing that this
-// package says about configuration is proved.
+// ask runs the real oslo.config, which must be installed: the tests compare this package with
+// it.
 func ask(t *testing.T, q question) answer {
 	t.Helper()
 	if q.Scripts == "" {
@@ -146,7 +146,7 @@ func show(parts []string) string {
 	return out.String()
 }
 
-// Each of these mistakes in merge-config must not go unseen.
+// The comparison must find each of these mistakes in merge-config.
 func TestWrongViewsAreNoticed(t *testing.T) {
 	g := newGenerator(1)
 	cases := generatedCases(t, g, 150)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Where things stand in a pod, and what they are called. The init container
-// mounts all of them; the main container mounts ScriptsDir, and the volume of
-// MergedDir read-only at /etc/<project>.
+// Directories and files in a pod. The init container mounts all directories; the main
+// container mounts ScriptsDir, and the volume of MergedDir read-only at /etc/<project>.
 const (
 	ScriptsDir     = "/usr/local/bin/container-scripts" // ConfigMap <instance>-scripts, defaultMode 0555
 	PartsDir       = "/var/lib/config-data/parts"       // ConfigMap <instance>-config-data: DefaultsPart, CustomPart
@@ -35,8 +34,8 @@ var (
 	probe string
 )
 
-// Scripts is the data of the ConfigMap <instance>-scripts. The table that goes
-// with merge-config consists of OsloOptions and known, a service's own.
+// Scripts returns the data of the ConfigMap <instance>-scripts. Its table of options
+// consists of OsloOptions and known, the options of the service.
 func Scripts(known ...Option) map[string]string {
 	return map[string]string{
 		MergeConfig:  mergeConfig,

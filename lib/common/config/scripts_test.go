@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// pod is what merge-config sees: directories like mounted volumes.
+// pod has the directories of merge-config, like mounted volumes.
 type pod struct {
 	t    *testing.T
 	root string
@@ -35,7 +35,7 @@ func newPod(t *testing.T) pod {
 	return p
 }
 
-// volume fills a directory as the kubelet does: files are links through ..data.
+// volume fills a directory like the kubelet: files are links through ..data.
 func (p pod) volume(name string, files map[string]string) {
 	p.t.Helper()
 	p.remove(name)
@@ -230,7 +230,7 @@ func TestMergeConfigWorksForAnyUserID(t *testing.T) {
 	command := p.command()
 	command.Env = []string{"PATH=/usr/bin:/bin"}
 	if os.Getuid() == 0 {
-		if err := os.Chmod(filepath.Dir(p.root), 0o755); err != nil { // this test's own directory
+		if err := os.Chmod(filepath.Dir(p.root), 0o755); err != nil { // the directory of this test
 			t.Fatal(err)
 		}
 		if err := os.Chown(filepath.Join(p.root, "merged"), 1000660000, 0); err != nil {

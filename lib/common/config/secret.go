@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Keys of connection Secrets. They are a public contract and the same for
-// every service; see the type that each parser returns for defaults.
+// Keys of connection Secrets. They are a public contract, equal for every service. The type
+// that a parser returns documents the defaults.
 const (
 	KeyUser          = "user"
 	KeyUsername      = "username" // accepted instead of user in an administrator's Secret
@@ -32,8 +32,7 @@ const (
 	KeySharedSecret  = "sharedSecret"
 )
 
-// Password is a secret string that prints as *** everywhere but where it is
-// converted with string(p).
+// Password is a secret string that prints as *** unless it is converted with string(p).
 type Password string
 
 // String hides the value from every %s and %v.
@@ -45,7 +44,7 @@ func (Password) GoString() string { return "***" }
 // MarshalText hides the value from JSON and YAML.
 func (Password) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
-// A KeyError says what is wrong with one key of a Secret, never its value.
+// KeyError describes an error in one key of a Secret, without its value.
 type KeyError struct {
 	Key    string
 	Reason string
@@ -53,7 +52,7 @@ type KeyError struct {
 
 func (e KeyError) Error() string { return fmt.Sprintf("key %s %s", e.Key, e.Reason) }
 
-// KeyErrors is everything that is wrong with one Secret, on one line.
+// KeyErrors are all errors in one Secret, on one line.
 type KeyErrors []KeyError
 
 func (e KeyErrors) Error() string {
@@ -64,7 +63,7 @@ func (e KeyErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// secretReader reads keys and remembers what was wrong with them.
+// secretReader reads keys and collects their errors.
 type secretReader struct {
 	data   map[string][]byte
 	errors KeyErrors
@@ -81,7 +80,7 @@ func (r *secretReader) err() error {
 	return r.errors
 }
 
-// optional returns the value of key, or fallback where it is absent or empty.
+// optional returns the value of key, or fallback if it is absent or empty.
 func (r *secretReader) optional(key, fallback string) string {
 	value := string(r.data[key])
 	switch {
@@ -90,7 +89,7 @@ func (r *secretReader) optional(key, fallback string) string {
 	case !utf8.ValidString(value):
 		r.refuse(key, "is not UTF-8 text")
 	case strings.ContainsAny(value, "\r\n"):
-		r.refuse(key, "contains a line break (a value made with echo ends with one; use printf or --from-literal)")
+		r.refuse(key, "contains a line break (echo adds a line break; use printf or --from-literal)")
 	case strings.ContainsRune(value, 0):
 		r.refuse(key, "contains a NUL character")
 	default:
@@ -99,7 +98,7 @@ func (r *secretReader) optional(key, fallback string) string {
 	return fallback
 }
 
-// required returns the value of key, which must be there.
+// required returns the value of key, and refuses an absent or empty value.
 func (r *secretReader) required(key string) string {
 	value, present := r.data[key]
 	switch {
@@ -136,9 +135,9 @@ func (r *secretReader) port(fallback int) int {
 	return port
 }
 
-// tls returns whether TLS is wanted and the authority to check it with. A
-// Secret with ca.crt means TLS unless it says otherwise. Without an authority, the
-// drivers of Nova would encrypt and not verify.
+// tls returns whether TLS is used, and the authority that verifies the server. Default: TLS
+// if ca.crt exists. TLS without ca.crt is refused, because the drivers of Nova would
+// encrypt without verification.
 func (r *secretReader) tls() (bool, []byte) {
 	ca := r.authority()
 	if !r.boolean(KeyTLS, len(ca) > 0) {
@@ -164,8 +163,8 @@ func (r *secretReader) authority() []byte {
 
 var dnsName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 
-// ParseHost checks one name or address; an IPv6 address may stand in brackets. The name
-// of a Service gets the domain of the cluster.
+// ParseHost parses one host name or IP address; an IPv6 address may be in brackets. The
+// cluster's domain is added to the name of a Service.
 func ParseHost(value string) (string, error) {
 	bare := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
 	if net.ParseIP(bare) != nil && (bare == value || strings.Contains(bare, ":")) {
@@ -185,8 +184,8 @@ func parsePort(value string) (int, error) {
 	return port, nil
 }
 
-// percentEncode encodes everything but what RFC 3986 calls unreserved, so that
-// neither a URL parser, nor str.format, nor oslo.config's $ finds anything.
+// percentEncode encodes all except the unreserved characters of RFC 3986, so that URL
+// parsers, str.format and oslo.config's $ interpret no character.
 func percentEncode(value string) string {
 	var out strings.Builder
 	for i := range len(value) {
@@ -201,17 +200,17 @@ func percentEncode(value string) string {
 	return out.String()
 }
 
-// An Administrator is the account with which an operator registers others:
-// user (or username) and password, optionally ca.crt (which TLS needs) and tls. The
-// host is the Kubernetes Service that the custom resource names.
+// Administrator is the account with which an operator creates accounts. Required keys: user
+// (or username), password. Optional keys: ca.crt (required for TLS), tls. The custom
+// resource names the server.
 type Administrator struct {
 	User     string
 	Password Password
 	TLS      bool
-	CA       []byte // PEM, of the authority that the server's certificate is verified with
+	CA       []byte // PEM, of the authority that verifies the server's certificate
 }
 
-// ParseAdministrator reads an administrator's Secret. The error is KeyErrors.
+// ParseAdministrator parses an administrator's Secret. The error is KeyErrors.
 func ParseAdministrator(data map[string][]byte) (Administrator, error) {
 	r := secretReader{data: data}
 	userKey := KeyUser
@@ -223,8 +222,8 @@ func ParseAdministrator(data map[string][]byte) (Administrator, error) {
 	return a, r.err()
 }
 
-// ParseSharedSecret reads the Secret that proxies and a metadata API share:
-// key sharedSecret. The error is KeyErrors.
+// ParseSharedSecret parses the Secret that proxies and a metadata API share. Required key:
+// sharedSecret. The error is KeyErrors.
 func ParseSharedSecret(data map[string][]byte) (Password, error) {
 	r := secretReader{data: data}
 	secret := Password(r.required(KeySharedSecret))

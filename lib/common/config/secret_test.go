@@ -11,7 +11,7 @@ const canary = "c4n4ry'\"\\$%@:#?& é"
 
 const certificate = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
 
-// secret makes the data of a Secret from key, value, key, value…
+// secret returns the data of a Secret from key, value, key, value…
 func secret(pairs ...string) map[string][]byte {
 	data := map[string][]byte{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -20,7 +20,7 @@ func secret(pairs ...string) map[string][]byte {
 	return data
 }
 
-// with returns three keys that suffice, changed by pairs; "-" removes a key.
+// with returns the three required keys, changed by pairs; "-" removes a key.
 func with(pairs ...string) map[string][]byte {
 	data := secret("user", "u", "password", "p", "hostname", "h")
 	for key, value := range secret(pairs...) {
@@ -129,12 +129,12 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"nothing":             {database, nil, "key user is missing; key password is missing; key hostname is missing"},
 		"a key missing":       {database, with("hostname", "-"), "key hostname is missing"},
 		"empty":               {database, with("password", ""), "key password is empty"},
-		"line break":          {database, with("password", canary+"\n"), "key password contains a line break (a value made with echo ends with one; use printf or --from-literal)"},
+		"line break":          {database, with("password", canary+"\n"), "key password contains a line break (echo adds a line break; use printf or --from-literal)"},
 		"not UTF-8":           {database, with("password", "\xff"), "key password is not UTF-8 text"},
 		"NUL":                 {database, with("password", "a\x00"), "key password contains a NUL character"},
 		"port":                {database, with("port", "65536"), "key port must be a port number from 1 to 65535"},
 		"port with a sign":    {database, with("port", "+80"), "key port must be a port number from 1 to 65535"},
-		"host with a port":    {database, with("hostname", "h:3306"), "key hostname must be a host alone; the port goes into key port"},
+		"host with a port":    {database, with("hostname", "h:3306"), "key hostname must be a host without a port: set key port"},
 		"host list":           {database, with("hostname", "a,b"), "key hostname is not a host name or an IP address"},
 		"host of a URL":       {database, with("hostname", "a/b?c"), "key hostname is not a host name or an IP address"},
 		"database":            {database, with("database", "a?b"), "key database must be 1 to 64 letters, digits, _ or -"},
@@ -142,11 +142,11 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"tls without CA":      {database, with("tls", "true"), unverified},
 		"tls with empty CA":   {bus, with("tls", "true", "ca.crt", ""), unverified},
 		"CA":                  {database, with("ca.crt", "x"), "key ca.crt is not a PEM certificate"},
-		"slash in a password": {bus, with("password", "a/b"), "key password contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value"},
-		"slash in a user":     {bus, with("user", "a/b"), "key user contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value"},
-		"slash in a vhost":    {bus, with("vhost", "/a"), "key vhost contains a slash, which oslo.messaging cannot take in a transport URL, not even encoded; choose another value"},
-		"percent in a vhost":  {bus, with("vhost", "a%"), "key vhost contains one of % ? # ; or a tab, which oslo.messaging cannot take in a vhost; choose another name"},
-		"bus list":            {bus, with("hostname", "a,,b:0"), "key hostname entry 2 is not host or host:port; key hostname entry 3 has a wrong port: it must be a port number from 1 to 65535"},
+		"slash in a password": {bus, with("password", "a/b"), "key password contains a slash, which oslo.messaging does not support in a transport URL, not even encoded; choose another value"},
+		"slash in a user":     {bus, with("user", "a/b"), "key user contains a slash, which oslo.messaging does not support in a transport URL, not even encoded; choose another value"},
+		"slash in a vhost":    {bus, with("vhost", "/a"), "key vhost contains a slash, which oslo.messaging does not support in a transport URL, not even encoded; choose another value"},
+		"percent in a vhost":  {bus, with("vhost", "a%"), "key vhost contains one of % ? # ; or a tab, which oslo.messaging does not support in a vhost; choose another name"},
+		"bus list":            {bus, with("hostname", "a,,b:0"), "key hostname entry 2 is not host or host:port; key hostname entry 3 has an invalid port: it must be a port number from 1 to 65535"},
 		"quorumQueues":        {bus, with("quorumQueues", "yes"), `key quorumQueues must be "true" or "false"`},
 		"authURL":             {identity, with("authURL", "keystone:5000"), "key authURL is not a URL like https://host:5000/v3"},
 		"fragment":            {identity, with("authURL", "http://k:5000/v3#"), "key authURL is not a URL like https://host:5000/v3"},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Sections is a file for oslo.config: sections and options in the order in
-// which they were first named. The zero value is an empty file.
+// Sections is a file for oslo.config: sections and options in the order in which they were
+// first set. The zero value is an empty file.
 type Sections []Section
 
 // Section is one [Name] with its options.
@@ -16,13 +16,13 @@ type Section struct {
 	Settings []Setting
 }
 
-// Setting is one option. Value is what the service is to read back, literally.
+// Setting is one option. Value is the literal value that the service reads.
 type Setting struct {
 	Name  string
 	Value string
 }
 
-// Set gives an option one value, in place of any that it had.
+// Set sets an option to one value, and removes its other values.
 func (s *Sections) Set(section, name, value string) {
 	at := s.section(section)
 	kept := at.Settings[:0]
@@ -40,7 +40,7 @@ func (s *Sections) Set(section, name, value string) {
 	at.Settings = kept
 }
 
-// Add gives a multi-valued option a further value.
+// Add adds a value to a multi-valued option.
 func (s *Sections) Add(section, name, value string) {
 	at := s.section(section)
 	at.Settings = append(at.Settings, Setting{name, value})
@@ -61,8 +61,8 @@ var (
 	optionName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 )
 
-// Render returns the text of the file. It refuses what no file can hold: a name
-// that is none and a value with a line break.
+// Render returns the text of the file. It refuses invalid names, and values with a line
+// break.
 func (s Sections) Render() (string, error) {
 	var out strings.Builder
 	for i, section := range s {
@@ -88,7 +88,7 @@ func (s Sections) Render() (string, error) {
 
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9_.,:;/@%?=&+*~#\[\]-]*$`)
 
-// literal quotes a value only where oslo.config would change it otherwise.
+// literal quotes a value only if oslo.config would change it without quotes.
 func literal(value string) string {
 	if plainValue.MatchString(value) {
 		return value
@@ -96,9 +96,9 @@ func literal(value string) string {
 	return Quote(value)
 }
 
-// Quote writes a value such that oslo.config reads back exactly it: one pair of
-// quotes is stripped, and \$ is the only escape of a $ that also works behind a
-// backslash ($$ does not). Line breaks cannot be written.
+// Quote quotes a value so that oslo.config reads exactly this value: oslo.config strips one
+// pair of quotes, and \$ is the only escape of a $ that also works after a backslash ($$
+// does not). Line breaks cannot be quoted.
 func Quote(value string) string {
 	return `"` + strings.ReplaceAll(value, "$", `\$`) + `"`
 }

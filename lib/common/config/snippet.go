@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// CheckSnippet checks an administrator's snippet before it is rolled out: it
-// must be what oslo.config can parse, and it must not set an owned option under
-// any of its names. The error is one line that says where and what to do, and
-// shows no value, for a value may be secret.
+// CheckSnippet checks an administrator's snippet before it is rolled out: oslo.config must
+// be able to parse it, and it must not set an owned option under any of its names. The
+// error is one text line with the line number and the action. It has no values, because a
+// value may be secret.
 //
-// Section names are compared as oslo.config does (case does not matter, but for
-// DEFAULT), option names exactly.
+// Section names are compared like in oslo.config (without case, except DEFAULT), option
+// names exactly.
 func CheckSnippet(text string, owned ...Option) error {
 	if !utf8.ValidString(text) {
 		return errors.New("the text is not UTF-8")
@@ -54,8 +54,8 @@ func CheckSnippet(text string, owned ...Option) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// spellings are all names of an option, the current one first, with sections
-// as oslo.config compares them.
+// spellings returns all names of an option, the current name first, with groupName of the
+// sections.
 func (o Option) spellings() []Spelling {
 	names := []Spelling{{groupName(o.Section), o.Name}}
 	for _, d := range o.Deprecated {
@@ -64,17 +64,17 @@ func (o Option) spellings() []Spelling {
 	return names
 }
 
-// Options of keystoneauth that would take the place of those that Connections
-// sets: another section, or another way to name the account and its scope.
-var authRivals = []string{
+// authAlternatives are options of keystoneauth that would override the options of Connections:
+// another section, or other names of the account and its scope.
+var authAlternatives = []string{
 	"auth_section", "user_id", "user_domain_id", "project_id", "project_domain_id",
 	"domain_id", "domain_name", "system_scope", "trust_id", "default_domain_id", "default_domain_name",
 }
 
-// OwnedBy lists what an operator owns once it renders these sections: every
-// option in them, with its former names, and what would take their place. The
-// names are looked up in OsloOptions, in DatabaseOptions and AuthOptions of the
-// rendered sections, and in known, a service's own table.
+// OwnedBy lists the options that an operator owns if it renders these sections: every
+// option in them, with its former names, and options that would override them. The names
+// are searched in OsloOptions, in DatabaseOptions and AuthOptions of the rendered sections,
+// and in known, the service's table.
 func OwnedBy(rendered Sections, known ...Option) []Option {
 	table := append(OsloOptions(), known...)
 	var owned []Option
@@ -88,7 +88,7 @@ func OwnedBy(rendered Sections, known ...Option) []Option {
 		names := section.names()
 		if has("auth_type") {
 			table = append(table, AuthOptions(section.Name)...)
-			names = append(names, authRivals...)
+			names = append(names, authAlternatives...)
 		}
 		for _, name := range names {
 			owned = append(owned, table.find(section.Name, name))
@@ -107,7 +107,7 @@ func (s Section) names() []string {
 	return names
 }
 
-// find returns what the table says about an option; several entries add up.
+// find returns an option with the data of all its entries in the table.
 func (o Options) find(section, name string) Option {
 	found := Option{Section: section, Name: name}
 	for _, option := range o {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// ownedInTests is what an operator of a service with two databases owns.
+// ownedInTests are the options that the operator of a service with two databases owns.
 func ownedInTests(t *testing.T) []Option {
 	t.Helper()
 	database, err := ParseDatabase(with(), "d")

@@ -17,10 +17,10 @@ import (
 // architecture is the page that describes how the engine is layered.
 const architecture = "../../../docs/architecture.md"
 
-// layers are the engine's packages, from the top. Each imports only those below.
+// layers are the engine's packages, from the top. Each package imports only packages below.
 var layers = []string{"engine", "engine/internal/apply", "engine/internal/observe"}
 
-// TestPackagesImportDownwards, and the page has every arrow of the diagram.
+// TestPackagesImportDownwards also checks that the page has an arrow for every import.
 func TestPackagesImportDownwards(t *testing.T) {
 	page := read(t, architecture)
 	for at, layer := range layers {
@@ -37,9 +37,8 @@ func TestPackagesImportDownwards(t *testing.T) {
 	}
 }
 
-// TestFilesReferDownwards: a reader goes from the top of a package to its bottom,
-// in the order of the page, and meets at most one reference in ten that leads
-// back up.
+// TestFilesReferDownwards: of the pairs of files of which one refers to the other, at most
+// one in ten refers upwards in the order of the page.
 func TestFilesReferDownwards(t *testing.T) {
 	page := read(t, architecture)
 	for _, layer := range layers {
@@ -47,7 +46,7 @@ func TestFilesReferDownwards(t *testing.T) {
 		references := references(t, directory(layer))
 		for _, file := range goFiles(t, directory(layer)) {
 			if !slices.Contains(order, file) && file != "doc.go" {
-				t.Errorf("%s does not say where %s/%s is", architecture, layer, file)
+				t.Errorf("%s does not list %s/%s", architecture, layer, file)
 			}
 		}
 		for _, file := range order {
@@ -71,10 +70,10 @@ func TestFilesReferDownwards(t *testing.T) {
 	}
 }
 
-// linkOfPass is a link of "One pass": a function, and its file.
+// linkOfPass matches a link of "One pass": a function, and its file.
 var linkOfPass = regexp.MustCompile("\\[`(\\w+)`\\]\\((\\S+\\.go)\\)")
 
-// TestOnePassLinksFunctions that its files have.
+// TestOnePassLinksFunctions checks that the linked files have the functions.
 func TestOnePassLinksFunctions(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, architecture), "\n## One pass\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -101,10 +100,10 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// fileInTable is a row of the page's table of a package's files.
+// fileInTable matches a row of the page's table of a package's files.
 var fileInTable = regexp.MustCompile("(?m)^\\| `([a-z]+\\.go)` \\|")
 
-// filesInOrder are the files in the table below the heading of a package.
+// filesInOrder returns the files in the table below the heading of a package.
 func filesInOrder(page, layer string) []string {
 	_, section, _ := strings.Cut(page, "### `"+layer+"`")
 	section, _, _ = strings.Cut(section, "\n### ")
@@ -156,22 +155,22 @@ func importsOf(t *testing.T, dir string) []string {
 	return all
 }
 
-// nothing imports every package as an empty one: only references within a package
+// emptyImporter imports every package as an empty package: only references within a package
 // count.
-type nothing struct{}
+type emptyImporter struct{}
 
-func (nothing) Import(path string) (*types.Package, error) {
+func (emptyImporter) Import(path string) (*types.Package, error) {
 	empty := types.NewPackage(path, filepath.Base(path))
 	empty.MarkComplete()
 	return empty, nil
 }
 
-// references between the files of a package: each pair of files once.
+// references returns the references between the files of a package: each pair of files once.
 func references(t *testing.T, dir string) [][2]string {
 	t.Helper()
 	set, files := parse(t, dir)
 	uses := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	config := types.Config{Importer: nothing{}, Error: func(error) {}} // what is imported is unknown
+	config := types.Config{Importer: emptyImporter{}, Error: func(error) {}} // errors: imports are empty
 	pkg, _ := config.Check(dir, set, files, uses)
 	seen := map[[2]string]bool{}
 	add := func(from token.Pos, to types.Object) {

@@ -16,8 +16,7 @@ type boundStage struct {
 	report    func(Inputs)
 }
 
-// bind makes of the stages of a kind those of one object, so that a pass needs no type
-// parameter.
+// bind binds the stages of a kind to one object, so that a pass needs no type parameter.
 func bind[T Object](stages []Stage[T], cr T) []boundStage {
 	all := make([]boundStage, 0, len(stages))
 	for _, s := range stages {

@@ -11,7 +11,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// buildChildren returns what the stage wants, stamped.
+// buildChildren returns the stamped children that the stage wants.
 func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedChildren, error) {
 	if s.build == nil {
 		return nil, nil
@@ -27,8 +27,8 @@ func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedCh
 	return p.children.Stamp(ctx, s.condition, children)
 }
 
-// applyChildren brings the children to what the builder wants, makes them inputs of
-// later stages, and deletes children that the builder does not list any more.
+// applyChildren applies the children, makes them inputs of later stages, and deletes
+// children that the builder no longer lists.
 func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, wasComplete bool, record *commonv1.CompletedStage) error {
 	if s.build == nil {
 		return nil
@@ -46,7 +46,7 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 	return incomplete
 }
 
-// addToInputs makes a child, and what it holds or has said, an input.
+// addToInputs makes a child, its data and the result of its Job inputs.
 func (p *pass) addToInputs(r apply.Result) {
 	p.in.objects[r.Key] = r.Object
 	if r.Data != nil {
@@ -58,17 +58,17 @@ func (p *pass) addToInputs(r apply.Result) {
 	}
 }
 
-// lookAtChildren gets every child, by its TitleOf. The children become inputs as well,
-// so that a Report can read them.
-func (p *pass) lookAtChildren(ctx context.Context) (map[string]client.Object, error) {
+// readChildren returns every child, by its TitleOf. The children become inputs as well, so
+// that a Report can read them.
+func (p *pass) readChildren(ctx context.Context) (map[string]client.Object, error) {
 	all, err := p.children.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	byTitle := map[string]client.Object{}
-	for _, shown := range all {
-		key := observe.KeyOf(p.view.KindOf(shown), shown)
-		child, err := p.view.Get(ctx, key) // which may be newer
+	for _, listed := range all {
+		key := observe.KeyOf(p.view.KindOf(listed), listed)
+		child, err := p.view.Get(ctx, key) // may return a newer version
 		if err != nil {
 			return nil, err
 		}

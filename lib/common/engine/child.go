@@ -12,65 +12,63 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Child is something that a stage wants: a typed apply configuration, a typed
-// object of the family's own kinds, or a wrapper of one of them. Wrappers nest.
+// Child is an object that a stage wants: a typed apply configuration, a typed object of an
+// Asterism kind, or a wrapper of either. Wrappers nest.
 type Child any
 
-// Absent deletes the child, if it is ours; the stage is not done until the child
-// was observed gone.
+// Absent deletes the object if it is a child; the stage is not done until the child no
+// longer exists.
 func Absent(child Child) Child { return withMode(apply.Absent, child) }
 
-// LeftBy deletes a child that an owner with the UID, which is gone, has left behind. The
-// stage has proved that the child was that owner's: labels and annotations can be forged.
+// LeftBy deletes a child of a deleted owner with the UID. The stage must have verified that
+// the child belonged to this owner, because labels and annotations can be forged.
 func LeftBy(owner types.UID, child Child) Child {
 	c := unwrap(Absent(child))
 	c.FormerOwner = owner
 	return c
 }
 
-// Replaced is for what cannot be changed: a changed child is deleted, seen
-// gone, and created anew.
+// Replaced is for immutable kinds: a child that differs is deleted, and recreated when it
+// no longer exists.
 func Replaced(child Child) Child { return withMode(apply.Replaced, child) }
 
-// Kept leaves the child as it is, if it exists: it is neither applied nor deleted.
+// Kept neither applies nor deletes the child.
 func Kept(child Child) Child { return withMode(apply.Kept, child) }
 
-// Generated is a Secret that is created once, with a random value for each key,
-// and never changed by the engine again. It is immutable.
+// Generated is an immutable Secret that is created once, with a random value for each key.
 func Generated(secret *applycorev1.SecretApplyConfiguration, keys ...string) Child {
 	return apply.Child{Object: secret, Mode: apply.Generated, SecretKeys: keys}
 }
 
-// Once runs exactly one Job per content: the Job is named after the hash of
-// what its builder said, and a Job with other content is deleted and seen gone
-// first. Where only some of the content decides whether the work must be done
-// again, that is passed as depends, and the rest may change freely. The Job's
-// termination message is an input of this stage's Report and of later stages.
-// The Job must have backoffLimit 0 and no TTL.
+// Once runs exactly one Job for each content. The name of the Job ends with the hash of its
+// content, and a Job with other content is deleted before. If the Job must run again only
+// when certain values change, pass these values as depends; other changes then do not run
+// the Job. The Job's termination message is an input of this stage's Report and of later
+// stages. The Job must have backoffLimit 0 and no TTL.
 func Once(job *applybatchv1.JobApplyConfiguration, depends ...string) Child {
 	return apply.Child{Object: job, Mode: apply.Once, Depends: depends}
 }
 
-// Unowned leaves out the owner reference, so that foreground deletion of the
-// owner does not remove the child before the teardown is done with it. The
-// teardown must remove it.
+// Unowned omits the owner reference, so that a foreground deletion of the owner does not
+// delete the child before the teardown does. The teardown must delete the child.
 func Unowned(child Child) Child {
 	c := unwrap(child)
 	c.Unowned = true
 	return c
 }
 
-// Lingering keeps the child, after its builder stops listing it, until the whole
-// object is ready. No consumer names the child then.
+// Lingering delays the deletion of a child that its builder no longer lists until the whole
+// object is ready, when no consumer refers to the child.
 func Lingering(child Child) Child {
 	c := unwrap(child)
 	c.Lingers = true
 	return c
 }
 
-// Explained adds to the message of a child that is not complete, or does not go
-// away, what explain finds. It is asked every few seconds, with a reader of the
-// API server itself. Workloads and Jobs need none: they say what their pods say.
+// Explained adds the result of explain to the message of a child that is not complete, or
+// whose deletion takes long. explain is called every few seconds, with a reader that
+// bypasses the cache. Workloads and Jobs need no Explained: their messages have the
+// problems of their pods.
 func Explained(child Child, explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)) Child {
 	c := unwrap(child)
 	c.Explain = explain
@@ -90,18 +88,18 @@ func unwrap(child Child) apply.Child {
 	return apply.Child{Object: child}
 }
 
-// Selector returns the labels that find the pods of one instance of a service.
-// They never change, because selectors cannot.
+// Selector returns the labels that select the pods of one instance of a service. They
+// never change, because the selector of a workload is immutable.
 func Selector(service, instance string) map[string]string { return apply.Selector(service, instance) }
 
-// OwnedBy are labels that every child of the object has, and nothing else.
+// OwnedBy returns labels that every child of the object has, and no other object.
 func OwnedBy(owner client.Object) map[string]string {
 	return map[string]string{observe.LabelOwnerUID: string(owner.GetUID())}
 }
 
-// OwnerUID is what an object says of its owner, whose child the object may be.
+// OwnerUID returns the UID of the owner according to the object, without a proof.
 func OwnerUID(obj client.Object) types.UID { return observe.OwnerUID(obj) }
 
-// Hash is the hash of anything that JSON can say, 16 hex digits: for what a
-// builder must name or annotate by its content.
+// Hash returns the hash of values that encode as JSON, as 16 hex digits: for names and
+// annotations that depend on content.
 func Hash(values ...any) string { return apply.Hash(values) }

@@ -27,7 +27,7 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// owner is the name of every test's service, and so the field owner of children.
+// owner is the name of every test's service, and therefore the field owner of children.
 const owner = "widget"
 
 type (
@@ -35,14 +35,14 @@ type (
 	service = engine.Service[*widget.Widget]
 )
 
-// build makes a stage of a builder that cannot fail.
+// build returns a stage with a builder that cannot fail.
 func build(condition string, children func(*widget.Widget, engine.Inputs) []engine.Child) stage {
 	return stage{Condition: condition, Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
 		return children(cr, in), nil
 	}}
 }
 
-// when the condition holds, the child is wanted.
+// when returns the child if the condition holds, otherwise an Absent child.
 func when(condition bool, child engine.Child) engine.Child {
 	if condition {
 		return child
@@ -50,7 +50,7 @@ func when(condition bool, child engine.Child) engine.Child {
 	return engine.Absent(child)
 }
 
-// configMap holds the text.
+// configMap has the text.
 func configMap(name, text string) *applycorev1.ConfigMapApplyConfiguration {
 	return applycorev1.ConfigMap(name, "").WithData(map[string]string{"text": text})
 }
@@ -103,7 +103,7 @@ func job(cr *widget.Widget, name string) *applybatchv1.JobApplyConfiguration {
 			WithContainers(applycorev1.Container().WithName("sync").WithImage("registry.invalid/image:1").WithArgs("sync", cr.Spec.Text)))))
 }
 
-// volume is a child without a namespace, whose name is the widget's and its namespace's.
+// volume is a cluster-scoped child, named after the widget and its namespace.
 func volume(cr *widget.Widget) *applycorev1.PersistentVolumeApplyConfiguration {
 	return applycorev1.PersistentVolume(volumeName(cr)).WithSpec(applycorev1.PersistentVolumeSpec().
 		WithAccessModes(corev1.ReadWriteMany).
@@ -128,11 +128,11 @@ func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
 func containsFinalizers(fields string) bool { return strings.Contains(fields, "f:finalizers") }
 
-// bodyOf what the engine applies.
+// bodyOf returns the object of an apply.
 func bodyOf(obj runtime.ApplyConfiguration) *unstructured.Unstructured {
 	content, ok := obj.(interface{ UnstructuredContent() map[string]any })
 	if !ok {
-		panic("the engine applies something else than unstructured objects") //nolint:forbidigo // the test itself is wrong
+		panic("the engine applies an object that is not unstructured") //nolint:forbidigo // the test itself is wrong
 	}
 	return &unstructured.Unstructured{Object: content.UnstructuredContent()}
 }
@@ -157,7 +157,7 @@ func mustGVK(obj client.Object) schema.GroupVersionKind {
 
 func secret(name string) *applycorev1.SecretApplyConfiguration { return applycorev1.Secret(name, "") }
 
-// names of the objects of a list, with their type.
+// names returns the names of the objects of a list, with their types.
 func names(list client.ObjectList) []string {
 	objects, err := meta.ExtractList(list)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// The record of a stage, in the status, says what the stage was complete for. Its Inputs
-// are a hash of needs and children; for a stage with a Do, the hash of Do's inputs, "-"
-// and the former; or one of these words.
+// The record of a stage, in the status, identifies the inputs and children for which the
+// stage was complete. Its Inputs are a hash of needs and children, for a stage with a Do
+// preceded by the hash of Do's inputs and "-"; or one of these words.
 const (
 	outdated       = "outdated"  // Do was called for other inputs since
-	abandonedStage = "abandoned" // the teardown goes on without the stage
+	abandonedStage = "abandoned" // the teardown continues without the stage
 )
 
-// newRecord is the record of a stage that is complete now; a record without Inputs is
+// newRecord returns the record of a stage that is complete now; a record without Inputs is
 // not written.
 func (p *pass) newRecord(s boundStage, inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
 	record := commonv1.CompletedStage{
@@ -32,7 +32,8 @@ func (p *pass) newRecord(s boundStage, inputsHash string, children apply.Stamped
 	return record
 }
 
-// writeRecord into the status. A record without Inputs removes the one before.
+// writeRecord writes a record into the status. A record without Inputs removes the existing
+// record.
 func (p *pass) writeRecord(record commonv1.CompletedStage) {
 	status := p.cr.Common()
 	existing := recordOf(status, record.Stage)
@@ -46,7 +47,7 @@ func (p *pass) writeRecord(record commonv1.CompletedStage) {
 	}
 }
 
-// recordOf a stage, nil for none.
+// recordOf returns the record of a stage, nil for none.
 func recordOf(status *commonv1.Status, stage string) *commonv1.CompletedStage {
 	for i := range status.Completed {
 		if status.Completed[i].Stage == stage {
@@ -56,14 +57,14 @@ func recordOf(status *commonv1.Status, stage string) *commonv1.CompletedStage {
 	return nil
 }
 
-// wasComplete says whether a stage was complete for just this: the Inputs of a record.
+// wasComplete tells whether a stage was complete for the Inputs of a record.
 func (p *pass) wasComplete(stage, inputs string) bool {
 	record := recordOf(p.before, stage)
 	return record != nil && record.Inputs == inputs
 }
 
-// callWasComplete says whether a stage with a Do was complete for these inputs of its
-// Do, with these or other children.
+// callWasComplete tells whether a stage with a Do was complete for these inputs of Do, with
+// the present or other children.
 func (p *pass) callWasComplete(s boundStage, inputsHash string) bool {
 	record := recordOf(p.before, s.condition)
 	return record != nil && strings.HasPrefix(record.Inputs, inputsHash+"-")

@@ -33,7 +33,8 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 	})
 }
 
-// judgeAvailable reports whether users are served. Ready does not depend on it.
+// judgeAvailable sets the condition Available: whether users are served. Ready does not
+// depend on it.
 func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
 	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
 		inputsHash, err := p.gatherFor(ctx, s)
@@ -44,11 +45,11 @@ func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
 	})
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
-		p.comeBack(result)
+		p.requeue(result)
 	}
 }
 
-// conclude derives Ready and Stalled, and drops conditions that no stage has.
+// conclude sets Ready and Stalled, and removes conditions and records without a stage.
 func (p *pass) conclude(stages []boundStage) {
 	known := []string{}
 	for _, s := range stages {
@@ -70,8 +71,7 @@ func (p *pass) conclude(stages []boundStage) {
 	status.ObservedGeneration = p.cr.GetGeneration()
 }
 
-// inOrder are the conditions that are known, as the walk goes; the summary comes
-// last.
+// inOrder returns the conditions whose types are known, in the order of known.
 func inOrder(conditions []metav1.Condition, known []string) []metav1.Condition {
 	var sorted []metav1.Condition
 	for _, name := range known {

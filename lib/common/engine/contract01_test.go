@@ -21,7 +21,7 @@ func TestContract01ServerSideApply(t *testing.T) {
 	contract{check: contract01, mutants: map[string]mutant{
 		"writes whole objects": {
 			seam:   func(s *engine.Seam) { s.Client = puttingClient{s.Client} },
-			caught: `written by .*operation Update|replicas of somebody else|annotation of somebody else`,
+			caught: `written by .*operation Update|replicas of another client|annotation of another client`,
 		},
 		"creates before it applies": {
 			seam:   func(s *engine.Seam) { s.Client = creatingClient{s.Client} },
@@ -55,7 +55,7 @@ func contract01(w *world) {
 		&corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name)},
 	}
 	for _, child := range children {
-		w.Eventually(func() error { return w.get(child) }).Should(Succeed(), "%T is there", child)
+		w.Eventually(func() error { return w.get(child) }).Should(Succeed(), "%T exists", child)
 		w.onlyApplied(child)
 	}
 	w.Eventually(w.condition(cr, "WorkloadReady")).Should(ContainSubstring("Progressing"))
@@ -63,44 +63,44 @@ func contract01(w *world) {
 	w.foreignFieldsStay(cr, children)
 }
 
-// foreignFieldsStay when we write fields of our own.
+// foreignFieldsStay checks that a write of the engine keeps the fields of other clients.
 func (w *world) foreignFieldsStay(cr *widget.Widget, children []client.Object) {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metaOf(w.namespace, cr.Name)}
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
 	w.must(w.client.SubResource("scale").Update(w.ctx, set, client.WithSubResourceBody(scale), client.FieldOwner("autoscaler")))
 	for _, child := range children {
-		w.annotate(child, "note", "mine")
+		w.annotate(child, "note", "foreign")
 	}
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	config := w.configMap(cr.Name)
 	w.Eventually(func() string { _ = w.get(config); return config.Data["always"] }).Should(Equal("second"))
 	w.Expect(config.Data).NotTo(HaveKey("first"), "a key that is no longer wanted is removed")
 	w.Eventually(func() string { _ = w.get(set); return set.Spec.Template.Annotations["text"] }).Should(Equal("second"))
-	w.Expect(*set.Spec.Replicas).To(Equal(int32(5)), "replicas of somebody else")
+	w.Expect(*set.Spec.Replicas).To(Equal(int32(5)), "replicas of another client")
 	for _, child := range children {
 		w.must(w.get(child))
-		w.Expect(child.GetAnnotations()).To(HaveKeyWithValue("note", "mine"), "annotation of somebody else")
+		w.Expect(child.GetAnnotations()).To(HaveKeyWithValue("note", "foreign"), "annotation of another client")
 		w.onlyApplied(child)
 	}
 }
 
-// onlyApplied expects one entry of ours, of an apply.
+// onlyApplied checks that managedFields has one entry of the engine, for an apply.
 func (w *world) onlyApplied(obj client.Object) {
 	w.t.Helper()
-	var ours int
+	var entries int
 	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == "kube-controller-manager" || entry.Manager == "somebody" || entry.Manager == "autoscaler" {
+		if entry.Manager == "kube-controller-manager" || entry.Manager == "other-client" || entry.Manager == "autoscaler" {
 			continue
 		}
 		w.Expect(entry.Manager).To(Equal(owner), "%T has fields of an unexpected owner", obj)
 		w.Expect(entry.Operation).To(Equal(metav1.ManagedFieldsOperationApply), "%T written by %s with operation %s", obj, entry.Manager, entry.Operation)
-		ours++
+		entries++
 	}
-	w.Expect(ours).To(Equal(1), "%T: entries of the engine", obj)
+	w.Expect(entries).To(Equal(1), "%T: entries of the engine", obj)
 }
 
-// ownersOf the engine's fields of the object itself are their own.
+// ownersOf checks that status and finalizer of the reconciled object have own field owners.
 func (w *world) ownersOf(cr *widget.Widget) {
 	w.t.Helper()
 	owners := map[string]string{}

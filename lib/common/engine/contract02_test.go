@@ -27,17 +27,17 @@ import (
 
 func TestContract02NeverAdopts(t *testing.T) {
 	contract{check: contract02, mutants: map[string]mutant{
-		"applies whatever exists": {
+		"applies to any existing object": {
 			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "resourceVersion"} },
-			caught: `created a moment ago`,
+			caught: `created by another client`,
 		},
-		"does not name whom it updates": {
+		"does not send the UID": {
 			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "uid"} },
-			caught: `put in the place of a child`,
+			caught: `has replaced a child`,
 		},
-		"takes a name for ownership": {
-			seam:   func(s *engine.Seam) { s.Cached = namesAreEnough{s.Cached} },
-			caught: `belongs to somebody`,
+		"adopts an object by its name": {
+			seam:   func(s *engine.Seam) { s.Cached = adoptingReader{s.Cached} },
+			caught: `object is foreign`,
 		},
 	}}.test(t)
 }
@@ -55,8 +55,8 @@ func contract02(w *world) {
 	w.stopsAtAConflict()
 }
 
-// stopsAtAConflict: neither the children behind a foreign object nor the stages behind
-// that child are made or healed, also if the stage was complete before.
+// stopsAtAConflict checks that neither the later children of the stage nor later stages are
+// created or repaired after a foreign object, also if the stage was complete before.
 func (w *world) stopsAtAConflict() {
 	inOrder := service{Name: owner, Stages: []stage{
 		build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
@@ -72,7 +72,7 @@ func (w *world) stopsAtAConflict() {
 	cr := w.widget("first", widget.Spec{})
 	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
 	w.pass(cr)
-	w.Expect(w.gone(w.configMap("first-behind"))).To(BeTrue(), "nothing is made behind a conflict")
+	w.Expect(w.gone(w.configMap("first-behind"))).To(BeTrue(), "no child is created after a conflict")
 	w.must(w.client.Delete(w.ctx, foreign))
 	w.awaitReady(cr)
 
@@ -85,76 +85,78 @@ func (w *world) stopsAtAConflict() {
 	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
 	w.pass(cr)
 	for _, name := range []string{"first-behind", "first-later"} {
-		w.Expect(w.gone(w.configMap(name))).To(BeTrue(), "nothing is healed behind a conflict")
+		w.Expect(w.gone(w.configMap(name))).To(BeTrue(), "no child is recreated after a conflict")
 	}
 	w.operator.Stop()
 }
 
-// leavesForeign objects alone, says whose they are, and goes on when they are gone.
+// leavesForeign checks that the engine does not change a foreign object, reports it, and
+// continues after its deletion.
 func (w *world) leavesForeign() {
 	foreign := w.configMap("foreign")
-	foreign.Data = map[string]string{"text": "theirs"}
+	foreign.Data = map[string]string{"text": "foreign"}
 	w.create(foreign)
 	version := foreign.ResourceVersion
-	cr := w.widget("foreign", widget.Spec{Text: "ours"})
-	w.decides(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "it belongs to somebody")
+	cr := w.widget("foreign", widget.Spec{Text: "wanted"})
+	w.decides(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "the object is foreign")
 	w.pass(cr)
 	w.must(w.get(foreign))
 	w.Expect(foreign.ResourceVersion).To(Equal(version), "a foreign object is not written")
 	w.must(w.client.Delete(w.ctx, foreign))
 	w.awaitReady(cr)
 	w.must(w.get(foreign))
-	w.Expect(foreign.Data).To(HaveKeyWithValue("text", "ours"))
+	w.Expect(foreign.Data).To(HaveKeyWithValue("text", "wanted"))
 }
 
-// leavesWhatAnotherControllerOwns, even with our label on it.
+// leavesWhatAnotherControllerOwns checks that the controller reference counts, and not the
+// label.
 func (w *world) leavesWhatAnotherControllerOwns() {
 	other := w.configMap("another")
 	w.create(other)
-	cr := w.widget("owned", widget.Spec{Text: "ours"})
+	cr := w.widget("owned", widget.Spec{Text: "wanted"})
 	owned := w.configMap("owned-by-another")
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: other.Name, UID: other.UID, Controller: new(true)}}
 	owned.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID)}
 	w.create(owned)
-	second := w.widget(owned.Name, widget.Spec{Text: "ours"})
-	w.decides(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "it belongs to somebody else")
+	second := w.widget(owned.Name, widget.Spec{Text: "wanted"})
+	w.decides(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "the object is foreign")
 }
 
-// losesTheRaceToCreate to somebody who creates after we have looked.
+// losesTheRaceToCreate checks a foreign object that is created after the engine's read.
 func (w *world) losesTheRaceToCreate(before *hooks) {
-	theirs := w.configMap("race")
-	theirs.Data = map[string]string{"text": "theirs"}
-	made := theirs.DeepCopy() // theirs is read again while this runs
-	before.apply(theirs.Name, func() { w.create(made) })
-	cr := w.widget("race", widget.Spec{Text: "ours"})
-	w.Eventually(func() string { _ = w.get(theirs); return string(theirs.UID) }).ShouldNot(BeEmpty())
-	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was created a moment ago")
-	w.must(w.get(theirs))
-	w.Expect(theirs.Data).To(HaveKeyWithValue("text", "theirs"), "it was created a moment ago")
+	foreign := w.configMap("race")
+	foreign.Data = map[string]string{"text": "foreign"}
+	created := foreign.DeepCopy() // foreign is read at the same time
+	before.apply(foreign.Name, func() { w.create(created) })
+	cr := w.widget("race", widget.Spec{Text: "wanted"})
+	w.Eventually(func() string { _ = w.get(foreign); return string(foreign.UID) }).ShouldNot(BeEmpty())
+	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "the object was created by another client")
+	w.must(w.get(foreign))
+	w.Expect(foreign.Data).To(HaveKeyWithValue("text", "foreign"), "the object was created by another client")
 }
 
-// losesTheRaceToUpdate to somebody who puts his own in the place of our child.
+// losesTheRaceToUpdate checks a child that another client replaces by a foreign object.
 func (w *world) losesTheRaceToUpdate(before *hooks) {
 	cr := w.widget("replaced", widget.Spec{Text: "first"})
 	w.awaitReady(cr)
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
-	name := child.Name // cr and child are read again while this runs
+	name := child.Name // cr and child are read at the same time
 	before.apply(name, func() {
 		w.must(w.client.Delete(w.ctx, w.configMap(name)))
-		theirs := w.configMap(name)
-		theirs.Data = map[string]string{"text": "theirs"}
-		w.create(theirs)
+		foreign := w.configMap(name)
+		foreign.Data = map[string]string{"text": "foreign"}
+		w.create(foreign)
 	})
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "it was put in the place of a child")
+	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "the object has replaced a child")
 	w.must(w.get(child))
-	w.Expect(child.Data).To(HaveKeyWithValue("text", "theirs"), "it was put in the place of a child")
+	w.Expect(child.Data).To(HaveKeyWithValue("text", "foreign"), "the object has replaced a child")
 }
 
-// TestCreateOnlyApply is what the engine relies on, for every kind that an
-// operator of the family owns: an apply that names resourceVersion 1 creates
-// what is absent and is refused where something exists.
+// TestCreateOnlyApply checks a property of the API server that the engine relies on, for
+// every kind that an Asterism operator owns: an apply with resourceVersion 1 creates an
+// absent object, and is refused if the object exists.
 func TestCreateOnlyApply(t *testing.T) {
 	t.Parallel()
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
@@ -195,7 +197,7 @@ var clusterWide = map[string]bool{
 	"PersistentVolume": true, "Namespace": true, "StorageClass": true, "CSIDriver": true, "ClusterRole": true, "ClusterRoleBinding": true,
 }
 
-// oneOfEach kind, as bodies of an apply.
+// oneOfEach returns the body of an apply for each kind.
 func oneOfEach(namespace string) []map[string]any {
 	pods := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
@@ -259,7 +261,7 @@ func oneOfEach(namespace string) []map[string]any {
 	return bodies
 }
 
-// forgetfulClient leaves a field out of what is applied.
+// forgetfulClient omits a field from applied objects.
 type forgetfulClient struct {
 	client.Client
 	field string
@@ -270,10 +272,10 @@ func (c forgetfulClient) Apply(ctx context.Context, obj runtime.ApplyConfigurati
 	return c.Client.Apply(ctx, obj, opts...)
 }
 
-// namesAreEnough puts the label of whoever has the same name on what it reads.
-type namesAreEnough struct{ client.Reader }
+// adoptingReader adds the label of the widget with the same name to the objects it reads.
+type adoptingReader struct{ client.Reader }
 
-func (r namesAreEnough) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r adoptingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if err := r.Reader.Get(ctx, key, obj, opts...); err != nil {
 		return err
 	}

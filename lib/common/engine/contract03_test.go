@@ -35,11 +35,11 @@ func TestContract03NothingAtRest(t *testing.T) {
 			},
 			caught: `sent at rest`,
 		},
-		"trusts its annotation alone": {
+		"compares only the annotation": {
 			seam: func(s *engine.Seam) {
 				s.Cached = changingReader{s.Cached, (&firstSight{seen: map[string][]metav1.ManagedFieldsEntry{}}).show}
 			},
-			caught: `is healed`,
+			caught: `is repaired`,
 		},
 		"reads Secrets again and again": {
 			seam: func(s *engine.Seam) {
@@ -54,7 +54,7 @@ func TestContract03NothingAtRest(t *testing.T) {
 	}}.test(t)
 }
 
-// everything is a service that uses all that a stage has.
+// everything is a service that uses all features of a stage.
 func everything(outside func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error)) service {
 	return service{
 		Name: owner,
@@ -118,13 +118,13 @@ func contract03(w *world) {
 	w.awaitReady(cr)
 	w.restsWhileOthersWrite(cr)
 	for _, child := range w.ownedBy(cr) {
-		w.healsEveryField(child)
+		w.repairsEveryField(child)
 	}
 	w.awaitReady(cr)
 	w.restsAfterRestart(cr)
 }
 
-// ownedBy lists the children whose every field we keep as it is.
+// ownedBy lists the children of which the engine repairs every owned field.
 func (w *world) ownedBy(cr *widget.Widget) []client.Object {
 	return []client.Object{
 		w.configMap(cr.Name), w.secret(cr.Name + "-connections"),
@@ -137,10 +137,10 @@ func (w *world) ownedBy(cr *widget.Widget) []client.Object {
 
 func (w *world) restsWhileOthersWrite(cr *widget.Widget) {
 	w.t.Helper()
-	w.pass(cr) // what is still under way ends
+	w.pass(cr) // requests in progress end
 	w.operator.Requests.Reset()
 	for _, child := range w.ownedBy(cr) {
-		w.annotate(child, "note", "mine")
+		w.annotate(child, "note", "foreign")
 	}
 	w.pass(cr)
 	w.pass(cr)
@@ -169,8 +169,9 @@ func (w *world) restsAfterRestart(cr *widget.Widget) {
 	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("True"))
 }
 
-// healsEveryField of a child that we own, after somebody changed or removed it.
-func (w *world) healsEveryField(child client.Object) {
+// repairsEveryField checks every field that the engine owns of a child, after another client
+// has changed or removed it.
+func (w *world) repairsEveryField(child client.Object) {
 	w.t.Helper()
 	gvk := mustGVK(child)
 	read := func() *unstructured.Unstructured {
@@ -195,31 +196,31 @@ func (w *world) healsEveryField(child client.Object) {
 			continue
 		}
 		version := object.GetResourceVersion()
-		err := w.client.Update(w.ctx, object, client.FieldOwner("intruder"))
+		err := w.client.Update(w.ctx, object, client.FieldOwner("other-client"))
 		if errors.IsInvalid(err) || errors.IsForbidden(err) || errors.IsBadRequest(err) || errors.IsConflict(err) {
-			continue // the server does not let it be changed
+			continue // the API server refuses the change
 		}
 		w.must(err)
 		if object.GetResourceVersion() == version {
-			continue // the server has put it right itself
+			continue // the API server has ignored the change
 		}
 		tried++
-		w.decides(func() string { return ownedFields(read()) }).Should(Equal(fields), "%s %s is healed", gvk.Kind, drift)
-		w.decides(func() bool { return drift.holds(read()) }).Should(BeTrue(), "%s %s is healed", gvk.Kind, drift)
+		w.decides(func() string { return ownedFields(read()) }).Should(Equal(fields), "%s %s is repaired", gvk.Kind, drift)
+		w.decides(func() bool { return drift.holds(read()) }).Should(BeTrue(), "%s %s is repaired", gvk.Kind, drift)
 		applied := w.operator.Requests.Of("apply", resource)
 		repaired := w.operator.Requests.Of("patch", resource)
 		if len(repaired) == 0 {
-			w.Expect(applied).To(HaveLen(1), "%s %s is healed by one write", gvk.Kind, drift)
+			w.Expect(applied).To(HaveLen(1), "%s %s is repaired by one write", gvk.Kind, drift)
 		} else {
-			w.Expect(applied).To(HaveLen(2), "%s %s is healed after a merge patch", gvk.Kind, drift)
+			w.Expect(applied).To(HaveLen(2), "%s %s is repaired after a merge patch", gvk.Kind, drift)
 			repairs++
 		}
 	}
 	w.Expect(tried).To(BeNumerically(">=", 8), "%s: fields that were changed", gvk.Kind)
-	w.t.Logf("%s: %d changes healed, %d of them after a merge patch", gvk.Kind, tried, repairs)
+	w.t.Logf("%s: %d changes repaired, %d of them after a merge patch", gvk.Kind, tried, repairs)
 }
 
-// changingReader changes what the cache says.
+// changingReader changes the objects that are read from the cache.
 type changingReader struct {
 	client.Reader
 	change func(client.Object)
@@ -233,7 +234,7 @@ func (r changingReader) Get(ctx context.Context, key client.ObjectKey, obj clien
 	return err
 }
 
-// firstSight shows managedFields as they were when an object was first seen.
+// firstSight returns the managedFields of an object's first read in all reads.
 type firstSight struct {
 	seen map[string][]metav1.ManagedFieldsEntry
 }

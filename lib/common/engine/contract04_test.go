@@ -49,35 +49,36 @@ func contract04(w *world) {
 	w.decides(w.condition(cr, "Stalled")).Should(Equal(`True Refused: text: it says "stop"`))
 	w.Expect(w.condition(cr, "Ready")()).To(Equal(`False Refused: text: it says "stop"`))
 	w.Expect(w.condition(cr, "First")()).To(HavePrefix("True"))
-	w.everyConditionSpeaksOf(cr, 2)
+	w.everyConditionIsOfNewest(cr, 2)
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "panic" })
 	w.Eventually(w.condition(cr, "Second")).Should(Equal("False Panic: stage Second panicked: the builder is broken"))
-	w.Expect(w.condition(cr, "Stalled")()).To(Equal("absent"), "a panic may pass")
-	w.everyConditionSpeaksOf(cr, 2)
+	w.Expect(w.condition(cr, "Stalled")()).To(Equal("absent"), "a panic does not stall")
+	w.everyConditionIsOfNewest(cr, 2)
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "fine" })
 	w.awaitReady(cr)
-	w.everyConditionSpeaksOf(cr, 4)
+	w.everyConditionIsOfNewest(cr, 4)
 	w.Expect(len(w.operator.Requests.Of("patch", "widgets/status"))).To(BeNumerically("<=", w.watched.of(cr.Name)), "writes and passes")
 
 	w.must(w.client.Status().Patch(w.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))))
 	w.awaitReady(cr)
 }
 
-// everyConditionSpeaksOf the newest generation; there are that many or more.
-func (w *world) everyConditionSpeaksOf(cr *widget.Widget, atLeast int) {
+// everyConditionIsOfNewest checks that at least this number of conditions exist, and that
+// they are of the newest generation.
+func (w *world) everyConditionIsOfNewest(cr *widget.Widget, atLeast int) {
 	w.t.Helper()
 	w.must(w.get(cr))
 	w.Expect(len(cr.Status.Conditions)).To(BeNumerically(">=", atLeast))
 	for _, condition := range cr.Status.Conditions {
-		if condition.Type != "Third" { // it is not reached while the second fails
+		if condition.Type != "Third" { // not reached while the second stage fails
 			w.Expect(condition.ObservedGeneration).To(Equal(cr.Generation), "%s", condition.Type)
 		}
 	}
 }
 
-// statusClient writes the status in its own way.
+// statusClient writes the status with another function.
 type statusClient struct {
 	client.Client
 	write func(context.Context, client.SubResourceWriter, *widget.Widget, client.Patch, ...client.SubResourcePatchOption) error

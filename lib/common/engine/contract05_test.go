@@ -22,9 +22,9 @@ func TestContract05HonestReadiness(t *testing.T) {
 	contract{check: contract05, mutants: map[string]mutant{
 		"believes a cache that is behind its own writes": {
 			seam:   func(s *engine.Seam) { s.Client = versionlessClient{s.Client} },
-			caught: `the newest of its own writes`,
+			caught: `the last own write`,
 		},
-		"takes any Ready of a child for an answer": {
+		"accepts Ready of an older generation of a child": {
 			seam: func(s *engine.Seam) {
 				s.Cached = changingRacks{s.Cached}
 			},
@@ -38,8 +38,8 @@ func contract05(w *world) {
 	w.judgesRollouts()
 }
 
-// judgesRollouts by the newest revision, and by nothing older than its own
-// last write.
+// judgesRollouts checks that a rollout is judged by the newest revision, and not by a version
+// before the engine's last write.
 func (w *world) judgesRollouts() {
 	var held gate
 	frozen := &frozenReader{}
@@ -60,11 +60,11 @@ func (w *world) judgesRollouts() {
 	held.close()
 	frozen.freeze(set)
 	w.change(cr, func(s *widget.Spec) { s.Text = "B" })
-	w.decides(w.condition(cr, "Ready")).Should(HavePrefix("False Progressing: StatefulSet rollout"), "the newest of its own writes is not rolled out")
+	w.decides(w.condition(cr, "Ready")).Should(HavePrefix("False Progressing: StatefulSet rollout"), "the last own write is not rolled out")
 	w.change(cr, func(s *widget.Spec) { s.Text = "A" })
 	w.Eventually(func() int64 { _ = w.get(cr); return cr.Status.ObservedGeneration }).Should(Equal(int64(3)))
 	w.must(w.get(set))
-	w.Expect(set.Spec.Template.Annotations).To(HaveKeyWithValue("text", "A"), "the newest of its own writes")
+	w.Expect(set.Spec.Template.Annotations).To(HaveKeyWithValue("text", "A"), "the last own write")
 	frozen.thaw()
 	held.release()
 	w.pass(cr)
@@ -72,7 +72,8 @@ func (w *world) judgesRollouts() {
 	w.operator.Stop()
 }
 
-// judgesChildren of the family by a Ready that speaks of their newest generation.
+// judgesChildren checks that a child of an Asterism kind is judged by Ready of its newest
+// generation.
 func (w *world) judgesChildren() {
 	start(w, service{Name: owner, Stages: []stage{build("RackReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: widget.Spec{Text: cr.Spec.Text}}}
@@ -93,7 +94,7 @@ func (w *world) judgesChildren() {
 	w.operator.Stop()
 }
 
-// play the rack's own operator.
+// play reports Ready like the rack's operator.
 func (w *world) play(rack *widget.Rack, ready metav1.ConditionStatus, message string) {
 	w.t.Helper()
 	w.playCondition(rack, "Ready", ready, message)
@@ -115,7 +116,7 @@ func (w *world) playReason(rack *widget.Rack, condition string, status metav1.Co
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
 }
 
-// gate lets pods become ready, or holds them.
+// gate determines whether pods become ready.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
@@ -139,7 +140,7 @@ func (g *gate) release() {
 	g.closed = false
 }
 
-// frozenReader shows one object as it was, however it has changed since.
+// frozenReader returns an old version of one object.
 type frozenReader struct {
 	client.Reader
 	mu    sync.Mutex
@@ -158,7 +159,7 @@ func (r *frozenReader) thaw() {
 	r.shown = nil
 }
 
-// hears says whether an event gets through: a watch that is behind has none.
+// hears tells whether an event is delivered: a watch that is behind delivers none.
 func (r *frozenReader) hears(event any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +177,7 @@ func (r *frozenReader) Get(ctx context.Context, key client.ObjectKey, obj client
 	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
-// versionlessClient does not let the engine know which version its write made.
+// versionlessClient hides the version of a write from the engine.
 type versionlessClient struct{ client.Client }
 
 func (c versionlessClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -187,7 +188,7 @@ func (c versionlessClient) Apply(ctx context.Context, obj runtime.ApplyConfigura
 	return err
 }
 
-// changingRacks shows racks whose status always speaks of the newest generation.
+// changingRacks returns racks whose status has always the newest observedGeneration.
 type changingRacks struct{ client.Reader }
 
 func (r changingRacks) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -76,9 +76,9 @@ func contract06(w *world) {
 	w.must(w.client.Update(w.ctx, needed))
 	w.copied(cr, "changed")
 	optional := w.configMap("optional")
-	optional.Data = map[string]string{"text": "now it is there"}
+	optional.Data = map[string]string{"text": "created later"}
 	w.create(optional)
-	w.Eventually(func() map[string]string { c := w.configMap(cr.Name); _ = w.get(c); return c.Data }).Should(HaveKeyWithValue("text", "now it is there"))
+	w.Eventually(func() map[string]string { c := w.configMap(cr.Name); _ = w.get(c); return c.Data }).Should(HaveKeyWithValue("text", "created later"))
 	w.awaitReady(cr)
 	w.pass(cr)
 	w.Expect(w.operator.Requests.Of("get", "secrets")).To(HaveLen(2), "one read of each version")
@@ -96,7 +96,7 @@ func (w *world) copied(cr *widget.Widget, content string) {
 	w.onlyMetadata()
 }
 
-// onlyMetadata of Secrets and ConfigMaps is listed or watched.
+// onlyMetadata checks that only metadata of Secrets and ConfigMaps are listed or watched.
 func (w *world) onlyMetadata() {
 	w.t.Helper()
 	for _, request := range w.operator.Requests.Reads() {
@@ -110,7 +110,7 @@ func (w *world) onlyMetadata() {
 	}
 }
 
-// wholeSecrets reads Secrets as such, which makes the cache watch them so.
+// wholeSecrets reads complete Secrets, so that the cache watches complete Secrets.
 type wholeSecrets struct{ client.Reader }
 
 func (r wholeSecrets) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -25,7 +25,7 @@ func TestContract07StampsAndWatches(t *testing.T) {
 			seam:   func(s *engine.Seam) { s.Client = forgetfulClient{Client: s.Client, field: "ownerReferences"} },
 			caught: `owner of \*v1\.ConfigMap`,
 		},
-		"is woken by what it owns alone": {
+		"is woken only by its children": {
 			seam:   func(s *engine.Seam) { s.Cache = filteredCache{s.Cache, owned} },
 			caught: `Secret (prunes|wakes) does not exist`,
 		},
@@ -65,7 +65,7 @@ func contract07(w *world) {
 	w.waitsForKinds(later)
 }
 
-// stamps names, owner and labels on every child.
+// stamps checks names, owner and labels of every child.
 func (w *world) stamps() {
 	cr := w.widget("stamps", widget.Spec{})
 	set := &appsv1.StatefulSet{ObjectMeta: metaOf(w.namespace, cr.Name)}
@@ -83,7 +83,7 @@ func (w *world) stamps() {
 		w.Expect(text(child)).NotTo(ContainSubstring("app.kubernetes.io/version"))
 		owners := child.GetOwnerReferences()
 		if child == pv {
-			w.Expect(owners).To(BeEmpty(), "an owner with a namespace of what has none")
+			w.Expect(owners).To(BeEmpty(), "a cluster-scoped child has no namespaced owner")
 			continue
 		}
 		w.Expect(owners).To(HaveLen(1), "owner of %T", child)
@@ -96,7 +96,8 @@ func (w *world) stamps() {
 	w.Expect(w.operator.Requests.Of("watch", "deployments")).To(BeEmpty(), "watches start when they are needed")
 }
 
-// prunes what a builder lists no longer, and nothing of a stage that is not reached.
+// prunes checks that children that a builder no longer lists are deleted, but not of a stage
+// that is not reached.
 func (w *world) prunes() {
 	cr := w.widget("prunes", widget.Spec{Parts: []string{"a", "b"}})
 	a, b := w.configMap(cr.Name+"-a"), w.configMap(cr.Name+"-b")
@@ -108,21 +109,21 @@ func (w *world) prunes() {
 	needed := w.secret("prunes")
 	needed.Data = map[string][]byte{"other": []byte("x")}
 	w.create(needed)
-	w.decides(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret prunes lacks key password"))
+	w.decides(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret prunes lacks key password: add the key"))
 	needed.Data["password"] = []byte("x")
 	w.must(w.client.Update(w.ctx, needed))
-	w.Eventually(func() bool { return w.gone(b) }).Should(BeTrue(), "what is no longer listed is deleted")
+	w.Eventually(func() bool { return w.gone(b) }).Should(BeTrue(), "an unlisted child is deleted")
 	w.Expect(w.uid(a)).NotTo(BeEmpty())
 }
 
-// wakes whoever looked at what changes.
+// wakes checks that a change of an object wakes the objects that looked at it.
 func (w *world) wakes() {
 	cr := w.widget("wakes", widget.Spec{SecretName: "wakes"})
 	w.Eventually(w.condition(cr, "InputsReady")).Should(HavePrefix("False Waiting: Secret wakes does not exist"))
 	needed := w.secret("wakes")
 	needed.Data = map[string][]byte{"password": []byte("x")}
 	w.create(needed)
-	w.Eventually(w.condition(cr, "InputsReady")).Should(HavePrefix("True"), "Secret needed, and then there")
+	w.Eventually(w.condition(cr, "InputsReady")).Should(HavePrefix("True"), "the Secret was created later")
 	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
 	for _, child := range []client.Object{w.configMap(cr.Name), pv} {
 		w.Eventually(func() error { return w.get(child) }).Should(Succeed())
@@ -134,7 +135,7 @@ func (w *world) wakes() {
 				return string(uid)
 			}
 			return string(child.GetUID())
-		}).ShouldNot(Equal(string(uid)), "%T is made again", child)
+		}).ShouldNot(Equal(string(uid)), "%T is recreated", child)
 	}
 	w.change(cr, func(s *widget.Spec) { s.Text = "service" })
 	svc := &corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name)}
@@ -143,7 +144,7 @@ func (w *world) wakes() {
 	w.Eventually(func() bool { return w.gone(svc) }).Should(BeTrue())
 }
 
-// waitsForKinds that are not served yet, without a restart.
+// waitsForKinds checks the wait for a kind that is served later, without a restart.
 func (w *world) waitsForKinds(later schema.GroupVersionKind) {
 	cr := w.widget("later", widget.Spec{Text: "later"})
 	w.makeReady(cr)
@@ -165,7 +166,7 @@ func (w *world) waitsForKinds(later schema.GroupVersionKind) {
 	w.Eventually(w.condition(cr, "LaterServed")).Should(HavePrefix("True"))
 }
 
-// makeReady plays the StatefulSet's pods.
+// makeReady reports the StatefulSet's pods as ready.
 func (w *world) makeReady(cr *widget.Widget) {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metaOf(w.namespace, cr.Name)}
@@ -182,8 +183,8 @@ func (w *world) makeReady(cr *widget.Widget) {
 	}).Should(HavePrefix("True"))
 }
 
-// owned is what has our label, which is what a watch of owned kinds delivers, and
-// what is reconciled.
+// owned tells whether an object is a child, by its label, or the reconciled object: a watch
+// of owned kinds would deliver only these.
 func owned(event any) bool {
 	obj, ok := event.(client.Object)
 	_, reconciled := event.(*widget.Widget)

@@ -32,7 +32,7 @@ func TestContract08Jobs(t *testing.T) {
 			seam:   func(s *engine.Seam) { s.Client = hastyClient{s.Client} },
 			caught: `two runs at a time`,
 		},
-		"keeps nothing of a failure while it runs again": {
+		"forgets the failure while the Job runs again": {
 			seam:   func(s *engine.Seam) { s.Client = statusClient{s.Client, forgetFailure} },
 			caught: `running again`,
 		},
@@ -63,7 +63,8 @@ func contract08(w *world) {
 	w.runsAgain(&script)
 }
 
-// retries a failed Job, and says meanwhile how it failed, without the password.
+// retries checks that a failed Job runs again, and that the message has the failure meanwhile,
+// without the password.
 func (w *world) retries(script *jobScript) {
 	w.t.Helper()
 	fails := end{2, "cannot log in with p4ssw0rd"}
@@ -71,7 +72,7 @@ func (w *world) retries(script *jobScript) {
 	cr := w.widget("retries", widget.Spec{Text: "first"})
 	const failed = "sync ended with 2: cannot log in with ***"
 	w.Eventually(w.condition(cr, "SchemaReady")).Should(HavePrefix("False JobFailed"))
-	w.Expect(w.gone(w.configMap(cr.Name))).To(BeTrue(), "the walk does not go on")
+	w.Expect(w.gone(w.configMap(cr.Name))).To(BeTrue(), "the walk does not continue")
 	w.Eventually(func() int { return script.runs("retries") }).Should(Equal(2))
 	w.decides(w.condition(cr, "SchemaReady")).Should(And(HavePrefix("False JobFailed: running again; "), HaveSuffix(failed)), "running again")
 	w.pass(cr)
@@ -85,7 +86,7 @@ func (w *world) retries(script *jobScript) {
 	}
 }
 
-// keepsTheResult when the pod is lost, also in a new operator.
+// keepsTheResult checks that the result outlives the pod, also after a restart.
 func (w *world) keepsTheResult(script *jobScript) {
 	w.t.Helper()
 	script.say("result", end{message: "uuid=43"})
@@ -102,7 +103,7 @@ func (w *world) keepsTheResult(script *jobScript) {
 	w.Expect(w.created("result")).To(Equal(0), "the result outlives its pod: Jobs created again")
 }
 
-// runsAgain when its content changes, but never two at a time.
+// runsAgain checks that a changed Job runs again, but never two runs at the same time.
 func (w *world) runsAgain(script *jobScript) {
 	w.t.Helper()
 	script.say("again", end{code: -1})
@@ -123,7 +124,7 @@ func (w *world) runsAgain(script *jobScript) {
 	w.Expect(w.jobs("again")[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("second"))
 }
 
-// hold the pods of a widget's Jobs with a finalizer, as a slow node would.
+// hold delays the deletion of the pods of a widget's Jobs by a finalizer, like a slow node.
 func (w *world) hold(name string, hold bool) {
 	w.t.Helper()
 	const finalizer = "test.asterism.dev/slow-node"
@@ -176,14 +177,13 @@ func (w *world) created(name string) int {
 	return count
 }
 
-// end of a run; a negative code goes on and on.
+// end is the end of a run; with a negative code, the run does not end.
 type end struct {
 	code    int32
 	message string
 }
 
-// jobScript says how the runs of each widget's Job end, one after the other; the
-// last one counts for all that follow.
+// jobScript has the ends of the runs of each widget's Job, in order; the last end is repeated.
 type jobScript struct {
 	mu    sync.Mutex
 	ends  map[string][]end

@@ -33,11 +33,11 @@ func TestContract09Deletion(t *testing.T) {
 		},
 		"believes a cache that is behind": {
 			seam:   func(s *engine.Seam) { s.Live = blindReader{s.Live} },
-			caught: `until it was seen gone`,
+			caught: `until the volume is deleted`,
 		},
-		"owns what its teardown needs": {
+		"owns a Secret that its teardown needs": {
 			seam:   func(s *engine.Seam) { s.Client = owningClient{s.Client} },
-			caught: `what the teardown needs`,
+			caught: `Secret of the teardown`,
 		},
 	}}.test(t)
 }
@@ -77,8 +77,8 @@ func (w *world) hasFinalizerFirst() {
 	w.operator.Stop()
 }
 
-// tearsDown in order, and lets go when all is seen gone; also in a new operator
-// whose cache knows nothing yet.
+// tearsDown checks that the teardown runs in order, and that the finalizer is removed when
+// all children are deleted; also after a restart, with an empty cache.
 func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.t.Helper()
 	start(w, everything(registers))
@@ -88,21 +88,21 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	credentials, config := w.secret(cr.Name+"-credentials"), w.configMap(cr.Name)
 	w.must(w.get(credentials))
 	uid := credentials.UID
-	w.Expect(credentials.OwnerReferences).To(BeEmpty(), "the garbage collector must not take what the teardown needs")
+	w.Expect(credentials.OwnerReferences).To(BeEmpty(), "the garbage collector must not delete the Secret of the teardown")
 
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
-	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, held by test.asterism.dev/held", pv.Name))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name))
 	if how == metav1.DeletePropagationForeground {
 		w.Eventually(func() bool { return w.gone(config) }).WithTimeout(2*time.Minute).Should(BeTrue(), "foreground deletion removes what is owned first")
 	}
-	w.Expect(w.uid(credentials)).To(Equal(uid), "what the teardown needs is still there")
+	w.Expect(w.uid(credentials)).To(Equal(uid), "the Secret of the teardown still exists")
 
 	w.operator.Stop()
 	start(w, everything(registers), func(s *engine.Seam) { s.Cached = blindReader{s.Cached} })
 	w.Eventually(func() int { return len(w.operator.Requests.Of("get", "persistentvolumes")) + boolInt(w.gone(cr)) }).Should(BeNumerically(">", 0))
-	w.Expect(w.gone(cr)).To(BeFalse(), "it stays until it was seen gone")
+	w.Expect(w.gone(cr)).To(BeFalse(), "the widget stays until the volume is deleted")
 	w.pass(cr)
-	w.Expect(w.gone(cr)).To(BeFalse(), "it stays until it was seen gone")
+	w.Expect(w.gone(cr)).To(BeFalse(), "the widget stays until the volume is deleted")
 	w.operator.Stop()
 
 	start(w, everything(registers))
@@ -112,7 +112,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.operator.Stop()
 }
 
-// abandons what cannot be undone: it says so once, and goes on.
+// abandons checks that an abandoned stage is reported once, and that the teardown continues.
 func (w *world) abandons() {
 	w.t.Helper()
 	var calls atomic.Int32
@@ -137,15 +137,15 @@ func (w *world) abandons() {
 	w.must(w.client.Delete(w.ctx, cr))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("VolumeGone"))
 	w.pass(cr)
-	w.Expect(calls.Load()).To(Equal(int32(1)), "what was abandoned is not tried again")
+	w.Expect(calls.Load()).To(Equal(int32(1)), "an abandoned stage is not tried again")
 	w.Eventually(func() []string { return w.events(cr, "LeftBehind") }).Should(ConsistOf(ContainSubstring("account w3 at db.example")))
 	w.letVolumeGo(pv)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.operator.Stop()
 }
 
-// waitsUntilGone before the walk goes on, also where the same child was applied
-// before.
+// waitsUntilGone checks that the walk continues only after the deletion of an Absent child,
+// also if the same child was applied before.
 func (w *world) waitsUntilGone() {
 	w.t.Helper()
 	start(w, service{Name: owner, Stages: []stage{
@@ -165,7 +165,7 @@ func (w *world) waitsUntilGone() {
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(w.condition(cr, "OldGone")).Should(ContainSubstring("being deleted"))
 	w.pass(cr)
-	w.Expect(w.gone(w.configMap(cr.Name+"-new"))).To(BeTrue(), "the walk does not go on before it is gone")
+	w.Expect(w.gone(w.configMap(cr.Name+"-new"))).To(BeTrue(), "the walk does not continue before the deletion")
 	w.must(w.get(old))
 	controllerutil.RemoveFinalizer(old, "test.asterism.dev/held")
 	w.must(w.client.Update(w.ctx, old))
@@ -173,7 +173,7 @@ func (w *world) waitsUntilGone() {
 	w.operator.Stop()
 }
 
-// readsOnceWhatIsGone: one live read proves that the watch is right.
+// readsOnceWhatIsGone checks that one live read verifies the absence of a child.
 func (w *world) readsOnceWhatIsGone() {
 	w.t.Helper()
 	start(w, service{
@@ -190,11 +190,12 @@ func (w *world) readsOnceWhatIsGone() {
 	w.operator.Requests.Reset()
 	w.must(w.client.Delete(w.ctx, cr))
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
-	w.Expect(w.operator.Requests.Of("get", "persistentvolumes")).To(HaveLen(1), "one live read proves that the watch is right")
+	w.Expect(w.operator.Requests.Of("get", "persistentvolumes")).To(HaveLen(1), "one live read verifies the absence")
 	w.operator.Stop()
 }
 
-// deletesOnce what the watch shows for a while as if nobody had deleted it.
+// deletesOnce checks that a child is deleted once, although the watch does not show the
+// deletion for some time.
 func (w *world) deletesOnce() {
 	w.t.Helper()
 	start(w, service{
@@ -221,13 +222,14 @@ func (w *world) deletesOnce() {
 		w.pass(cr)
 	}
 	live := func() int { w.pass(cr); return len(w.operator.Requests.Of("get", "persistentvolumes")) }
-	w.Eventually(live).Should(BeNumerically(">", 0), "what is remembered does not count for ever")
-	w.Expect(w.operator.Requests.Of("delete", "persistentvolumes")).To(HaveLen(1), "it was deleted a moment ago")
+	w.Eventually(live).Should(BeNumerically(">", 0), "a remembered deletion expires")
+	w.Expect(w.operator.Requests.Of("delete", "persistentvolumes")).To(HaveLen(1), "the deletion is not repeated")
 	w.letVolumeGo(pv)
 	w.operator.Stop()
 }
 
-// waitsForDiscovery: a kind that could not be discovered may have objects.
+// waitsForDiscovery checks the wait for discovery: a kind that could not be discovered may
+// have objects.
 func (w *world) waitsForDiscovery() {
 	w.t.Helper()
 	volumes := service{
@@ -257,11 +259,11 @@ func (w *world) waitsForDiscovery() {
 	works.Store(true)
 	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
-	w.Expect(w.gone(pv)).To(BeTrue(), "nothing is left behind")
+	w.Expect(w.gone(pv)).To(BeTrue(), "no volume remains")
 	w.operator.Stop()
 }
 
-// holdVolume keeps the widget's volume from going away, until letVolumeGo.
+// holdVolume delays the deletion of the widget's volume until letVolumeGo.
 func (w *world) holdVolume(cr *widget.Widget) *corev1.PersistentVolume {
 	w.t.Helper()
 	pv := &corev1.PersistentVolume{ObjectMeta: metaOf("", volumeName(cr))}
@@ -276,8 +278,7 @@ func (w *world) letVolumeGo(pv *corev1.PersistentVolume) {
 	w.must(w.client.Patch(w.ctx, pv, none))
 }
 
-// undeleted is a watch that is behind: it shows volumes as they were before they
-// were deleted.
+// undeleted is a watch that is behind: it shows volumes as they were before their deletion.
 type undeleted struct {
 	client.Reader
 	shown map[string]*corev1.PersistentVolume
@@ -298,8 +299,8 @@ func (r undeleted) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 	return err
 }
 
-// remembersWhatWasNotAnswered: an object may exist although nobody said so, neither
-// the answer to our write nor the watch.
+// remembersWhatWasNotAnswered checks an object that was created, although neither the answer
+// to the write nor the watch shows it.
 func (w *world) remembersWhatWasNotAnswered() {
 	w.t.Helper()
 	var lost lostAnswers
@@ -326,7 +327,7 @@ func (w *world) remembersWhatWasNotAnswered() {
 	lost.next(func() { w.must(w.client.Delete(w.ctx, deleted)) })
 	w.change(cr, func(s *widget.Spec) { s.Text = "wanted" })
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
-	w.Expect(w.gone(pv)).To(BeTrue(), "what was made without an answer is not left behind")
+	w.Expect(w.gone(pv)).To(BeTrue(), "a volume that was created without an answer is deleted")
 	w.operator.Stop()
 }
 

@@ -22,7 +22,7 @@ func TestContract10Isolation(t *testing.T) {
 	contract{check: contract10, mutants: map[string]mutant{
 		"works on one object at a time": {
 			seam:   func(s *engine.Seam) { s.Workers = 1 },
-			caught: `delayed by a black hole`,
+			caught: `delayed by a call that hangs`,
 		},
 		"waits for a forbidden watch on every pass": {
 			seam:   func(s *engine.Seam) { s.ReadTimeout = time.Hour },
@@ -32,17 +32,17 @@ func TestContract10Isolation(t *testing.T) {
 }
 
 func contract10(w *world) {
-	w.blackHole()
+	w.hangingCall()
 	w.forbiddenKind()
 }
 
-// blackHole delays nobody but whoever fell in, and neither do a panic, an error
-// and a stop.
-func (w *world) blackHole() {
+// hangingCall checks that a call that hangs delays only its own object, and that a panic, an
+// error and a stop delay no other object.
+func (w *world) hangingCall() {
 	w.t.Helper()
-	fallen, hole := make(chan struct{}, 1), make(chan struct{})
-	rescue := sync.OnceFunc(func() { close(hole) })
-	defer rescue()
+	called, released := make(chan struct{}, 1), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
 	start(w, service{
 		Name: owner,
 		Stages: []stage{
@@ -54,9 +54,9 @@ func (w *world) blackHole() {
 					return nil, fmt.Errorf("no route to host")
 				case "stops":
 					return nil, engine.Stop("Denied", "wrong password")
-				case "falls": // and does not even care for its deadline
-					fallen <- struct{}{}
-					<-hole
+				case "hangs": // and ignores its deadline
+					called <- struct{}{}
+					<-released
 				}
 				return nil, nil
 			}},
@@ -69,24 +69,24 @@ func (w *world) blackHole() {
 		cr := w.widget(name, widget.Spec{Text: name})
 		w.Eventually(w.condition(cr, "Registered")).Should(Equal(expected))
 	}
-	falls := w.widget("falls", widget.Spec{Text: "falls"})
-	<-fallen
+	hangs := w.widget("hangs", widget.Spec{Text: "hangs"})
+	<-called
 	var others []*widget.Widget
 	for i := range 20 {
 		others = append(others, w.widget(fmt.Sprintf("other-%d", i), widget.Spec{Text: "fine"}))
 	}
 	for _, other := range others {
-		w.decides(w.condition(other, "Ready")).Should(HavePrefix("True"), "%s is delayed by a black hole", other.Name)
+		w.decides(w.condition(other, "Ready")).Should(HavePrefix("True"), "%s is delayed by a call that hangs", other.Name)
 	}
-	w.must(w.get(falls))
-	w.Expect(falls.Status.Conditions).To(BeEmpty(), "the black hole still holds its own")
-	rescue()
-	w.awaitReady(falls)
+	w.must(w.get(hangs))
+	w.Expect(hangs.Status.Conditions).To(BeEmpty(), "the call still hangs")
+	release()
+	w.awaitReady(hangs)
 	w.operator.Stop()
 }
 
-// forbiddenKind makes one stage fail, with what is missing, and nobody wait: and
-// it goes on when the right is granted.
+// forbiddenKind checks that a missing right fails only one stage, with the name of the kind,
+// and that the stage continues when the right is granted.
 func (w *world) forbiddenKind() {
 	w.t.Helper()
 	name := w.namespace + "-limited"
@@ -107,7 +107,7 @@ func (w *world) forbiddenKind() {
 			switch cr.Spec.Text {
 			case "job":
 				return []engine.Child{job(cr, cr.Name)}
-			case "service": // of a kind that is watched after the forbidden one
+			case "service": // of a kind that is watched after the forbidden kind
 				return []engine.Child{serviceOf(cr)}
 			}
 			return nil
@@ -117,7 +117,7 @@ func (w *world) forbiddenKind() {
 	for i := range 20 {
 		w.widget(fmt.Sprintf("another-%d", i), widget.Spec{Text: "job"})
 	}
-	w.decides(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: does the operator have the rights to list and watch it?"))
+	w.decides(w.condition(forbidden, "SchemaReady")).Should(Equal("False Error: Job cannot be watched: check that the operator has the rights to list and watch this kind"))
 	allowed := w.widget("allowed", widget.Spec{Text: "no job"})
 	w.awaitReady(allowed)
 	w.awaitReady(w.widget("later", widget.Spec{Text: "service"}))

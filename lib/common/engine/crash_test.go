@@ -19,9 +19,9 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestEveryWriteMayBeTheLast kills the operator after each of its writes, or
-// only loses the answer: the end is the same, no password changes, and every
-// Job is created once.
+// TestEveryWriteMayBeTheLast kills the operator after each of its writes, or only drops the
+// answer. Each time, the final objects are the same, no password changes, and every Job is
+// created once.
 func TestEveryWriteMayBeTheLast(t *testing.T) {
 	t.Parallel()
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
@@ -43,12 +43,12 @@ func TestEveryWriteMayBeTheLast(t *testing.T) {
 	}
 }
 
-// deployment of one widget that has everything.
+// deployment is a widget with all features, and its operator.
 type deployment struct {
 	*world
 	cr        *widget.Widget
 	mu        sync.Mutex
-	passwords []string // that the outside has been told
+	passwords []string // that register has received
 	jobs      int
 	crash     bool
 	end       []string
@@ -62,7 +62,7 @@ func newDeployment(t *testing.T) *deployment {
 	return d
 }
 
-// register remembers the password, as a server outside would.
+// register remembers the password, like an external server.
 func (d *deployment) register(_ context.Context, cr *widget.Widget, in engine.Inputs) (engine.Observed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *deployment) register(_ context.Context, cr *widget.Widget, in engine.In
 	return engine.Observed{"account": "made"}, nil
 }
 
-// run the operator until the widget is ready; it meets the fence on the way.
+// run runs the operator until the widget is ready, with a fence before the API server.
 func (d *deployment) run(f *enginetest.Fence) {
 	d.t.Helper()
 	if f != nil {
@@ -92,8 +92,8 @@ func (d *deployment) run(f *enginetest.Fence) {
 	d.count()
 }
 
-// meets says whether the operator came to the fence before it was ready: how
-// often the status is written depends on how fast others are.
+// meets tells whether the operator reached the last write of the fence before the widget was
+// ready: the number of writes of the status depends on the speed of other controllers.
 func (d *deployment) meets(f *enginetest.Fence) (met bool) {
 	d.t.Helper()
 	d.Eventually(func() bool {
@@ -107,7 +107,7 @@ func (d *deployment) meets(f *enginetest.Fence) (met bool) {
 	return met
 }
 
-// count the Jobs that this operator has created, and what there is at the end.
+// count counts the Jobs that this operator has created, and lists the final objects.
 func (d *deployment) count() {
 	for _, request := range d.operator.Requests.Of("apply", "jobs") {
 		if request.Status == http.StatusCreated {
@@ -127,9 +127,9 @@ func (d *deployment) judge(reference *deployment) {
 	defer d.mu.Unlock()
 	stored := d.secret(d.cr.Name + "-credentials")
 	d.must(d.get(stored))
-	d.Expect(d.passwords).To(Equal([]string{string(stored.Data["password"])}), "passwords that the outside was told")
+	d.Expect(d.passwords).To(Equal([]string{string(stored.Data["password"])}), "passwords that register has received")
 	d.Expect(d.jobs).To(Equal(1), "Jobs created")
 	if reference != nil {
-		d.Expect(d.end).To(Equal(reference.end), "children at the end")
+		d.Expect(d.end).To(Equal(reference.end), "final children")
 	}
 }

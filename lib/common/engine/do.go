@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// doIfDue calls the stage's Do, unless Do has succeeded for the same inputs and Every
-// has not passed since, or rests after a failure. If Do fails, what it has learned for
-// the same inputs stays.
+// doIfDue calls the stage's Do, unless Do has succeeded for the same inputs and Every has
+// not passed since, or Do backs off after a failure. If Do fails, the facts that it has
+// observed for the same inputs before stay.
 func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) error {
 	if s.do == nil {
 		return nil
@@ -26,7 +26,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 		last = lastDo{inputsHash: inputsHash}
 	}
 	p.in.observed[s.condition] = last.observed
-	if left := last.rests(); left > 0 {
+	if left := last.backOff(); left > 0 {
 		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, After: left}
 	}
 	due := every > 0 && time.Since(last.at) >= every
@@ -38,10 +38,10 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	return p.callDo(ctx, s, last)
 }
 
-// callDo, and remember how it went.
+// callDo calls Do and remembers its result.
 func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callWasComplete(s, last.inputsHash) {
-		record.Inputs = outdated // also for the next process, if this one ends in the middle
+		record.Inputs = outdated // so that the next process calls Do again if this process ends now
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// outside is a server that operators register at.
+// outside simulates an external server at which operators register.
 type outside struct {
 	mu    sync.Mutex
 	calls []string // object and password of each call
@@ -88,7 +88,7 @@ func TestDoRunsWhenItsInputsChange(t *testing.T) {
 	w.operator.Stop()
 	start(w, server.service(0))
 	w.pass(cr)
-	w.Expect(server.called()).To(HaveLen(3), "a restart is no reason")
+	w.Expect(server.called()).To(HaveLen(3), "a restart does not call Do")
 	w.must(w.get(cr))
 	w.Expect(cr.Status.Completed[0].Observed).To(HaveKeyWithValue("account", "account of second"))
 
@@ -97,9 +97,9 @@ func TestDoRunsWhenItsInputsChange(t *testing.T) {
 	w.Eventually(server.called).Should(HaveLen(4), "another object of that name is a reason")
 }
 
-// TestDoRunsForInputsThatHaveComeBack: the call for others in between may have
-// changed things, although it failed.
-func TestDoRunsForInputsThatHaveComeBack(t *testing.T) {
+// TestDoRunsAgainForFormerInputs: a call for other inputs in between may have had an effect,
+// although it failed.
+func TestDoRunsAgainForFormerInputs(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint(restart), func(t *testing.T) {
 			w := newTestWorld(t)
@@ -132,15 +132,15 @@ func TestDoIsRepeated(t *testing.T) {
 	cr := w.widget("every", widget.Spec{Text: "first", SecretName: "needed"})
 	w.awaitReady(cr)
 	w.Eventually(func() int { return len(server.called()) }).Should(BeNumerically(">", 3))
-	w.Expect(w.operator.Requests.Of("patch", "widgets/status")).To(HaveLen(1), "what is observed again is not written again")
+	w.Expect(w.operator.Requests.Of("patch", "widgets/status")).To(HaveLen(1), "equal results are not written again")
 
 	server.breaks(errors.New("db.example:3306: cannot log in with p4ssw0rd"))
 	w.Eventually(w.condition(cr, "Registered")).Should(Equal("False Error: db.example:3306: cannot log in with ***"))
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
-	child.Data["text"] = "changed by somebody"
+	child.Data["text"] = "changed by another client"
 	w.must(w.client.Update(w.ctx, child))
-	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "a server that is away for inputs that it knew stops nobody")
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("account of first"), "a failed Do with former inputs does not stop the walk")
 	w.operator.Stop()
 	start(w, server.service(100*time.Millisecond))
 	w.must(w.client.Delete(w.ctx, child))
@@ -152,14 +152,14 @@ func TestDoIsRepeated(t *testing.T) {
 	for range 5 {
 		w.pass(cr)
 	}
-	w.Expect(len(server.called())).To(BeNumerically("<", before+5), "what fails is not called on every event")
-	w.Expect(w.textOf(cr.Name)()).To(Equal("account of first"), "with inputs that it does not know yet, the walk stops")
+	w.Expect(len(server.called())).To(BeNumerically("<", before+5), "a failing Do is not called for every event")
+	w.Expect(w.textOf(cr.Name)()).To(Equal("account of first"), "the walk stops after a failed Do with new inputs")
 	server.breaks(nil)
 	w.awaitReady(cr)
 	w.Expect(w.textOf(cr.Name)()).To(Equal("account of second"))
 }
 
-func TestEventsTellChanges(t *testing.T) {
+func TestEventsNameChangedConditions(t *testing.T) {
 	w := newTestWorld(t)
 	var server outside
 	everyStage := server.service(0)
@@ -171,7 +171,7 @@ func TestEventsTellChanges(t *testing.T) {
 	waits := ContainSubstring("Registered is False (Waiting) Secret needed does not exist")
 	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(waits))
 	w.needed()
-	// Ready has the same reason, but something else has changed.
+	// Ready has the same reason, but another condition has changed.
 	w.Eventually(func() []string { return w.events(cr, "Waiting") }).Should(ConsistOf(waits, ContainSubstring("More is False (Waiting) ConfigMap more does not exist")))
 	more := w.configMap("more")
 	more.Data = map[string]string{"key": "x"}
@@ -182,7 +182,7 @@ func TestEventsTellChanges(t *testing.T) {
 	w.Expect(w.events(cr, "Ready")).To(HaveLen(1))
 }
 
-// TestEqualEventsAreCounted: an object that comes and goes has few events.
+// TestEqualEventsAreCounted: an object that is repeatedly recreated has few events.
 func TestEqualEventsAreCounted(t *testing.T) {
 	w := newTestWorld(t)
 	var server outside

@@ -1,13 +1,13 @@
-// Package engine reconciles. An operator says what one kind is made of, as a
-// list of stages; the engine does everything that all operators have in common:
+// Package engine reconciles objects. An operator describes one kind as a list of
+// stages; the engine does what all operators have in common:
 //
 //	spec ──► Needs ──► Do ──► Build ──► apply ──► judge ──► status, event
-//	         gate,     rare    pure     only what  complete   once a pass
-//	         input     calls            changed    or not?
+//	         gate,     rare    pure     only       complete   once a pass
+//	         input     calls            changes    or not?
 //
-// Rules that every controller gets from here, each with a test named after it:
-// children are written by server-side apply and never adopted; nothing is sent
-// at rest; Secrets are watched as metadata and read by name; a stage that
-// panics, fails or hangs is a condition of its own object and nobody else's, and a
-// Service.Report that panics is an error in the log.
+// The engine guarantees the following rules, each with a test named after it. Children
+// are written by server-side apply, and foreign objects are never adopted. Without a
+// change, nothing is sent. Secrets are watched as metadata and read by name. A stage that
+// panics, fails or hangs changes conditions of its own object only. A Service.Report that
+// panics is an error in the log.
 package engine

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// drift is one field that somebody else changes or removes.
+// drift is a change or removal of one field by another client.
 type drift struct {
 	path   []string // as in FieldsV1: "f:spec", "k:{…}", "v:…"
 	remove bool
@@ -28,7 +28,7 @@ func (d drift) String() string {
 	return strings.Join(d.path, " ") + " " + verb
 }
 
-// ownedFields is the entry of the engine, as text.
+// ownedFields returns the engine's entry in managedFields, as text.
 func ownedFields(object *unstructured.Unstructured) string {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == owner && entry.Operation == metav1.ManagedFieldsOperationApply {
@@ -38,7 +38,7 @@ func ownedFields(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// driftsOf an object are two for each field that the engine owns.
+// driftsOf returns two drifts for each field of an object that the engine owns.
 func driftsOf(object *unstructured.Unstructured) []drift {
 	var owned map[string]any
 	if err := json.Unmarshal([]byte(ownedFields(object)), &owned); err != nil {
@@ -55,9 +55,9 @@ func driftsOf(object *unstructured.Unstructured) []drift {
 	return all
 }
 
-// identity says which fields are not tried: where an owner reference is changed
-// to somebody who does not exist, the garbage collector deletes the child; and a
-// child without a reference is ours by the annotation.
+// identity tells whether a field is not tested. If an owner reference refers to an owner that
+// does not exist, the garbage collector deletes the child; and the annotation identifies a
+// child without a reference.
 func identity(path []string, object *unstructured.Unstructured) bool {
 	text := strings.Join(path, " ")
 	if strings.Contains(text, "f:ownerReferences") {
@@ -81,7 +81,7 @@ func collect(owned map[string]any, path []string, leaf func([]string)) {
 	}
 }
 
-// at finds the value of a path.
+// at returns the value at a path.
 func at(value any, path []string) (any, bool) {
 	for _, key := range path {
 		switch parent := value.(type) {
@@ -124,7 +124,7 @@ func element(list []any, key string) int {
 	})
 }
 
-// apply the drift; false if there is nothing to change.
+// apply applies the drift; it returns false if the object does not change.
 func (d drift) apply(object *unstructured.Unstructured) bool {
 	last := d.path[len(d.path)-1]
 	parent, ok := at(object.Object, d.path[:len(d.path)-1])
@@ -144,13 +144,13 @@ func (d drift) apply(object *unstructured.Unstructured) bool {
 	return !reflect.DeepEqual(fields[name], d.was)
 }
 
-// holds says whether the field is as it was.
+// holds tells whether the field has its original value.
 func (d drift) holds(object *unstructured.Unstructured) bool {
 	now, ok := at(object.Object, d.path)
 	return ok && reflect.DeepEqual(now, d.was)
 }
 
-// other is a value that is not this one.
+// other returns a different value.
 func other(value any) any {
 	switch value := value.(type) {
 	case string:

@@ -8,8 +8,7 @@ import (
 	"github.com/onsi/gomega/format"
 )
 
-// TestMain lets the tests wait at the same time: they wait for the API server
-// far more than they compute.
+// TestMain runs the tests in parallel, because they mostly wait for the API server.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	format.MaxLength = 2000

@@ -13,8 +13,8 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestEventWarnsOfWhatTimeDoesNotHeal, and says it once.
-func TestEventWarnsOfWhatTimeDoesNotHeal(t *testing.T) {
+// TestOutcomesThatNeedAnActionAreWarnings also checks that an event has a message once.
+func TestOutcomesThatNeedAnActionAreWarnings(t *testing.T) {
 	const sentence = "ask the administrator of the cluster"
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{{

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// eventRate is how many events are written a second after a burst of eventBurst:
-	// writes of objects come first.
+	// eventRate is the maximum of events per second after a burst of eventBurst, so that
+	// events do not delay writes of objects.
 	eventRate  = 20
 	eventBurst = 30
 	// maxEventNote bounds an event's note, in bytes; the API allows 1024.
 	maxEventNote = 1000
-	// eventsRemembered is how many events are merged with equal ones that follow.
+	// eventsRemembered is the number of events that equal later events are merged with.
 	eventsRemembered = 1000
 )
 
-// announce emits one event that names every condition whose status or reason
-// changed in this pass.
+// announce records one event that names every condition whose status or reason has changed
+// in this pass.
 func (p *pass) announce() {
-	var changes, said []string
+	var changes, messages []string
 	reason := "Reconciled"
 	for _, now := range p.cr.Common().Conditions {
 		if now.Type == commonv1.ConditionReady {
@@ -43,17 +43,17 @@ func (p *pass) announce() {
 			continue
 		}
 		message := now.Message
-		if slices.Contains(said, message) { // the summary has the stage's
+		if slices.Contains(messages, message) { // Ready repeats the message of a stage
 			message = ""
 		}
-		said = append(said, message)
+		messages = append(messages, message)
 		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%s is %s (%s) %s", now.Type, now.Status, now.Reason, message)))
 	}
 	if len(changes) == 0 {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if p.failure != nil || (p.firstUnready != nil && !healsByItself(p.firstUnready)) {
+	if p.failure != nil || (p.firstUnready != nil && !resolvesItself(p.firstUnready)) {
 		kind = corev1.EventTypeWarning
 	}
 	p.recorder.Event(p.cr, kind, reason, bounded(strings.Join(changes, "; ")))
@@ -63,7 +63,8 @@ func bounded(note string) string {
 	return strings.ToValidUTF8(note[:min(len(note), maxEventNote)], "")
 }
 
-// newRecorder writes events in the background, until the manager ends.
+// newRecorder returns a recorder that writes events in the background, until the manager
+// ends.
 func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.Burst = eventRate, eventBurst
@@ -81,8 +82,8 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 	return broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: name}), err
 }
 
-// ownPod is the pod that the operator runs in, in a namespace that outlives those that
-// the operator watches; nil outside of a cluster.
+// ownPod returns the pod of the operator, whose namespace outlives the watched namespaces;
+// nil outside of a cluster.
 func ownPod() *corev1.ObjectReference {
 	namespace := os.Getenv("POD_NAMESPACE")
 	name, err := os.Hostname()
@@ -92,8 +93,8 @@ func ownPod() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
 }
 
-// objectAndReason bounds equal reasons of one object, so that a condition that
-// flaps does not silence another reason.
+// objectAndReason is the key by which events are limited: a condition that changes often
+// must not suppress events with another reason.
 func objectAndReason(event *corev1.Event) string {
 	return string(event.InvolvedObject.UID) + event.Type + event.Reason
 }

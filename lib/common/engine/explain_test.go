@@ -18,8 +18,8 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestPodsThatCannotStartAreExplained within 15 s, in the words of "kubectl
-// describe pod", and without a watch on pods.
+// TestPodsThatCannotStartAreExplained within 15 s, with the text of "kubectl describe pod",
+// and without a watch on pods.
 func TestPodsThatCannotStartAreExplained(t *testing.T) {
 	waiting := func(reason, message string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
@@ -67,7 +67,7 @@ func TestPodsThatCannotStartAreExplained(t *testing.T) {
 	}
 }
 
-// playPods reports a status for the pods whose names begin so.
+// playPods reports a status for the pods whose names have the prefix.
 func (w *world) playPods(name string, status corev1.PodStatus) {
 	w.t.Helper()
 	w.Eventually(func() int {
@@ -87,8 +87,8 @@ func (w *world) playPods(name string, status corev1.PodStatus) {
 	}).Should(BeNumerically(">", 0))
 }
 
-// TestAtRestNoPodIsLookedAt: only what is not complete is looked into.
-func TestAtRestNoPodIsLookedAt(t *testing.T) {
+// TestPodsOfCompleteChildrenAreNotRead: only incomplete children are examined.
+func TestPodsOfCompleteChildrenAreNotRead(t *testing.T) {
 	w := newTestWorld(t)
 	enginetest.Kubelet{}.Start(w.t, w.namespace)
 	start(w, service{Name: owner, Owns: []client.Object{&appsv1.StatefulSet{}}, Stages: []stage{
@@ -101,9 +101,9 @@ func TestAtRestNoPodIsLookedAt(t *testing.T) {
 	w.Consistently(func() []enginetest.Request { return w.operator.Requests.All() }, "4s").Should(BeEmpty())
 }
 
-// TestExplainedChildrenSayWhatHoldsThem, and a parent repeats its child's own
-// words while the child is being deleted.
-func TestExplainedChildrenSayWhatHoldsThem(t *testing.T) {
+// TestDelayedDeletionsAreExplained: the message has the finalizer and the result of Explained,
+// and a parent repeats the message of its child.
+func TestDelayedDeletionsAreExplained(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{
 		Name: owner, Owns: []client.Object{&corev1.ConfigMap{}, &widget.Rack{}},
@@ -130,16 +130,16 @@ func TestExplainedChildrenSayWhatHoldsThem(t *testing.T) {
 		w.must(w.client.Update(w.ctx, child))
 	}
 	w.must(w.client.Delete(w.ctx, cr))
-	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted, held by test.asterism.dev/held"))
+	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted, waiting for finalizer test.asterism.dev/held"))
 	w.play(rack, "False", "3 books lie on it")
 	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Deleting: RackGone: Rack held is being deleted: 3 books lie on it"))
 	w.unhold(rack)
-	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Deleting: ConfigGone: ConfigMap held is being deleted, held by test.asterism.dev/held: somebody reads held"))
+	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Deleting: ConfigGone: ConfigMap held is being deleted, waiting for finalizer test.asterism.dev/held: somebody reads held"))
 	w.unhold(config)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 }
 
-// unhold takes the finalizers off an object.
+// unhold removes the finalizers of an object.
 func (w *world) unhold(obj client.Object) {
 	w.t.Helper()
 	w.must(w.client.Patch(w.ctx, obj, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))

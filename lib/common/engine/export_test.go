@@ -13,14 +13,14 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Seam is what a test may replace in an engine: to watch it, to hurry it, or to
-// break it on purpose.
+// Seam has the parts of an engine that a test may replace, to observe calls, to shorten
+// times, or to inject failures.
 type Seam struct {
 	Client client.Client
 	Cached client.Reader
 	Live   client.Reader
 	Cache  cache.Cache
-	// Discover is asked before discovery; an error of it is discovery's.
+	// Discover is called before discovery; its error is returned as discovery's error.
 	Discover func() error
 
 	Workers        int
@@ -28,7 +28,7 @@ type Seam struct {
 	DiscoveryRetry time.Duration
 	JobRetryMin    time.Duration
 
-	// Remembered is set to a function that counts what the engine remembers.
+	// Remembered is set to a function that counts the entries in the engine's memory.
 	Remembered *func() int
 	Count      func() int
 }
@@ -47,7 +47,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	}
 	a.client, a.cached, a.api, a.cache = seam.Client, seam.Cached, seam.Live, seam.Cache
 	if seam.Discover != nil {
-		a.discovery = failing{a.discovery, seam.Discover}
+		a.discovery = failingDiscovery{a.discovery, seam.Discover}
 	}
 	r := newEngine(s, limits{
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
@@ -66,18 +66,18 @@ func (e *engine) remembered() int {
 	return e.cluster.Remembered() + e.applier.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
-// JobRetryWait is how long a Job that has been failing waits after a failure.
+// JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(failing, failed time.Time) time.Duration {
 	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
 }
 
-// failing discovery.
-type failing struct {
+// failingDiscovery fails if fail returns an error.
+type failingDiscovery struct {
 	observe.Discovery
 	fail func() error
 }
 
-func (f failing) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+func (f failingDiscovery) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
 	if err := f.fail(); err != nil {
 		return nil, err
 	}

@@ -12,16 +12,16 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Inputs is what a pass has gathered so far: what the stages needed, what they
-// observed outside, and their children as they are now.
+// Inputs are the facts that a pass has gathered so far: the needs of the stages, the
+// results of their Do, and their children in the present version.
 type Inputs struct {
 	namespace string
 	kind      func(client.Object) schema.GroupVersionKind
-	isOurs    func(client.Object) bool
+	isChild   func(client.Object) bool
 
-	objects  map[observe.Key]client.Object // needed, or a child
-	labelled map[observe.Key]client.Object // by a Need Labelled
-	children map[observe.Key]client.Object // by a Need Children
+	objects  map[observe.Key]client.Object // objects of needs, and children
+	labelled map[observe.Key]client.Object // found by Labelled or Sampled
+	children map[observe.Key]client.Object // found by the Need Children
 	data     map[observe.Key]map[string][]byte
 	results  map[string]string // of Jobs
 	observed map[string]Observed
@@ -31,17 +31,17 @@ type Inputs struct {
 	masks    config.Masks
 }
 
-// facts are set while a pass goes on.
+// facts are set during a pass.
 type facts struct {
 	cluster       string
 	knowsChildren bool
 }
 
-func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKind, isOurs func(client.Object) bool) Inputs {
+func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKind, isChild func(client.Object) bool) Inputs {
 	return Inputs{
 		namespace: namespace,
 		kind:      kind,
-		isOurs:    isOurs,
+		isChild:   isChild,
 		objects:   map[observe.Key]client.Object{},
 		labelled:  map[observe.Key]client.Object{},
 		children:  map[observe.Key]client.Object{},
@@ -55,43 +55,41 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 	}
 }
 
-// Secret returns the data of a Secret that was needed, nil if it is absent.
+// Secret returns the data of a Secret of a Need, or of a child; nil if it is absent.
 func (in Inputs) Secret(name string) map[string][]byte {
 	return in.data[in.key(observe.SecretKind, name)]
 }
 
-// ConfigMap returns the data of a ConfigMap that was needed, nil if it is absent.
+// ConfigMap returns the data of a ConfigMap of a Need, or of a child; nil if it is absent.
 func (in Inputs) ConfigMap(name string) map[string][]byte {
 	return in.data[in.key(observe.ConfigMapKind, name)]
 }
 
-// Result returns the termination message of a Once Job of this or an earlier
-// stage, by the name that its builder gave the Job. It is empty until the Job is
-// complete.
+// Result returns the termination message of a Once Job of this or an earlier stage, by the
+// name that the builder gave to the Job. It is empty until the Job is complete.
 func (in Inputs) Result(job string) string { return in.results[job] }
 
-// Observed returns what the Do of a stage learned, by the stage's condition.
+// Observed returns the facts that the Do of a stage returned, by the stage's condition.
 func (in Inputs) Observed(condition string) Observed { return in.observed[condition] }
 
-// Served says whether the API server serves a kind that was named by the Need Served.
+// Served tells whether the API server serves a kind of a Need Served.
 func (in Inputs) Served(kind schema.GroupVersionKind) bool { return in.served[kind] }
 
-// Met says whether a need that was given a name by As is met.
+// Met tells whether the need with this name, given by As, is met.
 func (in Inputs) Met(name string) bool { return in.met[name] }
 
-// Ours says whether an object is a child, and not somebody else's of its name.
-func (in Inputs) Ours(obj client.Object) bool { return in.isOurs(obj) }
+// Ours tells whether an object is a child, and not a foreign object.
+func (in Inputs) Ours(obj client.Object) bool { return in.isChild(obj) }
 
-// Cluster returns the UID that distinguishes this cluster from any other, if it
-// was needed.
+// Cluster returns the UID that identifies the cluster, "" without a Need Cluster.
 func (in Inputs) Cluster() string { return in.facts.cluster }
 
-// KnowsChildren says whether a Need Children was looked at, and all could be read.
+// KnowsChildren tells whether a Need Children has read all children in this pass.
 func (in Inputs) KnowsChildren() bool { return in.facts.knowsChildren }
 
-// Get returns an object that was needed or is a child, as it was last seen: in
-// the namespace, or of a kind that has none. It must not be changed. Of Secrets and
-// ConfigMaps it finds none: see Inputs.Secret and Inputs.ConfigMap.
+// Get returns an object of a Need, or a child, in the version that the pass has read. The
+// object is in the namespace of the reconciled object, or cluster-scoped. It must not be
+// changed. Get returns no Secrets and ConfigMaps: see Inputs.Secret and Inputs.ConfigMap.
 func Get[O client.Object](in Inputs, name string) (O, bool) {
 	key := in.key(in.kind(newOf[O]()), name)
 	obj, ok := in.objects[key].(O)
@@ -102,22 +100,22 @@ func Get[O client.Object](in Inputs, name string) (O, bool) {
 	return obj, ok
 }
 
-// Listed returns the objects of a kind that the Needs Labelled found, sorted by
-// name. They must not be changed.
+// Listed returns the objects of a kind that Labelled and Sampled found, sorted by
+// namespace and name. They must not be changed.
 func Listed[O client.Object](in Inputs) []O { return ofType[O](in.labelled) }
 
-// ChildrenOf returns the children of a kind that a Need Children found, and those that
-// this pass has made since, sorted by name; those that are being deleted are among them.
-// They must not be changed. A child that a stage has looked at by name is the version
-// that the stage judged.
+// ChildrenOf returns the children of a kind, sorted by namespace and name: the children
+// that a Need Children found, and the children that this pass has applied since. Children
+// that are being deleted are included. The children must not be changed. If a stage has
+// read a child by name, ChildrenOf returns the version that the stage has read.
 func ChildrenOf[O client.Object](in Inputs) []O {
-	judged := maps.Clone(in.children)
+	all := maps.Clone(in.children)
 	for key, obj := range in.objects {
-		if in.isOurs(obj) {
-			judged[key] = obj
+		if in.isChild(obj) {
+			all[key] = obj
 		}
 	}
-	return ofType[O](judged)
+	return ofType[O](all)
 }
 
 func ofType[O client.Object](all map[observe.Key]client.Object) []O {
@@ -137,6 +135,6 @@ func (in Inputs) key(kind schema.GroupVersionKind, name string) observe.Key {
 	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
 }
 
-// Observed is what the Do of a stage learned outside the cluster; never a secret, it
-// is stored in the status.
+// Observed are facts that the Do of a stage has read outside of the cluster. They are
+// stored in the status: they must not have secrets.
 type Observed map[string]string

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memory keeps the last Do of each object's stages, and since when its status waits to
-// be written. Losing it costs one idempotent repetition.
+// memory has the last Do of each stage of each object, and the time since which the
+// object's status waits to be written. If memory is lost, Do is repeated once.
 type memory struct {
 	mu        sync.Mutex
 	lastDos   map[reconcile.Request]map[string]lastDo
@@ -28,14 +28,15 @@ func (m *memory) setLastDo(request reconcile.Request, stage string, last lastDo)
 	m.lastDos[request][stage] = last
 }
 
-// statusWritten says that no change of the status waits to be written.
+// statusWritten records that no change of the status waits to be written.
 func (m *memory) statusWritten(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.unwritten, request)
 }
 
-// unwrittenSince is when the status began to wait: at the first call since statusWritten.
+// unwrittenSince returns the time since which the status waits: the time of the first call
+// since statusWritten.
 func (m *memory) unwrittenSince(request reconcile.Request) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,13 +65,13 @@ type lastDo struct {
 	inputsHash string
 	observed   Observed // of the last success with these inputs
 	at         time.Time
-	failed     *outcome // nil: it succeeded
+	failed     *outcome // nil: the call succeeded
 	failures   int      // in a row, with these inputs
 }
 
-// rests says for how long a Do that failed is not called, although an event has
-// woken its object: a server that refuses requests gets no more of them.
-func (d lastDo) rests() time.Duration {
+// backOff returns the time for which a Do that failed is not called again, even if an event
+// starts a pass, so that a failing server is not called too often.
+func (d lastDo) backOff() time.Duration {
 	if d.failed == nil || !d.failed.Retry {
 		return 0
 	}

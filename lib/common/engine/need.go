@@ -19,30 +19,32 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Need is something that a stage waits for. It is declared once: gate, watch and
-// the hash of a stage's inputs follow from it.
+// Need is an input that a stage waits for. It is declared once: the gate, the watch and
+// the hash of a stage's inputs are derived from it.
 type Need struct {
-	// look returns what is seen, which must encode as JSON and is hashed, or why
-	// the need is not met.
+	// look returns the value of the input, which must encode as JSON and is hashed, or
+	// the reason why the need is not met.
 	look func(context.Context, *pass) (any, error)
 }
 
-// foundObjects are objects that a need has seen. Their hash covers everything except
-// metadata and status; Counting replaces it.
+// foundObjects are the objects that a need has found. Their hash covers everything except
+// metadata and status; Counting selects another input of the hash.
 type foundObjects []client.Object
 
-// absence is the error for a need that does not exist, as opposed to a need that
-// exists and is wrong. Optional forgives it.
+// absence is the error for an object that does not exist, as opposed to an object that
+// exists and is wrong. Optional ignores this error.
 type absence struct{ error }
 
 func (a absence) Unwrap() error { return a.error }
 
-// Secret in the object's namespace, with non-empty values for the keys.
+// Secret is met when the object's namespace has the Secret, with non-empty values for the
+// keys.
 func Secret(name string, keys ...string) Need {
 	return data(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, keys)
 }
 
-// ConfigMap in the object's namespace, with the keys.
+// ConfigMap is met when the object's namespace has the ConfigMap, with non-empty values
+// for the keys.
 func ConfigMap(name string, keys ...string) Need {
 	return data(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, keys)
 }
@@ -63,7 +65,7 @@ func data(object client.Object, keys []string) Need {
 		p.mask(key, data)
 		for _, name := range keys {
 			if len(data[name]) == 0 {
-				return nil, Wait("%s lacks key %s", key, name)
+				return nil, Wait("%s lacks key %s: add the key", key, name)
 			}
 		}
 		p.in.data[key] = data
@@ -71,8 +73,8 @@ func data(object client.Object, keys []string) Need {
 	}}
 }
 
-// Existing object, named by its metadata; the namespace defaults to that of the
-// object that is reconciled.
+// Existing is met when the object exists. Its metadata names it; the namespace defaults to
+// the namespace of the object that is reconciled.
 func Existing(object client.Object) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, current, err := p.existing(ctx, object)
@@ -84,12 +86,12 @@ func Existing(object client.Object) Need {
 	}}
 }
 
-// Condition of another object of the family that must be True for its newest
-// generation.
+// Condition is met when the condition of another object of an Asterism kind is True for
+// the newest generation of this object.
 func Condition(object Object, condition string) Need { return TrueFor(object, condition, 0) }
 
-// TrueFor is Condition, met when it has been True for a while. Its input is the name of
-// the condition alone: a change of the object is no reason to run Do.
+// TrueFor is met when the condition has been True for the duration; see Condition. Its
+// input is only the name of the condition: a change of the object does not run Do again.
 func TrueFor(object Object, condition string, duration time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, current, err := p.existing(ctx, object)
@@ -99,7 +101,7 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 		p.in.objects[key] = current
 		judged, ok := current.(Object)
 		if !ok {
-			return nil, fmt.Errorf("%s has no conditions that this engine knows", key)
+			return nil, fmt.Errorf("%s is not of a kind with Asterism's conditions", key)
 		}
 		since, err := trueSince(key, judged, condition)
 		if err != nil {
@@ -112,8 +114,9 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 	}}
 }
 
-// trueSince returns since when a condition has been True, or why it is not.
-// Available speaks of users, who are served whatever the spec has asked for since.
+// trueSince returns the time since which a condition has been True, or an error that
+// explains why it is not. Available of an older generation counts: users are served,
+// independent of the newest spec.
 func trueSince(key observe.Key, object Object, condition string) (time.Time, error) {
 	known := meta.FindStatusCondition(object.Common().Conditions, condition)
 	upToDate := condition == commonv1.ConditionAvailable || object.Common().ObservedGeneration == object.GetGeneration()
@@ -127,13 +130,14 @@ func trueSince(key observe.Key, object Object, condition string) (time.Time, err
 	case known.Status != metav1.ConditionTrue:
 		return time.Time{}, Wait("%s: %s is %s: %s", key, condition, known.Reason, known.Message)
 	case known.ObservedGeneration != object.GetGeneration() && condition != commonv1.ConditionAvailable:
-		return time.Time{}, Wait("%s: %s speaks of generation %d, and generation %d is wanted", key, condition, known.ObservedGeneration, object.GetGeneration())
+		return time.Time{}, Wait("%s: condition %s is of generation %d, not yet of generation %d", key, condition, known.ObservedGeneration, object.GetGeneration())
 	}
 	return known.LastTransitionTime.Time, nil
 }
 
-// Labelled objects of the example's kind; none is enough. They are those in the namespace of
-// the object that is reconciled, or all if either has no namespace.
+// Labelled finds the objects of the example's kind with the labels; it is also met when no
+// object exists. It looks in the namespace of the object that is reconciled, or in the
+// whole cluster if that object, or the kind, has no namespace.
 func Labelled(example client.Object, labels map[string]string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, example)
@@ -145,9 +149,9 @@ func Labelled(example client.Object, labels map[string]string) Need {
 	}}
 }
 
-// Sampled objects are those of Labelled without labels. They are looked at in every
-// pass, and at least once in the period. They wake nobody and are no inputs: a change of
-// one runs no Do again. Sampled is for objects of which there are many.
+// Sampled finds the same objects as Labelled without labels. They are read in every pass,
+// and at least once in the period. They start no pass and are no inputs: a change of an
+// object does not run Do again. Sampled is for kinds with many objects.
 func Sampled(example client.Object, period time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, example)
@@ -170,12 +174,12 @@ func (p *pass) listed(example observe.Key, all []client.Object) foundObjects {
 	return all
 }
 
-// Children is every object of the kinds in Owns that belongs to the object,
-// whatever its name and whichever stage made it: for a stage that removes what
-// an earlier spec has left. It is always met.
+// Children finds every child of the object, of all kinds in Owns, all names and all
+// stages: for a stage that removes children of an earlier spec. It is met unless a read
+// fails.
 func Children() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		all, err := p.lookAtChildren(ctx)
+		all, err := p.readChildren(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -188,8 +192,8 @@ func Children() Need {
 	}}
 }
 
-// Free is met when nothing has the object's name but, maybe, a child: for a stage
-// that prepares something for a name that another stage takes.
+// Free is met when the object does not exist, or is a child: for a stage that prepares
+// the creation of the object by another stage.
 func Free(object client.Object) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, object)
@@ -207,7 +211,7 @@ func Free(object client.Object) Need {
 	}}
 }
 
-// Done says that an earlier stage of the same walk must be done.
+// Done is met when an earlier stage of the same walk is done.
 func Done(condition string) Need {
 	return Need{func(_ context.Context, p *pass) (any, error) {
 		if !p.done[condition] {
@@ -217,7 +221,7 @@ func Done(condition string) Need {
 	}}
 }
 
-// Served says that the API server must serve a kind, for example Route.
+// Served is met when the API server serves the kind, for example Route.
 func Served(kind schema.GroupVersionKind) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		err := p.view.Served(ctx, kind)
@@ -229,8 +233,8 @@ func Served(kind schema.GroupVersionKind) Need {
 	}}
 }
 
-// Cluster is the identity of the cluster, see Inputs.Cluster: the UID of the
-// namespace that every cluster has and nobody recreates. It is read once.
+// Cluster reads the identity of the cluster, see Inputs.Cluster: the UID of the namespace
+// kube-system, which is never recreated. The UID is read once.
 func Cluster() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		uid, err := p.view.ClusterUID(ctx)
@@ -239,8 +243,8 @@ func Cluster() Need {
 	}}
 }
 
-// AnyOf is met when one of the needs is. It looks at no need behind that
-// one. Optional has no effect on AnyOf, but on the needs in it.
+// AnyOf is met when one of the needs is met. It does not look at the needs behind that
+// need. Optional has no effect on AnyOf; it has an effect on the needs in AnyOf.
 func AnyOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		unmet := &outcome{Reason: ReasonWaiting}
@@ -254,7 +258,7 @@ func AnyOf(needs ...Need) Need {
 			if !slices.Contains(messages, failure.Message) {
 				messages = append(messages, failure.Message)
 			}
-			if failure.Retry { // tried again with back-off, since no event tells when it is over
+			if failure.Retry { // with back-off: no event reports the end of the failure
 				unmet.Reason, unmet.Retry, unmet.Cause = failure.Reason, true, err
 			}
 			if failure.After > 0 && (unmet.After == 0 || failure.After < unmet.After) {
@@ -263,19 +267,19 @@ func AnyOf(needs ...Need) Need {
 		}
 		unmet.Message = strings.Join(messages, "; ")
 		if len(needs) == 0 {
-			unmet.Message = "nothing that would do is named"
+			unmet.Message = "no object is named"
 		}
 		return nil, unmet
 	}}
 }
 
-// AllOf is met when all of the needs are.
+// AllOf is met when all of the needs are met.
 func AllOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) { return p.gather(ctx, needs) }}
 }
 
-// As makes the need one that is not waited for: Inputs.Met says by the name
-// whether the need is met. An error that is to be retried still fails the stage.
+// As returns a need that the stage does not wait for: Inputs.Met tells by the name
+// whether the need is met. An error that is retried still fails the stage.
 func (n Need) As(name string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		_, err := n.look(ctx, p)
@@ -291,8 +295,8 @@ func (n Need) As(name string) Need {
 	}}
 }
 
-// Where is met when check returns nil for every object that the need has found; it
-// is met for none. Existing and Labelled find objects; no other need calls check.
+// Where is met when check returns nil for every object that the need has found, or when
+// the need has found no object. Only Existing and Labelled find objects and call check.
 func (n Need) Where(check func(client.Object) error) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
@@ -309,17 +313,17 @@ func (n Need) Where(check func(client.Object) error) Need {
 	}}
 }
 
-// Counting replaces what counts as input of the objects that the need has found, by
-// default everything except metadata and status; nil counts nothing. Only a change
-// of an input makes a Do run again. It is for Existing and Labelled: another need
-// would be no input any more.
-func (n Need) Counting(what func(client.Object) any) Need {
+// Counting selects the input from each object that the need has found, by default
+// everything except metadata and status; an object with the input nil does not count.
+// Only a change of an input runs Do again. Counting is for Existing and Labelled: any
+// other need would lose its input.
+func (n Need) Counting(inputOf func(client.Object) any) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
 		objects, _ := seen.(foundObjects)
 		var counted []any
 		for _, obj := range objects {
-			if input := what(obj); input != nil {
+			if input := inputOf(obj); input != nil {
 				counted = append(counted, input)
 			}
 		}
@@ -327,8 +331,8 @@ func (n Need) Counting(what func(client.Object) any) Need {
 	}}
 }
 
-// Optional makes the need an input that may be absent. A kind that is not served is
-// absent for Served alone; for other needs it is something to wait for.
+// Optional returns a need that is also met when the object is absent. A kind that is not
+// served is absent only for Served; other needs wait for the kind.
 func (n Need) Optional() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
@@ -339,15 +343,15 @@ func (n Need) Optional() Need {
 	}}
 }
 
-// gather looks at every need. It returns a hash of what it saw, and an error for the
-// first need that is not met.
+// gather looks at every need. It returns a hash of the inputs, and an error for the first
+// need that is not met.
 func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 	var all []any
 	var missing error
 	for _, need := range needs {
 		seen, err := need.look(ctx, p)
 		if err != nil && missing == nil {
-			missing = err // and go on, so that a change of any need wakes the object
+			missing = err // the loop continues, so that a change of any need starts a pass
 		}
 		if objects, ok := seen.(foundObjects); ok {
 			seen = content(objects)
@@ -357,7 +361,7 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 	return apply.Hash(all), missing
 }
 
-// content of objects: everything except metadata and status.
+// content returns the fields of the objects, except metadata and status.
 func content(objects foundObjects) []any {
 	var all []any
 	for _, obj := range objects {
@@ -372,7 +376,8 @@ func content(objects foundObjects) []any {
 	return all
 }
 
-// existing is an object that a need names.
+// existing reads the object that a need names, and returns an absence if it does not
+// exist.
 func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key, client.Object, error) {
 	key, err := p.children.KeyOf(ctx, object)
 	if err != nil {
@@ -385,7 +390,7 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 	return key, current, err
 }
 
-// mask hides the data of a Secret from messages and logs.
+// mask hides the data of a Secret in messages and logs.
 func (p *pass) mask(key observe.Key, data map[string][]byte) {
 	if key.Kind == observe.SecretKind {
 		p.in.masks.Add(data)

@@ -20,8 +20,8 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestConditionOfAnOlderGenerationIsNotMet although its object has been seen
-// since: its operator may not have reached that stage.
+// TestConditionOfAnOlderGenerationIsNotMet also if the object's observedGeneration is the
+// newest: its operator may not have reached this stage.
 func TestConditionOfAnOlderGenerationIsNotMet(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{Condition: "Met", Needs: func(cr *widget.Widget) []engine.Need {
@@ -44,7 +44,7 @@ func TestConditionOfAnOlderGenerationIsNotMet(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-// failingReader refuses to read Secrets for as long as it is told to.
+// failingReader fails reads of Secrets while it is set to fail.
 type failingReader struct {
 	client.Reader
 	failing *atomic.Bool
@@ -59,8 +59,8 @@ func (r failingReader) Get(ctx context.Context, key client.ObjectKey, obj client
 	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
-// TestReadsThatFailAreTriedAgain also inside AnyOf and behind As: no event tells
-// when they would succeed.
+// TestReadsThatFailAreTriedAgain also in AnyOf and As: no event reports that they would
+// succeed.
 func TestReadsThatFailAreTriedAgain(t *testing.T) {
 	for name, need := range map[string]engine.Need{
 		"any": engine.AnyOf(engine.Secret("needed", "user"), engine.Secret("needed", "password")),
@@ -87,9 +87,9 @@ func TestReadsThatFailAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestListingWakesOnlyAsLongAsItIsDone: whoever has listed a kind once is not
-// woken by its objects for life.
-func TestListingWakesOnlyAsLongAsItIsDone(t *testing.T) {
+// TestOnlyTheLastListingWakes: an object that no longer lists a kind is not woken by objects
+// of this kind.
+func TestOnlyTheLastListingWakes(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{Condition: "Listed", Needs: func(cr *widget.Widget) []engine.Need {
 		if cr.Spec.Text != "lists" {
@@ -115,8 +115,8 @@ func TestListingWakesOnlyAsLongAsItIsDone(t *testing.T) {
 	w.Consistently(func() int { return w.watched.of(cr.Name) }, "1s").Should(Equal(before))
 }
 
-// TestListsAreInputs: what is hashed does not depend on the order of the cache,
-// and two lists of one kind do not hide each other.
+// TestListsAreInputs: the hash does not depend on the order of the cache, and two lists of
+// one kind are both inputs.
 func TestListsAreInputs(t *testing.T) {
 	w := newTestWorld(t)
 	var calls atomic.Int32
@@ -149,10 +149,10 @@ func TestListsAreInputs(t *testing.T) {
 	for range 5 {
 		w.pass(cr)
 	}
-	w.Expect(calls.Load()).To(Equal(before), "the same racks in another order are no reason")
+	w.Expect(calls.Load()).To(Equal(before), "another order of the same racks does not call Do")
 }
 
-// TestNeedsOfChildrenAreJudged by the stage that waits for them.
+// TestNeedsOfChildrenAreJudged by the stage that needs them.
 func TestNeedsOfChildrenAreJudged(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Owns: []client.Object{&widget.Rack{}}, Stages: []stage{
@@ -174,8 +174,8 @@ func TestNeedsOfChildrenAreJudged(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-// TestAvailableIsJudgedAlways, whatever the walk reaches, and asks again when
-// something that it needs has changed.
+// TestAvailableIsJudgedAlways, also if the walk ends early, and is judged again when an input
+// has changed.
 func TestAvailableIsJudgedAlways(t *testing.T) {
 	w := newTestWorld(t)
 	var refuses atomic.Bool
@@ -210,13 +210,13 @@ func TestAvailableIsJudgedAlways(t *testing.T) {
 
 func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w := newTestWorld(t)
-	nobody := schema.GroupVersionKind{Group: "nobody.example", Version: "v1", Kind: "Nothing"}
+	unserved := schema.GroupVersionKind{Group: "unserved.example", Version: "v1", Kind: "Unserved"}
 	start(w, service{Name: owner, Stages: []stage{{
 		Condition: "ConfigReady",
 		Needs: func(cr *widget.Widget) []engine.Need {
 			rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}
 			return []engine.Need{
-				engine.Cluster(), engine.Served(nobody).Optional(), engine.Existing(rack).Optional(),
+				engine.Cluster(), engine.Served(unserved).Optional(), engine.Existing(rack).Optional(),
 				engine.AllOf(engine.Condition(rack, "Ready"), engine.ConfigMap("also", "key")).As("both"),
 				engine.TrueFor(rack, "Ready", 2*time.Second).As("long"),
 			}
@@ -232,7 +232,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 			if in.Met("long") {
 				text += ", for long"
 			}
-			if in.Served(nobody) || in.Cluster() == "" {
+			if in.Served(unserved) || in.Cluster() == "" {
 				return nil, errors.New("that cannot be")
 			}
 			return []engine.Child{configMap(cr.Name, text)}, nil
@@ -254,7 +254,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-func TestAnyOfSaysEverythingOnce(t *testing.T) {
+func TestAnyOfHasEachMessageOnce(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{
 		Condition: "InputsReady",
@@ -268,8 +268,8 @@ func TestAnyOfSaysEverythingOnce(t *testing.T) {
 	w.Eventually(w.condition(cr, "InputsReady")).Should(Equal("False Waiting: Secret one does not exist; Secret other does not exist"))
 }
 
-// TestAnyOfWakesByItself: what only waits for time is not brought up by an event.
-func TestAnyOfWakesByItself(t *testing.T) {
+// TestAnyOfIsLookedAtAgainAfterATime: no event reports the end of a duration.
+func TestAnyOfIsLookedAtAgainAfterATime(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{
 		Condition: "ConfigReady",
@@ -314,8 +314,8 @@ func TestOutcomesOfABuilder(t *testing.T) {
 	}
 }
 
-// TestOnceDependsOnWhatItIsTold: the rest of the Job may change freely.
-func TestOnceDependsOnWhatItIsTold(t *testing.T) {
+// TestOnceRunsAgainOnlyForDepends: other changes of the Job do not run it again.
+func TestOnceRunsAgainOnlyForDepends(t *testing.T) {
 	w := newTestWorld(t)
 	enginetest.Kubelet{}.Start(t, w.namespace)
 	start(w, service{Name: owner, Owns: []client.Object{&batchv1.Job{}, &corev1.ConfigMap{}}, Stages: []stage{
@@ -335,8 +335,7 @@ func TestOnceDependsOnWhatItIsTold(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-// TestAvailableOutlivesAnEdit: what serves users goes on while a new spec has not
-// been seen.
+// TestAvailableOutlivesAnEdit: users are still served while a new spec is not observed.
 func TestAvailableOutlivesAnEdit(t *testing.T) {
 	w := newTestWorld(t)
 	named := func(name string) *widget.Rack { return &widget.Rack{ObjectMeta: metaOf(w.namespace, name)} }

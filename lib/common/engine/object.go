@@ -16,5 +16,5 @@ type Object interface {
 }
 
 func newOf[O client.Object]() O {
-	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // O is what was made
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:forcetypeassert // the new object is of type O
 }

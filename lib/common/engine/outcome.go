@@ -7,7 +7,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// Reasons that the engine gives to conditions; a Stop brings its own.
+// Reasons that the engine gives to conditions; Stop, Fail and WaitAs take other reasons.
 const (
 	ReasonProgressing = apply.ReasonProgressing
 	ReasonWaiting     = apply.ReasonWaiting
@@ -27,52 +27,53 @@ const (
 	retryMax = 30 * time.Second
 )
 
-// outcome is an error that says how a stage ended. Plain errors are retried
-// with back-off and reported as Error.
+// outcome is an error that describes the end of a stage. Plain errors are retried with
+// back-off and have the reason Error.
 type outcome = apply.Outcome
 
 // outcomeOf turns any error into an outcome.
 func outcomeOf(err error) *outcome { return apply.OutcomeOf(err) }
 
-// Wait says that a stage cannot go on until something that is watched changes.
+// Wait returns an error for a stage that cannot continue until a watched object changes.
 func Wait(format string, args ...any) error { return WaitAs(ReasonWaiting, format, args...) }
 
-// WaitAs is Wait with a reason of its own.
+// WaitAs is Wait with another reason.
 func WaitAs(reason, format string, args ...any) error {
 	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// waitFor is Wait for what cannot be watched: the stage is tried again after d.
+// waitFor is Wait for a change that cannot be watched: the stage is tried again after d.
 func waitFor(d time.Duration, format string, args ...any) error {
 	return &outcome{Reason: ReasonWaiting, Message: fmt.Sprintf(format, args...), After: d}
 }
 
-// Stop says that nothing but a changed spec or input can help.
+// Stop returns an error for a stage that only a changed spec or input can correct.
 func Stop(reason, format string, args ...any) error {
 	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...), Stalled: true}
 }
 
-// Fail is an error with a reason of its own, retried with back-off.
+// Fail returns an error with a reason, which is retried with back-off.
 func Fail(reason string, err error) error {
 	return &outcome{Reason: reason, Message: err.Error(), Retry: true, Cause: err}
 }
 
-// Conflict says that something of the wanted name belongs to somebody else and
-// was left untouched.
+// Conflict returns an error for an object of the wanted name that is foreign. The engine
+// does not change this object.
 func Conflict(format string, args ...any) error { return WaitAs(ReasonConflict, format, args...) }
 
-// Abandon says that a stage of a teardown cannot be undone, ever: the means are
-// gone. What is left behind is listed in an event, and the teardown goes on.
+// Abandon returns an error for a stage of a teardown that can never succeed, because, for
+// example, a Secret was deleted. An event LeftBehind has the message, which lists the
+// objects that remain, and the teardown continues.
 func Abandon(format string, args ...any) error {
-	return &abandoned{left: fmt.Sprintf(format, args...)}
+	return &abandoned{remains: fmt.Sprintf(format, args...)}
 }
 
-type abandoned struct{ left string }
+type abandoned struct{ remains string }
 
-func (a *abandoned) Error() string { return "left behind: " + a.left }
+func (a *abandoned) Error() string { return "left behind: " + a.remains }
 
-// healsByItself says whether time alone may help, as opposed to a person.
-func healsByItself(o *outcome) bool {
+// resolvesItself tells whether the outcome may end without an action of a user.
+func resolvesItself(o *outcome) bool {
 	switch o.Reason {
 	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
 		return true
@@ -80,7 +81,7 @@ func healsByItself(o *outcome) bool {
 	return false
 }
 
-// Reason is the reason that a condition would give for the error; "" for nil.
+// Reason returns the reason of a condition for the error; "" for nil.
 func Reason(err error) string {
 	if err == nil {
 		return ""

@@ -18,7 +18,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// engine is what all passes of one controller share.
+// engine has the state that all passes of one controller share.
 type engine struct {
 	limits
 	kind     schema.GroupVersionKind
@@ -33,19 +33,19 @@ type engine struct {
 type pass struct {
 	*engine
 	request  reconcile.Request
-	cr       Object           // which the pass changes
-	stored   Object           // as the API server has it, without the changes of the pass
-	before   *commonv1.Status // when the pass began
+	cr       Object           // the copy that the pass changes
+	stored   Object           // the API server's version, without the changes of the pass
+	before   *commonv1.Status // at the beginning of the pass
 	view     *observe.View
 	children *apply.Children
 	in       Inputs
 
-	done         map[string]bool // stages by condition
-	reached      map[string]bool
-	wantedKeys   []observe.Key // of the children that the stages so far want
-	firstUnready *outcome      // of the first stage that is not ready, or is not torn down
-	again        time.Duration // after which another pass is due; 0: none
-	failure      error         // makes the controller try again with back-off; one is enough
+	done         map[string]bool // by the condition of a stage
+	reached      map[string]bool // by the condition of a stage
+	wantedKeys   []observe.Key   // of the children of the stages so far
+	firstUnready *outcome        // of the first stage that is not ready, or not torn down
+	requeueAfter time.Duration   // until the next pass; 0: none
+	failure      error           // the first error; the controller retries with back-off
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
@@ -66,24 +66,23 @@ func (p *pass) self() observe.Key {
 	return observe.Key{Kind: p.kind, NamespacedName: p.request.NamespacedName}
 }
 
-// wakeAfter asks for another pass after d, if d is positive and sooner than
-// what was asked before.
+// wakeAfter requests another pass after d, if d is positive and earlier than the requests
+// before.
 func (p *pass) wakeAfter(d time.Duration) {
-	if d > 0 && (p.again == 0 || d < p.again) {
-		p.again = d
+	if d > 0 && (p.requeueAfter == 0 || d < p.requeueAfter) {
+		p.requeueAfter = d
 	}
 }
 
-// comeBack asks for another pass when the outcome says so.
-func (p *pass) comeBack(result *outcome) {
+// requeue requests another pass if the outcome has After or Retry.
+func (p *pass) requeue(result *outcome) {
 	p.wakeAfter(result.After)
 	if result.Retry && p.failure == nil {
 		p.failure = result
 	}
 }
 
-// guard makes a panic the outcome of the stage it comes from, with the line in the
-// log.
+// guard turns a panic of a stage into the outcome of the stage, and logs the stack.
 func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,14 +97,14 @@ func (p *pass) guard(ctx context.Context, condition string, do func() error) (re
 	return nil
 }
 
-// limits of one engine; tests have their own.
+// limits are the limits of one engine; tests have other values than operators.
 type limits struct {
-	// workers is how many passes over objects of one kind are made at a time. A pass that
-	// waits for a silent server holds one worker, for DoTimeout in each Do, and for
-	// readTimeout in each read.
+	// workers is the number of concurrent passes over objects of one kind. A pass that waits
+	// for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
+	// each read.
 	workers int
-	// readTimeout and discoveryRetry are those of observe.Options.
+	// readTimeout and discoveryRetry are fields of observe.Options.
 	readTimeout, discoveryRetry time.Duration
-	// jobRetryMin and jobRetryMax are those of apply.Shared.
+	// jobRetryMin and jobRetryMax are fields of apply.Shared.
 	jobRetryMin, jobRetryMax time.Duration
 }

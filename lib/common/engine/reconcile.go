@@ -75,16 +75,16 @@ func (p *pass) walk(ctx context.Context, stages []boundStage) {
 	for _, s := range stages {
 		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
 		p.reached[s.condition] = true
-		p.takeOutcome(s.condition, result)
+		p.recordOutcome(s.condition, result)
 		if !p.done[s.condition] && !s.continues {
 			return
 		}
 	}
 }
 
-// takeOutcome takes the outcome of a stage that was reached into the stage's condition
-// and into what the pass says of the object as a whole; nil is ready.
-func (p *pass) takeOutcome(condition string, result *outcome) {
+// recordOutcome records the outcome of a stage in the stage's condition and in the summary
+// of the pass; nil is ready.
+func (p *pass) recordOutcome(condition string, result *outcome) {
 	p.setOutcome(condition, result)
 	if result == nil {
 		return
@@ -92,10 +92,10 @@ func (p *pass) takeOutcome(condition string, result *outcome) {
 	if p.firstUnready == nil {
 		p.firstUnready = result
 	}
-	p.comeBack(result)
+	p.requeue(result)
 }
 
-// sweep deletes what nobody needs any more once everything is ready.
+// sweep deletes children that are no longer needed when every stage is ready.
 func (p *pass) sweep(ctx context.Context, stages []boundStage) {
 	if p.firstUnready != nil {
 		return
@@ -109,7 +109,7 @@ func (p *pass) sweep(ctx context.Context, stages []boundStage) {
 	}
 }
 
-// finish writes the status, and says when to come back.
+// finish writes the status, and returns the time of the next pass.
 func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, error) {
 	if result := p.guard(ctx, "Report", func() error { report(); return nil }); result != nil {
 		p.failure = result
@@ -118,12 +118,12 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 		return reconcile.Result{}, err
 	}
 	if p.failure != nil {
-		return reconcile.Result{}, fmt.Errorf("%s", p.in.masks.Hide(p.failure.Error())) //nolint:err113 // only its text may leave this pass
+		return reconcile.Result{}, fmt.Errorf("%s", p.in.masks.Hide(p.failure.Error())) //nolint:err113 // the cause may contain secrets
 	}
-	return reconcile.Result{RequeueAfter: p.again}, nil
+	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 
-// forget everything about an object that is gone.
+// forget removes all memory of a deleted object.
 func (e *engine) forget(request reconcile.Request) {
 	uid := e.cluster.Forget(e.kind, request)
 	e.applier.Explanations.Forget(uid)

@@ -23,7 +23,7 @@ var standard = limits{
 	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute,
 }
 
-// access is how an engine reaches the cluster.
+// access has the clients with which an engine accesses the cluster.
 type access struct {
 	client      client.Client
 	cache       cache.Cache // nil: nothing is watched
@@ -41,7 +41,7 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	return s.addTo(mgr, newEngine(s, standard, a))
 }
 
-// Kind is an empty object of the kind.
+// Kind returns an empty object of the kind.
 func (s Service[T]) Kind() client.Object { return newOf[T]() }
 
 func accessOf(mgr ctrl.Manager, name string) (access, error) {
@@ -91,9 +91,9 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 	return r.engine.cluster.WatchReconciled(c, newOf[T]())
 }
 
-// Unwatched reconciles without a manager: c stands for the cache and takes every
-// write, nothing is watched, and no event is recorded. It is for tests and tools that
-// show what a service would do.
+// Unwatched returns a reconciler without a manager: c replaces the cache and receives every
+// write, nothing is watched, and no event is recorded. It is for tests and for tools that
+// show the effect of a service.
 func (s Service[T]) Unwatched(c client.Client, api client.Reader, kinds observe.Discovery) reconcile.Reconciler {
 	return newEngine(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
 }

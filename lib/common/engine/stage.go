@@ -6,8 +6,8 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// runStage runs one stage: needs, Do, children, report. It returns nil if the stage is
-// ready. A stage that ends early is not done.
+// runStage runs one stage: Needs, Do, Build and Report. It returns nil if the stage is
+// ready. A stage that ends before Report is not done.
 func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	inputsHash, err := p.gatherFor(ctx, s)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	record := p.newRecord(s, inputsHash, children)
 	wasComplete := p.wasComplete(s.condition, record.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, wasComplete, &record)
-	if failed != nil { // a call that has worked for these inputs before
+	if failed != nil { // Do has succeeded for these inputs before
 		incomplete = failed
 	}
 	if s.report != nil {
@@ -33,19 +33,18 @@ func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	if incomplete == nil {
 		p.writeRecord(record)
 	}
-	p.done[s.condition] = incomplete == nil || wasComplete && letsWalkGoOn(outcomeOf(incomplete))
+	p.done[s.condition] = incomplete == nil || wasComplete && mayContinueAfter(outcomeOf(incomplete))
 	return incomplete
 }
 
-// letsWalkGoOn says whether the walk goes on from a stage that was complete before and is
-// not now: a rollout holds nothing up, and a conflict does.
-func letsWalkGoOn(incomplete *outcome) bool {
+// mayContinueAfter tells whether the walk continues after a stage that was complete before
+// and is not complete now: it continues during a rollout, and stops at a conflict.
+func mayContinueAfter(incomplete *outcome) bool {
 	return !incomplete.Stalled && !incomplete.IsConflict()
 }
 
-// gatherFor a stage returns the hash of its inputs. The inputs of a Do
-// include the spec, and the UID, because an object may be deleted and created again
-// unseen.
+// gatherFor returns the hash of a stage's inputs. The inputs of a Do include the spec and
+// the UID, because the operator may not see that an object is deleted and recreated.
 func (p *pass) gatherFor(ctx context.Context, s boundStage) (string, error) {
 	var inputsHash string
 	if s.needs != nil {

@@ -9,26 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// wordingWaits is how long a change of nothing but messages waits to be written:
-// "1 of 3 updated" changes faster than people read.
-const wordingWaits = 3 * time.Second
+// messageDelay is the time for which a change of messages alone waits to be written:
+// "1 of 3 pods updated" changes faster than users read.
+const messageDelay = 3 * time.Second
 
-// writeStatus once, if it differs from what was found, and then one event for
-// all that changed.
+// writeStatus writes the status once, if it differs from the stored status, and then one
+// event for all changes.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.stored, p.cr) {
 		p.memory.statusWritten(p.request)
 		return nil
 	}
-	if onlyWords(p.stored, p.cr) {
-		if left := wordingWaits - time.Since(p.memory.unwrittenSince(p.request)); left > 0 {
+	if onlyMessages(p.stored, p.cr) {
+		if left := messageDelay - time.Since(p.memory.unwrittenSince(p.request)); left > 0 {
 			p.wakeAfter(left)
 			return nil
 		}
 	}
 	err := p.client().Status().Patch(ctx, p.cr, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
 	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.cr.GetName(), err))
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}
 	p.view.NoteWrite(p.self(), p.cr)
 	p.memory.statusWritten(p.request)
@@ -36,16 +36,16 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// onlyWords says whether two versions of an object differ in nothing but the
-// messages of their conditions.
-func onlyWords(before, after Object) bool {
-	return equality.Semantic.DeepEqual(withoutWords(before), withoutWords(after))
+// onlyMessages tells whether two versions of an object differ only in the messages of their
+// conditions.
+func onlyMessages(before, after Object) bool {
+	return equality.Semantic.DeepEqual(withoutMessages(before), withoutMessages(after))
 }
 
-func withoutWords(obj Object) Object {
-	silent := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	for i := range silent.Common().Conditions {
-		silent.Common().Conditions[i].Message = ""
+func withoutMessages(obj Object) Object {
+	copied := obj.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	for i := range copied.Common().Conditions {
+		copied.Common().Conditions[i].Message = ""
 	}
-	return silent
+	return copied
 }

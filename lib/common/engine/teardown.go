@@ -17,12 +17,12 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// reasonLeftBehind is the reason of an event that lists what somebody has to delete by
-// hand.
+// reasonLeftBehind is the reason of an event that lists the objects that a user must delete
+// manually.
 const reasonLeftBehind = "LeftBehind"
 
-// tearDown walks the stages of the teardown, and removes the finalizer at its
-// end: then nothing is left of the object.
+// tearDown runs the stages of the teardown, and removes the finalizer when all of them are
+// ready. gone is true if the finalizer no longer exists.
 func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
 	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
 		return true, nil
@@ -33,9 +33,9 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 			continue
 		}
 		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
-		var left *abandoned
-		if result != nil && errors.As(result.Cause, &left) {
-			p.abandon(ctx, s.condition, p.in.masks.Hide(left.left))
+		var end *abandoned
+		if result != nil && errors.As(result.Cause, &end) {
+			p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains))
 			continue
 		}
 		if result != nil {
@@ -47,42 +47,42 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 	return true, client.IgnoreNotFound(err)
 }
 
-// abandon a stage that cannot be undone.
-func (p *pass) abandon(ctx context.Context, stage, left string) {
+// abandon ends a stage although objects remain, and writes events that list them.
+func (p *pass) abandon(ctx context.Context, stage, remains string) {
 	p.writeRecord(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
-	log.FromContext(ctx).Info("left behind", "stage", stage, "what", left)
-	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+left))
-	if p.pod != nil { // a namespace that is being deleted takes no events
-		if err := p.client().Create(ctx, p.leftBehind(stage, left)); err != nil && !apierrors.IsAlreadyExists(err) {
-			log.FromContext(ctx).Error(err, "writing the event about what is left behind")
+	log.FromContext(ctx).Info("a stage of the teardown is abandoned", "stage", stage, "remains", remains)
+	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+remains))
+	if p.pod != nil { // the API server refuses events in a namespace that is being deleted
+		if err := p.client().Create(ctx, p.leftBehind(stage, remains)); err != nil && !apierrors.IsAlreadyExists(err) {
+			log.FromContext(ctx).Error(err, "writing the event LeftBehind of the operator's pod", "stage", stage)
 		}
 	}
 	p.done[stage] = true
 }
 
-// leftBehind is an event in the operator's own namespace. The recorder would merge it
-// with others about the operator's pod, and lose it when the operator ends. Its name is
+// leftBehind returns an event about the operator's pod. It is written without the recorder,
+// which would merge it with other events, and lose it when the operator ends. Its name is
 // the same when a pass is repeated.
-func (p *pass) leftBehind(stage, left string) *corev1.Event {
+func (p *pass) leftBehind(stage, remains string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: p.pod.Namespace, Name: strings.ToLower(fmt.Sprintf("%s.%s.%s", p.pod.Name, p.cr.GetUID(), stage))},
 		InvolvedObject: *p.pod,
 		Type:           corev1.EventTypeWarning,
 		Reason:         reasonLeftBehind,
-		Message:        bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, left)),
+		Message:        bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, remains)),
 		Source:         corev1.EventSource{Component: p.applier.Name},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 }
 
-// deleting reports the stage that the teardown waits for.
+// deleting sets the conditions of an object whose teardown waits for a stage.
 func (p *pass) deleting(stage string, result *outcome) {
 	p.firstUnready = &outcome{Reason: ReasonDeleting, Message: stage + ": " + result.Message}
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
 		p.firstUnready.Reason = result.Reason
 	}
-	p.comeBack(result)
+	p.requeue(result)
 	status := p.cr.Common()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == commonv1.ConditionStalled })
 	for _, condition := range slices.Clone(status.Conditions) {
@@ -94,10 +94,10 @@ func (p *pass) deleting(stage string, result *outcome) {
 	status.ObservedGeneration = p.cr.GetGeneration()
 }
 
-// finalizer of the kind, for example nova.asterism.dev/nova-cell.
+// finalizer returns the finalizer of the kind, for example nova.asterism.dev/nova-cell.
 func (p *pass) finalizer() string { return p.kind.Group + "/" + p.applier.Name }
 
-// addFinalizer before the first effect that deletion has to undo.
+// addFinalizer adds the finalizer before the first effect that the teardown must undo.
 func (p *pass) addFinalizer(ctx context.Context) error {
 	if controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
 		return nil
@@ -105,14 +105,14 @@ func (p *pass) addFinalizer(ctx context.Context) error {
 	return p.patchFinalizers(ctx, func() { controllerutil.AddFinalizer(p.cr, p.finalizer()) })
 }
 
-// patchFinalizers guards the list with the resourceVersion, because a merge
-// patch replaces it as a whole.
+// patchFinalizers sends the resourceVersion, because a merge patch replaces the whole list
+// of finalizers.
 func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 	base := p.cr.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	change()
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.applier.Name+"-finalizer")); err != nil {
-		return fmt.Errorf("finalizer of %s: %w", p.cr.GetName(), err)
+		return fmt.Errorf("patching the finalizers of %s: %w", p.self(), err)
 	}
 	p.stored = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	if p.stored.GetDeletionTimestamp() != nil && len(p.stored.GetFinalizers()) == 0 {

@@ -14,16 +14,16 @@ import (
 )
 
 // judgeUnreached sets the conditions of the stages that the walk did not reach. A
-// condition of an older generation becomes Unknown. A condition of this generation
-// is judged by the children of its stage, and becomes Unknown where they cannot tell.
-// If a child is gone, the condition of its stage, and those of all stages behind,
-// become Unknown.
+// condition of an older generation becomes Unknown. A condition of this generation is set
+// by the state of its stage's children, or to Unknown if this state is not sufficient. If
+// a child no longer exists, the conditions of its stage and of all later stages become
+// Unknown.
 func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
 		return
 	}
-	children, err := p.lookAtChildren(ctx)
+	children, err := p.readChildren(ctx)
 	if err != nil && p.failure == nil {
 		p.failure = err
 	}
@@ -35,7 +35,7 @@ func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
 			continue
 		}
 		if err != nil {
-			continue // the condition stays, since the children are not known
+			continue // the condition stays, because the children could not be read
 		}
 		if gone == "" {
 			gone = p.missingOf(s.condition, children)
@@ -57,8 +57,8 @@ func (p *pass) setNotReached(stage string) {
 	p.set(stage, metav1.ConditionUnknown, ReasonNotReached, "an earlier stage is not done")
 }
 
-// missingOf names a child that the stage had when it was complete, and that is
-// gone; "" for none.
+// missingOf returns the title of a child that the stage had when it was complete, and that
+// no longer exists; "" for none.
 func (p *pass) missingOf(stage string, children map[string]client.Object) string {
 	record := recordOf(p.before, stage)
 	if record == nil {
@@ -72,11 +72,11 @@ func (p *pass) missingOf(stage string, children map[string]client.Object) string
 	return ""
 }
 
-// judgeByChildren judges a stage whose condition may be out of date. Only a stage that
-// was complete for this generation can be so again.
+// judgeByChildren sets a condition that may be out of date by the state of the stage's
+// children. The condition becomes True only if the stage was complete for this generation.
 func (p *pass) judgeByChildren(stage string, last metav1.Condition, children map[string]client.Object) {
 	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
-		p.setNotReached(stage) // no child tells whether that is over
+		p.setNotReached(stage) // the children do not show whether the cause still exists
 		return
 	}
 	if err := firstIncomplete(stage, children); err != nil {

@@ -10,7 +10,7 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// gated is a service whose walk ends at its first stage while the text says so.
+// gated is a service whose walk ends at its first stage for some texts.
 func gated() service {
 	return service{Name: owner, Owns: owns, Stages: []stage{
 		{Condition: "Open", Build: func(_ *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
@@ -39,8 +39,7 @@ func (w *world) setGate(text string) {
 	w.must(w.client.Update(w.ctx, gate))
 }
 
-// TestConditionsOfAnOlderGenerationAreNotReached: what was said of another spec
-// is no answer.
+// TestConditionsOfAnOlderGenerationAreNotReached: they describe another spec.
 func TestConditionsOfAnOlderGenerationAreNotReached(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, gated())
@@ -58,9 +57,9 @@ func TestConditionsOfAnOlderGenerationAreNotReached(t *testing.T) {
 	w.Expect(w.textOf(cr.Name)()).To(Equal("second"))
 }
 
-// TestConditionsOfWhatIsGoneAreUnknown, and so are those behind it; a restart of
-// the operator blanks nothing.
-func TestConditionsOfWhatIsGoneAreUnknown(t *testing.T) {
+// TestConditionsAfterADeletedChildAreUnknown: the condition of its stage and of later stages;
+// a restart of the operator changes no condition.
+func TestConditionsAfterADeletedChildAreUnknown(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, gated())
 	cr := w.widget("gone", widget.Spec{Text: "first"})
@@ -77,7 +76,7 @@ func TestConditionsOfWhatIsGoneAreUnknown(t *testing.T) {
 	for _, condition := range []string{"MoreReady", "Checked"} {
 		w.Eventually(w.condition(cr, condition)).Should(And(HavePrefix("Unknown Gone"), ContainSubstring("ConfigMap/gone-more is gone")), condition)
 	}
-	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "it has what it had")
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "its children exist")
 	w.operator.Stop()
 	start(w, gated())
 	w.pass(cr)
@@ -86,9 +85,8 @@ func TestConditionsOfWhatIsGoneAreUnknown(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-// TestAKeptChildIsGoneOnlyIfItWasThere: a stage keeps children of which it does not
-// know whether they exist.
-func TestAKeptChildIsGoneOnlyIfItWasThere(t *testing.T) {
+// TestAKeptChildIsGoneOnlyIfItExisted: a Kept child may never have existed.
+func TestAKeptChildIsGoneOnlyIfItExisted(t *testing.T) {
 	w := newTestWorld(t)
 	s := gated()
 	s.Stages[2] = build("MoreReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
@@ -106,12 +104,12 @@ func TestAKeptChildIsGoneOnlyIfItWasThere(t *testing.T) {
 	w.setGate("closed")
 	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
 	w.pass(cr)
-	w.Expect(w.condition(cr, "MoreReady")()).To(HavePrefix("True"), "nothing is gone")
+	w.Expect(w.condition(cr, "MoreReady")()).To(HavePrefix("True"), "no child was deleted")
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name+"-more")))
 	w.Eventually(w.condition(cr, "MoreReady")).Should(ContainSubstring("ConfigMap/keeps-more is gone"))
 }
 
-// TestWorkloadsOfUnreachedStagesAreJudgedAgain, since their pods live on.
+// TestWorkloadsOfUnreachedStagesAreJudgedAgain, because the state of their pods changes.
 func TestWorkloadsOfUnreachedStagesAreJudgedAgain(t *testing.T) {
 	w := newTestWorld(t)
 	s := gated()
@@ -131,8 +129,9 @@ func TestWorkloadsOfUnreachedStagesAreJudgedAgain(t *testing.T) {
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("True"))
 }
 
-// TestNothingUnreachedBecomesTrueThatNeverWas: nobody has looked whether it is.
-func TestNothingUnreachedBecomesTrueThatNeverWas(t *testing.T) {
+// TestUnreachedBecomesTrueOnlyIfItWas: an unreached stage that was never complete stays
+// Unknown or False.
+func TestUnreachedBecomesTrueOnlyIfItWas(t *testing.T) {
 	w := newTestWorld(t)
 	s := gated()
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "never")}

@@ -20,9 +20,9 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestChildrenOfDroppedStagesArePruned: the next version of an operator may have
-// renamed a stage, and dropped another.
-func TestChildrenOfDroppedStagesArePruned(t *testing.T) {
+// TestChildrenOfRemovedStagesAreDeleted: a new version of an operator may rename and remove
+// stages.
+func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	w := newTestWorld(t)
 	more := build("MoreReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 		return []engine.Child{configMap(cr.Name+"-more", "")}
@@ -35,7 +35,7 @@ func TestChildrenOfDroppedStagesArePruned(t *testing.T) {
 	w.operator.Stop()
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("NewName")}})
 	w.Eventually(func() bool { return w.gone(w.configMap(cr.Name + "-more")) }).Should(BeTrue())
-	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "what another stage lists now is kept")
+	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "a child that another stage lists now stays")
 	w.awaitReady(cr)
 	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
 }
@@ -81,8 +81,8 @@ func (l *shelfList) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// TestUninstalledKindsAreAwaitedAgain, with the name of the operator that brings
-// them, and without a restart when they are back.
+// TestUninstalledKindsAreAwaitedAgain, with the name of the operator that installs them, and
+// without a restart when they are installed again.
 func TestUninstalledKindsAreAwaitedAgain(t *testing.T) {
 	w := newTestWorld(t)
 	gv := schema.GroupVersion{Group: w.namespace + ".asterism.dev", Version: "v1"}

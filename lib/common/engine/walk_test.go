@@ -14,7 +14,7 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// rackStage applies a Rack, which a test plays: it is ready when the test says so.
+// rackStage applies a Rack, whose status the test reports.
 func rackStage() stage {
 	return build("RackReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: widget.Spec{Text: cr.Spec.Text}}}
@@ -33,9 +33,9 @@ func TestDoneIsNotReady(t *testing.T) {
 
 	w.play(rack, "False", "a shelf fell down")
 	w.Eventually(w.condition(cr, "RackReady")).Should(Equal("False Waiting: Rack done: a shelf fell down"))
-	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "what lies behind is not blanked")
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "later conditions stay")
 	w.must(w.client.Delete(w.ctx, config))
-	w.Eventually(func() error { return w.get(config) }).Should(Succeed(), "the walk goes on behind what is done, but not ready")
+	w.Eventually(func() error { return w.get(config) }).Should(Succeed(), "the walk continues after a stage that is done but not ready")
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))
@@ -48,8 +48,8 @@ func TestDoneIsNotReady(t *testing.T) {
 	w.Expect(config.Data).To(HaveKeyWithValue("text", "second"))
 }
 
-// TestAChildThatReportsAConflictIsNotReady, and no more than that: its name is the
-// stage's own, so that the children and the stages behind it give no rights away.
+// TestAChildThatReportsAConflictIsNotReady, but is not foreign: later children and stages do
+// not wait for it.
 func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Owns: append([]client.Object{&widget.Rack{}}, owns...), Stages: []stage{
@@ -65,21 +65,21 @@ func TestAChildThatReportsAConflictIsNotReady(t *testing.T) {
 	cr := w.widget("reports", widget.Spec{})
 	one, two := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name+"-two")}
 	w.Eventually(func() error { return w.get(one) }).Should(Succeed())
-	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
-	w.Eventually(w.condition(cr, "RacksReady")).Should(Equal("False Conflict: Rack reports: the shelf is somebody else's"))
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is foreign")
+	w.Eventually(w.condition(cr, "RacksReady")).Should(Equal("False Conflict: Rack reports: the shelf is foreign"))
 	w.change(cr, func(s *widget.Spec) { s.Text = "two" })
-	w.Eventually(func() error { return w.get(two) }).Should(Succeed(), "the child after it is made")
+	w.Eventually(func() error { return w.get(two) }).Should(Succeed(), "the next child is created")
 
 	w.play(one, "True", "")
 	w.play(two, "True", "")
 	w.awaitReady(cr)
-	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is somebody else's")
+	w.playReason(one, "Ready", "False", engine.ReasonConflict, "the shelf is foreign")
 	w.Eventually(w.condition(cr, "RacksReady")).Should(HavePrefix("False Conflict"))
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
-	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk goes on behind it")
+	w.Eventually(func() error { return w.get(w.configMap(cr.Name)) }).Should(Succeed(), "the walk continues")
 }
 
-// TestReportKnowsTheChildrenOfItsPass: a child may be complete in the pass that has made
+// TestReportKnowsTheChildrenOfItsPass: a child may be complete in the pass that has created
 // the child.
 func TestReportKnowsTheChildrenOfItsPass(t *testing.T) {
 	w := newTestWorld(t)
@@ -95,8 +95,8 @@ func TestReportKnowsTheChildrenOfItsPass(t *testing.T) {
 	w.Expect(<-seen).To(Equal(1))
 }
 
-// TestAConflictIsToldBeforeWhatIsNotReady: only the conflict needs somebody's hands.
-func TestAConflictIsToldBeforeWhatIsNotReady(t *testing.T) {
+// TestAConflictHasPriorityInReady: only the conflict needs an action of a user.
+func TestAConflictHasPriorityInReady(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Owns: append([]client.Object{&widget.Rack{}}, owns...), Stages: []stage{
 		build("AllReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
@@ -108,7 +108,7 @@ func TestAConflictIsToldBeforeWhatIsNotReady(t *testing.T) {
 	w.Eventually(w.condition(cr, "AllReady")).Should(HavePrefix("False Conflict: ConfigMap told exists"))
 }
 
-func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
+func TestWalkContinuesAfterAStageWithContinue(t *testing.T) {
 	w := newTestWorld(t)
 	rack := rackStage()
 	rack.Continue = true
@@ -122,12 +122,12 @@ func TestContinueGoesOnBehindWhatIsNotDone(t *testing.T) {
 	w.Eventually(w.condition(cr, "AfterRack")).Should(Equal("False Waiting: stage RackReady is not done"))
 	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"))
 	w.Expect(w.condition(cr, "Available")()).To(HavePrefix("True"))
-	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Progressing: Rack continue"), "the first that is not ready")
+	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Progressing: Rack continue"), "the first stage that is not ready")
 	w.play(&widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, "True", "")
 	w.awaitReady(cr)
 }
 
-func TestNeedsOfOthers(t *testing.T) {
+func TestNeedsOfOtherObjects(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{
 		{Condition: "Met", Needs: func(cr *widget.Widget) []engine.Need {
@@ -179,7 +179,7 @@ func TestReplacedIsDeletedFirst(t *testing.T) {
 	child := w.configMap(cr.Name)
 	w.must(w.get(child))
 	uid := child.UID
-	w.annotate(child, "note", "mine")
+	w.annotate(child, "note", "foreign")
 	w.pass(cr)
 	w.Expect(w.uid(child)).To(Equal(uid))
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
@@ -197,15 +197,15 @@ func TestRefusedIsStalled(t *testing.T) {
 	cr := w.widget("refused", widget.Spec{Text: "first"})
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.Eventually(w.condition(cr, "Stalled")).Should(And(HavePrefix("True Invalid: ConfigMap refused was refused"), ContainSubstring("immutable")))
+	w.Eventually(w.condition(cr, "Stalled")).Should(And(HavePrefix("True Invalid: the API server refuses ConfigMap refused"), ContainSubstring("immutable")))
 	w.operator.Requests.Reset()
 	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
 	w.awaitReady(cr)
 	w.Expect(w.condition(cr, "Stalled")()).To(Equal("absent"))
 }
 
-// TestLingeringOutlivesItsReaders: a consumer keeps the old Secret until all is
-// ready with the new one.
+// TestLingeringOutlivesItsReaders: the old Secret exists until every stage is ready with the
+// new Secret.
 func TestLingeringOutlivesItsReaders(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Owns: []client.Object{&corev1.Secret{}, &widget.Rack{}}, Stages: []stage{
@@ -222,7 +222,7 @@ func TestLingeringOutlivesItsReaders(t *testing.T) {
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(w.condition(cr, "RackReady")).Should(HavePrefix("False Progressing"))
 	w.pass(cr)
-	w.Expect(w.gone(w.secret(cr.Name+"-first"))).To(BeFalse(), "somebody may still use it")
+	w.Expect(w.gone(w.secret(cr.Name+"-first"))).To(BeFalse(), "a consumer may still use the Secret")
 	w.operator.Stop()
 	start(w, service{Name: owner, Owns: []client.Object{&corev1.Secret{}, &widget.Rack{}}, Stages: []stage{
 		build("SecretReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
@@ -236,9 +236,9 @@ func TestLingeringOutlivesItsReaders(t *testing.T) {
 	w.Expect(w.gone(w.secret(cr.Name + "-second"))).To(BeFalse())
 }
 
-// TestForgetsWhatIsGone: an operator that runs for years must not remember every
-// object that it ever had.
-func TestForgetsWhatIsGone(t *testing.T) {
+// TestForgetsDeletedObjects: the memory of an operator must not grow with every deleted
+// object.
+func TestForgetsDeletedObjects(t *testing.T) {
 	w := newTestWorld(t)
 	w.needed()
 	enginetest.Kubelet{}.Start(w.t, w.namespace)

@@ -26,19 +26,19 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// contract is one of the engine's promises: a check that holds, and mutants,
-// engines broken on purpose, on which the same check must fail.
+// contract is a guarantee of the engine: a check, and mutants, which are engines with a
+// deliberate fault for which the same check must fail.
 type contract struct {
 	check   func(w *world)
 	mutants map[string]mutant
 }
 
-// mutant breaks one thing.
+// mutant is one fault.
 type mutant struct {
 	seam    func(*engine.Seam)
 	options []enginetest.Option
-	// caught matches how the check must fail, so that a mutant is not caught by
-	// accident.
+	// caught matches the expected failure of the check, so that another failure does not
+	// count.
 	caught string
 }
 
@@ -57,13 +57,13 @@ func (c contract) test(t *testing.T) {
 			case failure == "":
 				t.Fatalf("the check holds for an engine that %s", name)
 			case !regexp.MustCompile(m.caught).MatchString(failure):
-				t.Fatalf("the check fails, but not because of what is broken; want %q, got: %s", m.caught, failure)
+				t.Fatalf("the check fails for another reason than the fault; want %q, got: %s", m.caught, failure)
 			}
 		})
 	}
 }
 
-// probe is a test whose failure is wanted.
+// probe is a test whose failure is expected.
 type probe struct {
 	testing.TB
 }
@@ -91,29 +91,29 @@ func failureOf(t *testing.T, run func(*probe)) (failure string) {
 	return ""
 }
 
-// world is a namespace with an engine in it.
+// world is a namespace with a running engine.
 type world struct {
 	Gomega
-	t         testing.TB // where things are cleaned up
+	t         testing.TB // for cleanup
 	ctx       context.Context
 	namespace string
 	client    client.Client
 	mutant    mutant
 	watched   *watched
 	operator  *enginetest.Operator
-	decisive  time.Duration
+	decisive  time.Duration // timeout of decides
 }
 
-// decides is Eventually for what a mutant is to fail at: however slow the
-// machine is, there is patience with what comes before.
+// decides is Eventually for the checks at which a mutant must fail. It has a short timeout;
+// all other checks have patience, because the machine may be slow.
 func (w *world) decides(actual any) AsyncAssertion {
 	return w.Eventually(actual).WithTimeout(w.decisive)
 }
 
-// patience with anything that is not what a mutant is to fail at.
+// patience is the timeout of all checks except decides.
 const patience = time.Minute
 
-// readTimeout of engines that are to give up soon.
+// readTimeout is the read timeout of engines in tests that wait for it.
 const readTimeout = time.Second
 
 func newWorld(t, judge testing.TB, m mutant, decisive time.Duration) *world {
@@ -129,7 +129,7 @@ func newWorld(t, judge testing.TB, m mutant, decisive time.Duration) *world {
 	return w
 }
 
-// clear lets the namespace go: nobody is left to take the finalizers away.
+// clear removes finalizers so that the namespace can be deleted: the operator has ended.
 func (w *world) clear() {
 	var widgets widget.WidgetList
 	if err := w.client.List(w.ctx, &widgets, client.InNamespace(w.namespace)); err != nil {
@@ -151,7 +151,7 @@ func (w *world) clear() {
 	}
 }
 
-// release pods that a test holds, and was stopped before it let them go.
+// release removes the finalizers of pods that a failed test has left.
 func (w *world) release() {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	var pods corev1.PodList
@@ -165,7 +165,7 @@ func (w *world) release() {
 	}
 }
 
-// seamed is a service whose engine is changed.
+// seamed is a service with a changed engine.
 type seamed[T engine.Object] struct {
 	engine.Service[T]
 	change func(*engine.Seam)
@@ -173,7 +173,7 @@ type seamed[T engine.Object] struct {
 
 func (s seamed[T]) SetupWithManager(mgr ctrl.Manager) error { return s.Setup(mgr, s.change) }
 
-// start runs a service; changes come before the mutant's.
+// start runs a service; its changes are applied before the change of the mutant.
 func start[T engine.Object](w *world, s engine.Service[T], changes ...func(*engine.Seam)) {
 	w.t.Helper()
 	change := func(seam *engine.Seam) {
@@ -221,24 +221,23 @@ func (w *watched) of(name string) int {
 	return w.passes[name]
 }
 
-// pass makes the engine look at the widget again, and returns when at least one
-// whole pass is over.
+// pass starts passes over the widget, and returns after at least one complete pass.
 func (w *world) pass(cr *widget.Widget) {
 	w.t.Helper()
-	// The first that is counted may have begun before; the second not, and
-	// beginning the third it is over.
+	// The first counted pass may have begun before. The second pass has not, and it is
+	// complete when the third pass begins.
 	for range 3 {
 		before := w.watched.of(cr.Name)
-		w.annotate(cr, "poked", fmt.Sprint(time.Now().UnixNano()))
-		w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before), "the widget is looked at again")
+		w.annotate(cr, "changed", fmt.Sprint(time.Now().UnixNano()))
+		w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before), "the widget is reconciled again")
 	}
 }
 
-// annotate an object as somebody else.
+// annotate annotates an object as another client.
 func (w *world) annotate(obj client.Object, key, value string) {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	w.must(w.client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")))
+	w.must(w.client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-client")))
 }
 
 func (w *world) must(err error) {
@@ -251,7 +250,7 @@ func (w *world) create(obj client.Object) {
 	if obj.GetNamespace() == "" && !clusterScoped(obj) {
 		obj.SetNamespace(w.namespace)
 	}
-	w.must(w.client.Create(w.ctx, obj, client.FieldOwner("somebody")))
+	w.must(w.client.Create(w.ctx, obj, client.FieldOwner("other-client")))
 }
 
 func clusterScoped(obj client.Object) bool {
@@ -262,7 +261,7 @@ func clusterScoped(obj client.Object) bool {
 	return false
 }
 
-// widget creates one.
+// widget creates a widget.
 func (w *world) widget(name string, spec widget.Spec) *widget.Widget {
 	w.t.Helper()
 	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
@@ -270,29 +269,30 @@ func (w *world) widget(name string, spec widget.Spec) *widget.Widget {
 	return cr
 }
 
-// change the spec of a widget.
+// change changes the spec of a widget.
 func (w *world) change(cr *widget.Widget, change func(*widget.Spec)) {
 	w.t.Helper()
 	w.must(w.get(cr))
 	before := cr.DeepCopy()
 	change(&cr.Spec)
-	w.must(w.client.Patch(w.ctx, cr, client.MergeFrom(before), client.FieldOwner("somebody")))
+	w.must(w.client.Patch(w.ctx, cr, client.MergeFrom(before), client.FieldOwner("other-client")))
 }
 
 func (w *world) get(obj client.Object) error {
 	return w.client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
-// named is an object to read into.
+// secret returns an empty Secret to read into.
 func (w *world) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
+// configMap returns an empty ConfigMap to read into.
 func (w *world) configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// textOf a ConfigMap; empty if there is none.
+// textOf returns the key text of a ConfigMap; "" if the ConfigMap does not exist.
 func (w *world) textOf(name string) func() string {
 	return func() string {
 		config := w.configMap(name)
@@ -303,12 +303,12 @@ func (w *world) textOf(name string) func() string {
 	}
 }
 
-// gone says whether the object does not exist.
+// gone tells whether the object does not exist.
 func (w *world) gone(obj client.Object) bool {
 	return errors.IsNotFound(w.get(obj))
 }
 
-// uid is empty if the object does not exist.
+// uid returns the UID of the object; "" if the object does not exist.
 func (w *world) uid(obj client.Object) types.UID {
 	if w.get(obj) != nil {
 		return ""
@@ -316,7 +316,7 @@ func (w *world) uid(obj client.Object) types.UID {
 	return obj.GetUID()
 }
 
-// condition of an object for its newest generation: "True Complete: message".
+// condition returns a condition for the object's newest generation: "True Complete: message".
 func (w *world) condition(obj engine.Object, name string) func() string {
 	return func() string {
 		if err := w.get(obj); err != nil {
@@ -340,7 +340,7 @@ func (w *world) awaitReady(objs ...engine.Object) {
 	}
 }
 
-// text of an object's JSON, for searching.
+// text returns the fields of an object as text, to search in them.
 func text(obj runtime.Object) string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -349,7 +349,7 @@ func text(obj runtime.Object) string {
 	return fmt.Sprint(content)
 }
 
-// hooks run once, before the engine's next apply of an object.
+// hooks are functions that run once, before the engine's next apply of an object.
 type hooks struct {
 	mu     sync.Mutex
 	before map[string]func()

@@ -18,19 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Admission asks the API server what it thinks of objects. Unknown fields are
-// errors. Nothing stays: writes are dry runs or undone.
+// Admission sends objects to the API server and returns its answers. Unknown fields are
+// errors. Writes are dry runs, or are undone.
 //
-// Variants of an object are given as YAML merge patches (RFC 7386): null takes a
-// field away, a list replaces the list.
+// Variants of an object are YAML merge patches (RFC 7386): null removes a field, a list
+// replaces the list.
 type Admission struct {
 	t         testing.TB
 	client    client.Client
 	namespace string
 }
 
-// NewAdmission installs the CustomResourceDefinitions of the directories and
-// works in a namespace of its own.
+// NewAdmission installs the CustomResourceDefinitions of the directories and creates a
+// namespace.
 func NewAdmission(t testing.TB, dirs ...string) Admission {
 	t.Helper()
 	InstallCRDs(t, dirs...)
@@ -57,7 +57,7 @@ func ReadSamples(t testing.TB, path string) []*unstructured.Unstructured {
 	return objects
 }
 
-// ReadSample reads the one object of that kind.
+// ReadSample reads the only object of the kind.
 func ReadSample(t testing.TB, path, kind string) *unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured
@@ -72,7 +72,7 @@ func ReadSample(t testing.TB, path, kind string) *unstructured.Unstructured {
 	return found[0]
 }
 
-// DecodeSample reads the one object of that kind into a typed one.
+// DecodeSample reads the only object of the kind into a typed object.
 func DecodeSample(t testing.TB, path, kind string, into any) {
 	t.Helper()
 	content, err := yaml.Marshal(ReadSample(t, path, kind).Object)
@@ -84,7 +84,8 @@ func DecodeSample(t testing.TB, path, kind string, into any) {
 	}
 }
 
-// Create gives the object as it would be stored, or why it is refused.
+// Create creates the patched object in a dry run. It returns the stored object, or the error
+// of the API server.
 func (a Admission) Create(object *unstructured.Unstructured, patch string) (*unstructured.Unstructured, error) {
 	a.t.Helper()
 	variant := a.patched(object, patch)
@@ -92,8 +93,8 @@ func (a Admission) Create(object *unstructured.Unstructured, patch string) (*uns
 	return variant, err
 }
 
-// Update creates the object, and gives it as it would be stored after the patch,
-// or why that is refused.
+// Update creates the object, and patches it in a dry run. It returns the stored object, or
+// the error of the API server.
 func (a Admission) Update(object *unstructured.Unstructured, patch string) (*unstructured.Unstructured, error) {
 	a.t.Helper()
 	stored := a.patched(object, "{}")
@@ -104,8 +105,8 @@ func (a Admission) Update(object *unstructured.Unstructured, patch string) (*uns
 	return variant, err
 }
 
-// Columns creates the object with that status (a YAML mapping) and gives what
-// `kubectl get -o wide` shows in each column but Name and Age.
+// Columns creates the object with the status (a YAML mapping), and returns the columns of
+// `kubectl get -o wide`, except Name and Age.
 func (a Admission) Columns(object *unstructured.Unstructured, status string) map[string]any {
 	a.t.Helper()
 	stored := a.patched(object, "{}")
@@ -132,8 +133,8 @@ func (a Admission) Columns(object *unstructured.Unstructured, status string) map
 	return columns
 }
 
-// Scale creates the object, scales it as `kubectl scale` does, and gives the
-// spec.replicas that came of it.
+// Scale creates the object, scales it like `kubectl scale`, and returns the resulting
+// spec.replicas.
 func (a Admission) Scale(object *unstructured.Unstructured, replicas int32) int64 {
 	a.t.Helper()
 	stored := a.patched(object, "{}")
@@ -153,7 +154,7 @@ func (a Admission) Scale(object *unstructured.Unstructured, replicas int32) int6
 	return scaled
 }
 
-// scaleTo is what `kubectl scale` sends.
+// scaleTo returns the Scale that `kubectl scale` sends.
 func scaleTo(object client.Object, replicas int64) *unstructured.Unstructured {
 	scale := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": replicas}}}
 	scale.SetAPIVersion("autoscaling/v1")
@@ -177,7 +178,7 @@ func (a Admission) delete(object *unstructured.Unstructured) {
 	}
 }
 
-// patched is a copy of the object in the test's namespace with the patch merged in.
+// patched returns a copy of the object in the test's namespace, with the patch applied.
 func (a Admission) patched(object *unstructured.Unstructured, patch string) *unstructured.Unstructured {
 	a.t.Helper()
 	var changes map[string]any

@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startServer is what a person types to get an API server for the suites.
+// startServer is the instruction to start an API server for the suites.
 const startServer = `in the repository's root, type
   make test-server && export KUBECONFIG=$PWD/.testserver/kubeconfig
 or let "make test" do both`
 
-// established is how long a CustomResourceDefinition may take to be served.
+// established is the maximum time until a CustomResourceDefinition is served.
 const established = time.Minute
 
-// Config is how to reach the API server that KUBECONFIG names. Without one, or
-// with one that is not on this machine, the test fails and says what to type:
-// suites install CustomResourceDefinitions and must not do so by accident.
+// Config returns the configuration for the API server in KUBECONFIG. Without KUBECONFIG, or
+// with an API server on another machine, the test fails with an instruction: suites install
+// CustomResourceDefinitions, and must not do so in a cluster by accident.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
 	path := os.Getenv("KUBECONFIG")
@@ -46,7 +46,7 @@ func Config(t testing.TB) *rest.Config {
 	if err := onThisMachine(config.Host); err != nil {
 		t.Fatalf("KUBECONFIG %s: %v; %s", path, err, startServer)
 	}
-	// Suites count requests and must not be slowed down by the client.
+	// Suites count requests: the client must not delay them.
 	config.QPS = -1
 	return config
 }
@@ -63,8 +63,8 @@ func onThisMachine(server string) error {
 	return fmt.Errorf("%s is not on this machine, and suites change what is installed in a cluster", server)
 }
 
-// newClient reads and writes without a cache; it knows built-in kinds as types and
-// every other as unstructured.
+// newClient returns a client without a cache, with types for built-in kinds and unstructured
+// objects for all other kinds.
 func newClient(t testing.TB) client.Client {
 	t.Helper()
 	c, err := client.New(Config(t), client.Options{})
@@ -74,8 +74,8 @@ func newClient(t testing.TB) client.Client {
 	return c
 }
 
-// Namespace creates a namespace of its own for the test and gives its name. It
-// is deleted when the test ends; nobody waits for that.
+// Namespace creates a namespace for the test and returns its name. The namespace is deleted
+// when the test ends, in the background.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	c := newClient(t)
@@ -91,9 +91,9 @@ func Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// InstallCRDs applies every CustomResourceDefinition in the directories, which
-// are relative to the test's package, and waits until they are served. Several
-// suites may do so at once. They stay installed.
+// InstallCRDs applies every CustomResourceDefinition in the directories, which are relative
+// to the test's package, and waits until the kinds are served. Several suites may do so at
+// the same time. The definitions stay installed.
 func InstallCRDs(t testing.TB, dirs ...string) {
 	t.Helper()
 	c := newClient(t)
@@ -113,8 +113,8 @@ func InstallCRDs(t testing.TB, dirs ...string) {
 	}
 }
 
-// definitionFiles are the CustomResourceDefinitions of a directory: every YAML
-// file but kustomize's own. The path of one file is that file.
+// definitionFiles returns the paths of the CustomResourceDefinitions in a directory: every
+// YAML file except kustomization.yaml. dir may also be the path of one file.
 func definitionFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	if filepath.Ext(dir) == ".yaml" {
@@ -153,7 +153,7 @@ func waitEstablished(t testing.TB, c client.Client, definition *unstructured.Uns
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), current); err != nil {
 			return false, err
 		}
-		// null at first, which is an error here
+		// status.conditions is null at first, which NestedSlice reports as an error
 		conditions, _, _ := unstructured.NestedSlice(current.Object, "status", "conditions")
 		seen = fmt.Sprint(conditions)
 		return conditionIsTrue(conditions, "Established"), nil
@@ -163,8 +163,8 @@ func waitEstablished(t testing.TB, c client.Client, definition *unstructured.Uns
 	}
 }
 
-// waitDiscovered waits until clients find the kind: one that asks for its group too
-// early takes what it gets for all.
+// waitDiscovered waits until discovery lists the kind: a client that calls discovery too
+// early would not see the kind later.
 func waitDiscovered(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")

@@ -16,12 +16,13 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// patience is how long a test waits for anything. The garbage collector looks for
-// new kinds every 30 s, and collects nothing of theirs before.
+// patience is the timeout of all waits. The garbage collector discovers new kinds every 30 s,
+// and deletes no objects of these kinds before.
 const patience = 2 * time.Minute
 
-// Eventually checks until there is no error; the last one fails the test.
-func Eventually(t testing.TB, what string, check func() error) {
+// Eventually calls check until it returns nil. After the timeout, the last error fails the
+// test.
+func Eventually(t testing.TB, goal string, check func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -32,7 +33,7 @@ func Eventually(t testing.TB, what string, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: still not after %s: %v", what, patience, err)
+			t.Fatalf("%s: still not after %s: %v", goal, patience, err)
 		}
 		<-tick.C
 	}
@@ -82,7 +83,7 @@ func AwaitGone(t testing.TB, c client.Client, objs ...client.Object) {
 	}
 }
 
-// Conditions of an object in one line, for messages of tests.
+// Conditions returns the conditions of an object in one line, for messages of tests.
 func Conditions(obj engine.Object) string {
 	var text string
 	for _, c := range obj.Common().Conditions {
@@ -91,8 +92,8 @@ func Conditions(obj engine.Object) string {
 	return text
 }
 
-// AwaitReason reads obj until its condition is False for that reason, for its
-// newest generation, with a message that has all the parts.
+// AwaitReason reads obj until its condition is False with the reason, for its newest
+// generation, and with a message that contains all parts.
 func AwaitReason(t testing.TB, c client.Client, obj engine.Object, condition, reason string, parts ...string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%T %s: %s is False because of %s %q", obj, obj.GetName(), condition, reason, parts), func() error {

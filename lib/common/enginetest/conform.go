@@ -22,18 +22,17 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// Conform checks what must hold for every service and every fixture: that
-// builders are deterministic, that every kind they build is in Owns, that
-// names and labels fit, that nothing selects the pods of Jobs, that every
-// condition is one of the API package, that a missing need is waited for, and
-// that the generated Role grants what is used.
+// Conform checks the rules for every service and every fixture: builders are deterministic;
+// Owns has every kind that they build; names and labels are not too long; no selector
+// selects the pods of Jobs; the API package lists every condition; the service waits for
+// every missing need; and the generated Role grants every used right.
 func (s Subject[T]) Conform(t *testing.T) {
 	for _, problem := range s.Problems(t) {
 		t.Error(problem)
 	}
 }
 
-// Problems are what Conform finds.
+// Problems returns the violations that Conform reports.
 func (s Subject[T]) Problems(t testing.TB) []string {
 	t.Helper()
 	all := &problems{}
@@ -93,11 +92,11 @@ func conditionsOf[T engine.Object](stages []engine.Stage[T]) []string {
 	return all
 }
 
-// longestName is what a CRD's rule on the length of names looks like.
+// longestName matches the rule of a CRD on the length of names.
 var longestName = regexp.MustCompile(`size\(self\.metadata\.name\) <= (\d+)`)
 
-// checkLongestName demands a fixture whose name is as long as the CRD allows,
-// since everything is named after it.
+// checkLongestName requires a fixture with the longest name that the CRD allows, because
+// the names of children contain it.
 func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fixture[T]) {
 	t.Helper()
 	gvk := s.kind(t)
@@ -123,8 +122,8 @@ func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fix
 	all.add("there is no CRD of %s in %v", gvk.Kind, s.crds(t))
 }
 
-// longestOf bounds the names of kinds whose names become labels or host names.
-// A StatefulSet's becomes a label together with the hash of a revision.
+// longestOf bounds the names of kinds whose names become labels or host names. The name of
+// a StatefulSet becomes a label together with the hash of a revision.
 var longestOf = map[string]int{"Service": 63, "Job": 63, "StatefulSet": 52, "Deployment": 52, "DaemonSet": 52, "Namespace": 63}
 
 func (s Subject[T]) checkChild(t testing.TB, all *problems, child appliedChild) {
@@ -155,8 +154,8 @@ func (s Subject[T]) checkChild(t testing.TB, all *problems, child appliedChild) 
 	checkEnvironment(all, title, child.Object)
 }
 
-// checkNulls finds fields that a conversion has set to null. They would be
-// sent, and never be ours: the child would be sent again and again.
+// checkNulls finds fields that a conversion has set to null. The API server never records an
+// owner for them, so that the engine would send the child in every pass.
 func checkNulls(all *problems, title, path string, value any) {
 	switch value := value.(type) {
 	case nil:
@@ -178,12 +177,12 @@ func checkJob(all *problems, title string, job *unstructured.Unstructured) {
 		all.add("%s: backoffLimit is %v, it must be 0: the engine retries", title, limit)
 	}
 	if _, found, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "ttlSecondsAfterFinished"); found {
-		all.add("%s: with ttlSecondsAfterFinished it would run again", title)
+		all.add("%s: has ttlSecondsAfterFinished: remove it, or the Job runs again after its deletion", title)
 	}
 }
 
-// checkEnvironment finds variables that a container has twice: the API server
-// answers an apply of them with 500.
+// checkEnvironment finds variables that a container has twice: the API server refuses an
+// apply of such a container with status 500.
 func checkEnvironment(all *problems, title string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -207,20 +206,20 @@ func checkEnvironment(all *problems, title string, value any) {
 	}
 }
 
-// checkNeeds takes away every object that was read by name, one at a time: either
-// that changes nothing, or a stage waits for the object and names it.
+// checkNeeds records the fixture without each object that was read by name. Each time, either
+// Ready does not change, or a stage waits for the object and names it.
 func (s Subject[T]) checkNeeds(t testing.TB, all *problems, f fixture[T], recorded *recording[T]) {
 	t.Helper()
 	with := meta.FindStatusCondition(recorded.cr.Common().Conditions, commonv1.ConditionReady)
 	for looked := range recorded.looks {
 		object := f.find(looked)
 		if object == nil || recorded.isApplied(object) || object.GetLabels()[labelOwnerUID] != "" {
-			continue // of a child, the service waits in other words
+			continue // for a child, the message of the service differs
 		}
 		without := meta.FindStatusCondition(s.record(t, f, object).cr.Common().Conditions, commonv1.ConditionReady)
 		switch {
 		case with == nil || without == nil || without.Status == metav1.ConditionTrue || with.Message == without.Message:
-		case with.Reason == engine.ReasonConflict: // which may have gone with the object
+		case with.Reason == engine.ReasonConflict: // the object may be the foreign object
 		case without.Reason != engine.ReasonWaiting:
 			all.add("without %s %s the reason is %q, want %s: %s", looked.kind.Kind, looked.name, without.Reason, engine.ReasonWaiting, without.Message)
 		case !strings.Contains(without.Message, looked.name):

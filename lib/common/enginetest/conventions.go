@@ -10,18 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// lastApplied is the most that fits into the annotation in which a client-side
-// `kubectl apply` keeps what was applied.
+// lastApplied is the maximum size of an object for a client-side `kubectl apply`, which
+// stores the object in an annotation.
 const lastApplied = 256 * 1024
 
-// kubernetesOwn are properties whose schemas are Kubernetes' and not ours.
+// kubernetesOwn are properties whose schemas are types of Kubernetes.
 var kubernetesOwn = []string{"metadata", "conditions", "affinity", "tolerations", "resources"}
 
-// Conventions checks the CustomResourceDefinitions of the directories: every
-// field of ours has a description that begins with its name, every string, list,
-// map and number a bound, every list a list type; a status subresource and a
-// Ready column are there, and the whole fits a client-side `kubectl apply`. People who
-// may edit or view a namespace may do the same with the kinds.
+// Conventions checks the CustomResourceDefinitions of the directories. Every field, except
+// fields of Kubernetes' types, has a description that begins with its name; every string,
+// list, map and number has a bound, and every list a list type. The definition has a status
+// subresource and a column Ready, and is small enough for a client-side `kubectl apply`.
+// Users with the role edit or view in a namespace have the same rights to the kinds.
 func Conventions(t testing.TB, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -55,7 +55,7 @@ func violations(t testing.TB, definition *unstructured.Unstructured) []string {
 		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 		spec, _, _ := unstructured.NestedMap(schema, "properties", "spec")
 		found = append(found, fieldViolations("spec", spec)...)
-		// What nobody reconciles, such as a policy, has no status.
+		// A kind without a controller, such as a policy, has no status.
 		status, ok, _ := unstructured.NestedMap(schema, "properties", "status")
 		if !ok {
 			continue
@@ -72,7 +72,7 @@ func violations(t testing.TB, definition *unstructured.Unstructured) []string {
 	return found
 }
 
-// fieldViolations looks at one field and what is below it.
+// fieldViolations checks one field and the fields below it.
 func fieldViolations(path string, schema map[string]any) []string {
 	var found []string
 	complain := func(message string) { found = append(found, path+" "+message) }
@@ -98,7 +98,7 @@ func fieldViolations(path string, schema map[string]any) []string {
 	return found
 }
 
-// boundless says which bounds a field of its type lacks.
+// boundless returns the bounds that a field lacks for its type.
 func boundless(schema map[string]any) []string {
 	bounds := map[any][]bound{
 		"string":  {{"has no maxLength", []string{"maxLength", "enum", "format"}}},
@@ -112,7 +112,7 @@ func boundless(schema map[string]any) []string {
 	}
 	demanded, allowed := bounds[schema["type"]]
 	if !allowed {
-		return []string{fmt.Sprintf("has type %v, which is none that the conventions allow", schema["type"])}
+		return []string{fmt.Sprintf("has type %v, which the conventions do not allow", schema["type"])}
 	}
 	var missing []string
 	for _, bound := range demanded {
@@ -123,7 +123,7 @@ func boundless(schema map[string]any) []string {
 	return missing
 }
 
-// bound is one of the keys of a schema, or a message without any of them.
+// bound requires one of the keys of a schema; missing is the violation otherwise.
 type bound struct {
 	missing string
 	keys    []string

@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// clusterScoped are those of Kubernetes' own kinds that operators make and that
-// have no namespace.
+// clusterScoped are the built-in kinds without a namespace that operators create or read.
 var clusterScoped = map[string]bool{
 	"Namespace": true, "Node": true, "PersistentVolume": true, "StorageClass": true, "CSIDriver": true,
 	"ClusterRole": true, "ClusterRoleBinding": true, "PriorityClass": true, "SecurityContextConstraints": true,
 }
 
-// definitions in the directories, which hold CustomResourceDefinitions.
+// definitions reads the CustomResourceDefinitions in the directories.
 func definitions(t testing.TB, dirs []string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
@@ -32,7 +31,7 @@ func definitions(t testing.TB, dirs []string) []*apiextensionsv1.CustomResourceD
 	return all
 }
 
-// parsed keeps definitions by path: they are large, and asked for often.
+// parsed caches definitions by path, because they are large and often used.
 var parsed sync.Map
 
 func definition(t testing.TB, path string) *apiextensionsv1.CustomResourceDefinition {
@@ -52,8 +51,8 @@ func definition(t testing.TB, path string) *apiextensionsv1.CustomResourceDefini
 	return d
 }
 
-// mapper knows the resources of Kubernetes' own kinds, and of those that the
-// definitions define; what else the scheme knows is not served.
+// mapper returns a mapper for the built-in kinds and the kinds of the definitions. Other
+// kinds in the scheme count as not served.
 func mapper(scheme *runtime.Scheme, defined []*apiextensionsv1.CustomResourceDefinition, notServed map[string]bool) meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	custom := map[string]bool{}

@@ -9,9 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Fence stands between an operator and the API server. It lets a number of
-// writes pass; of the last one the answer is lost. If the operator is to die
-// there, nothing passes afterwards.
+// Fence is a round tripper between an operator and the API server. It forwards a number of
+// writes and drops the answer of the last write. If dies is set, it refuses all later
+// requests.
 type Fence struct {
 	reached chan struct{}
 	mu      sync.Mutex
@@ -19,15 +19,15 @@ type Fence struct {
 	dies    bool
 }
 
-// NewFence lets writes pass, at least one.
+// NewFence returns a Fence that forwards this number of writes, at least one.
 func NewFence(writes int, dies bool) *Fence {
 	return &Fence{left: writes, dies: dies, reached: make(chan struct{})}
 }
 
-// Reached is closed when the last write is made.
+// Reached returns a channel that is closed after the last write.
 func (f *Fence) Reached() <-chan struct{} { return f.reached }
 
-// Option puts the fence in front of an operator, see RunWith.
+// Option adds the fence to the client of an operator, see RunWith.
 func (f *Fence) Option(config *rest.Config, _ *ctrl.Options) { config.Wrap(f.wrap) }
 
 var (
@@ -44,7 +44,7 @@ func (f *Fence) wrap(next http.RoundTripper) http.RoundTripper {
 			}
 			return next.RoundTrip(request)
 		}
-		f.mu.Lock() // one write at a time, so that it is known which is the last
+		f.mu.Lock() // one write at a time, so that exactly one write is the last
 		defer f.mu.Unlock()
 		if f.left <= 0 && f.dies {
 			return nil, errDead

@@ -21,22 +21,21 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// The golden files name Services in this domain, whatever the machine's is.
+// The golden files have host names in this domain, independent of the machine.
 var _ = os.Setenv(config.EnvironmentClusterDomain, "cluster.local")
 
 var update = flag.Bool("update", false, "write the out.yaml files of golden tests")
 
-// Test makes every check that needs no operator to run.
+// Test runs all checks that need no running operator.
 func (s Subject[T]) Test(t *testing.T) {
 	t.Run("Golden", s.Golden)
 	t.Run("Conform", s.Conform)
 	t.Run("Smoke", s.Smoke)
 }
 
-// Golden records every fixture and compares the record with its out.yaml: stage
-// by stage the children as they were sent, without what the engine puts on every
-// child, and at the end what Report wrote into the status. Secrets are shown as
-// text.
+// Golden records every fixture and compares the record with its out.yaml: the children of
+// each stage as they were sent, without labels and annotations of the engine, and at the end
+// the status from Report. Secrets are shown as text.
 func (s Subject[T]) Golden(t *testing.T) {
 	for _, f := range s.fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
@@ -83,8 +82,7 @@ func (s Subject[T]) show(t testing.TB, r *recording[T]) []byte {
 	return out.Bytes()
 }
 
-// showStage prints a stage's children, or that it has none, and why it is not
-// ready.
+// showStage prints a stage's children, and a comment if it has no children or is not ready.
 func (r *recording[T]) showStage(t testing.TB, out *bytes.Buffer, stage string) {
 	t.Helper()
 	empty := true
@@ -124,11 +122,11 @@ func (r *recording[T]) showChild(t testing.TB, out *bytes.Buffer, child appliedC
 	printYAML(t, out, title, unstamped(child.Unstructured, r.cr.GetNamespace()).Object)
 }
 
-// longText is how long a file in a ConfigMap may be that is printed as a whole.
+// longText is the maximum size of a file in a ConfigMap that is printed completely, in bytes.
 const longText = 1500
 
-// readable shows the data of a Secret as text, and of scripts and long texts in
-// a ConfigMap the first line: they are the same in every fixture.
+// readable replaces the data of a Secret by text, and scripts and long texts in a ConfigMap
+// by their first line, because they are the same in every fixture.
 func readable(object *unstructured.Unstructured) {
 	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
 	if !found {
@@ -154,7 +152,7 @@ func readable(object *unstructured.Unstructured) {
 	object.Object["data"] = texts
 }
 
-// unstamped leaves out what the engine puts on every child alike.
+// unstamped returns a child without the labels, annotations and owners of the engine.
 func unstamped(child *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	object := child.DeepCopy()
 	readable(object)
@@ -175,7 +173,7 @@ func unstamped(child *unstructured.Unstructured, namespace string) *unstructured
 	return object
 }
 
-// reported is the status without what every kind has.
+// reported returns the status without the fields of every kind.
 func reported(t testing.TB, cr engine.Object) map[string]any {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cr)
@@ -198,7 +196,7 @@ func printYAML(t testing.TB, out *bytes.Buffer, title string, content any) {
 	fmt.Fprintf(out, "--- # %s\n%s", title, encoded)
 }
 
-// firstDifference shows where two texts begin to differ, with the lines around.
+// firstDifference returns the first different line of two texts, with the lines around it.
 func firstDifference(want, got []byte) string {
 	if bytes.Equal(want, got) {
 		return ""

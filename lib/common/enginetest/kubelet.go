@@ -14,25 +14,25 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// Kubelet plays the kubelet of a control plane without nodes: it reports pods
-// as running and ready, and those of Jobs as ended.
+// Kubelet simulates the kubelet of a control plane without nodes: it reports pods as running
+// and ready, and pods of Jobs as ended.
 type Kubelet struct {
-	// Job says how a Job's pod ends, and with which termination message. nil: 0
-	// and none. A negative exit code holds the pod, and asks again.
+	// Job returns the exit code and the termination message of a Job's pod; nil: 0 and no
+	// message. After a negative exit code, the pod stays pending, and Job is called again.
 	Job func(*corev1.Pod) (exitCode int32, message string)
-	// Ready says whether a pod gets ready, until it does; nil: each does at once.
+	// Ready is called until it returns true: then the pod becomes ready; nil: at once.
 	Ready func(*corev1.Pod) bool
 }
 
-// Start it for the pods of one namespace, until the test ends.
+// Start starts the simulation for the pods of one namespace, until the test ends.
 func (k Kubelet) Start(t testing.TB, namespace string) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Before the namespace has one, pods are refused, and their controllers take
-	// their time until they try again.
+	// Before the namespace has a ServiceAccount, pods are refused, and their controllers
+	// retry late.
 	Eventually(t, "the namespace has a service account", func() error {
 		_, err := clients.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
 		return err
@@ -51,7 +51,7 @@ func (k Kubelet) Start(t testing.TB, namespace string) {
 	}()
 }
 
-// follow one watch to its end. A pod that is held is looked at again and again.
+// follow processes one watch to its end. Pods that stay pending are processed repeatedly.
 func (k Kubelet) follow(ctx context.Context, pods typedcorev1.PodInterface) error {
 	w, err := pods.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -80,14 +80,14 @@ func (k Kubelet) follow(ctx context.Context, pods typedcorev1.PodInterface) erro
 		for uid, pod := range held {
 			if played := pod.DeepCopy(); k.play(played) {
 				delete(held, uid)
-				// The pod may be gone, or changed: then another event follows.
+				// If the pod was deleted or changed, another event follows.
 				_, _ = pods.UpdateStatus(ctx, played, metav1.UpdateOptions{})
 			}
 		}
 	}
 }
 
-// play fills in the status of a pending pod; false leaves it alone.
+// play sets the status of a pending pod; it returns false if the pod stays pending.
 func (k Kubelet) play(pod *corev1.Pod) bool {
 	if pod.Labels[batchv1.JobNameLabel] != "" {
 		return k.end(pod)

@@ -12,22 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// logLines is how much of an operator's log a failed test shows.
+// logLines is the number of lines of an operator's log that a failed test shows.
 const logLines = 200
 
-// comesOrGoes matches what a manager says when it starts and stops, which would
-// hide why a test failed.
-var comesOrGoes = regexp.MustCompile(`"msg"="(Starting|Stopping and waiting|Shutdown signal|All workers finished|Wait completed)`)
+// startOrStop matches the log lines of a manager that starts or stops, which would hide the
+// relevant lines.
+var startOrStop = regexp.MustCompile(`"msg"="(Starting|Stopping and waiting|Shutdown signal|All workers finished|Wait completed)`)
 
-// The loggers of libraries write nothing between the lines of the tests. They are set
-// before any test starts, because goroutines of a test read them.
+// The loggers of libraries are discarded. They are set before any test starts, because
+// goroutines of a test read them.
 func init() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 }
 
-// operatorLog shows the end of an operator's log when the test has failed, and
-// only then.
+// operatorLog returns a logger that shows the end of an operator's log if the test fails.
 func operatorLog(t testing.TB) logr.Logger {
 	t.Helper()
 	var mu sync.Mutex
@@ -42,7 +41,7 @@ func operatorLog(t testing.TB) logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if comesOrGoes.MatchString(args) {
+		if startOrStop.MatchString(args) {
 			return
 		}
 		lines = append(lines, prefix+" "+args)

@@ -19,7 +19,7 @@ import (
 	"asterism.dev/lib/common/operator"
 )
 
-// Scheme knows Kubernetes' own kinds, Route, HTTPRoute, and what is added.
+// Scheme returns a scheme with the built-in kinds, Route, HTTPRoute and the added kinds.
 func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -31,7 +31,7 @@ func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.S
 	return scheme
 }
 
-// Client reads and writes the API server of KUBECONFIG without a cache.
+// Client returns a client without a cache for the API server in KUBECONFIG.
 func Client(t testing.TB, addToScheme ...func(*runtime.Scheme) error) client.Client {
 	t.Helper()
 	c, err := client.New(Config(t), client.Options{Scheme: Scheme(t, addToScheme...)})
@@ -41,27 +41,26 @@ func Client(t testing.TB, addToScheme ...func(*runtime.Scheme) error) client.Cli
 	return c
 }
 
-// Runnable is a service of an operator; engine.Service is one.
+// Runnable is a service of an operator, for example an engine.Service.
 type Runnable interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-// Operator is one that runs in the test's process.
+// Operator is an operator that runs in the test's process.
 type Operator struct {
-	// Requests that it has sent.
+	// Requests are the requests that the operator has sent.
 	Requests *Requests
 	stop     func()
 }
 
-// Stop ends the operator as if it had been killed, and returns when its last
-// worker has.
+// Stop ends the operator and returns when its last worker has ended.
 func (o *Operator) Stop() { o.stop() }
 
 // Option changes how RunWith starts an operator.
 type Option func(*rest.Config, *ctrl.Options)
 
-// Run starts the services as one operator that watches one namespace. It ends
-// with the test, or when it is stopped; a second Run is the restart.
+// Run starts the services as one operator that watches one namespace. The operator ends with
+// the test, or by Stop; a second Run restarts it.
 func Run(t testing.TB, namespace string, scheme *runtime.Scheme, services ...Runnable) *Operator {
 	t.Helper()
 	return RunWith(t, namespace, scheme, nil, services...)

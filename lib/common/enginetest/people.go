@@ -8,9 +8,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// people checks ../rbac/people.yaml beside a directory of CustomResourceDefinitions: the
-// ClusterRoles in it add every kind that has a namespace, and nothing else, to
-// Kubernetes' own roles admin, edit and view.
+// people checks ../rbac/people.yaml beside a directory of CustomResourceDefinitions: its
+// ClusterRoles must add every namespaced kind, and nothing else, to the roles admin, edit
+// and view of Kubernetes.
 func people(t testing.TB, dir string) []string {
 	t.Helper()
 	var found []string
@@ -25,13 +25,13 @@ func people(t testing.TB, dir string) []string {
 			found = append(found, fmt.Sprintf("people.yaml does not add %s to %s", right, role))
 		}
 		for _, right := range granted.without(wanted) {
-			found = append(found, fmt.Sprintf("people.yaml adds %s to %s, which is nobody's business there", right, role))
+			found = append(found, fmt.Sprintf("people.yaml adds %s to %s, which does not need it", right, role))
 		}
 	}
 	return found
 }
 
-// peopleNeed are the rights of each of Kubernetes' roles to the kinds.
+// peopleNeed returns the rights to the kinds for each of the roles of Kubernetes.
 func peopleNeed(kinds []*apiextensionsv1.CustomResourceDefinition) map[string]Rights {
 	edit, view := Rights{}, Rights{}
 	for _, kind := range kinds {

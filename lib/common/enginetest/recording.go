@@ -27,34 +27,34 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// recording is what a service does in a cluster that has the objects of a
-// fixture, and in which every child becomes at once what it should become. The
-// engine's own passes are made over it; only the calls outside are played.
+// recording records the actions of a service in a simulated cluster that has the objects of a
+// fixture, and in which every child is complete at once. The passes of the engine are real;
+// only Do is simulated.
 type recording[T engine.Object] struct {
-	cr      T // as the last pass left it
+	cr      T // after the last pass
 	applied []appliedChild
-	log     []string // of calls outside and deletions, in order
+	log     []string // calls of Do, applies and deletions, in order
 	looks   map[look]bool
 }
 
-// appliedChild is a child as it was sent last.
+// appliedChild is the last version of a child that was sent.
 type appliedChild struct {
 	*unstructured.Unstructured
 	stage     string
 	generated []string // the keys with random values
 }
 
-// look is one read of the service.
+// look is one read by the service.
 type look struct {
 	kind schema.GroupVersionKind
 	name string
-	live bool // read from the API server and not from a watch
+	live bool // read from the API server and not from the cache
 }
 
 // maxPasses is more than any service needs.
 const maxPasses = 20
 
-// record the passes over a fixture, without one of its objects if that is named.
+// record records the passes over a fixture; the object without is removed from the fixture.
 func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Unstructured) *recording[T] {
 	t.Helper()
 	scheme := Scheme(t, s.AddToScheme...)
@@ -69,7 +69,7 @@ func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Uns
 	for _, object := range append(f.objects, clusterIdentity()) {
 		switch {
 		case object == without:
-		case object.GetLabels()[labelRunOf] != "": // says how a run of the Job ends
+		case object.GetLabels()[labelRunOf] != "": // has the result of a Job
 			results[object.GetLabels()[labelRunOf]] = object.GetAnnotations()[annotationResult]
 		default:
 			builder = builder.WithObjects(s.settled(t, typed(t, scheme, object), cr))
@@ -80,17 +80,17 @@ func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Uns
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cr)}
 	for passes, before := 0, -1; before != len(recorder.log); passes++ {
 		if passes == maxPasses {
-			t.Fatalf("%s: the service never rests: %v", f.name, recorder.log)
+			t.Fatalf("%s: every pass changes something: %v", f.name, recorder.log)
 		}
 		before = len(recorder.log)
-		_, _ = reconciler.Reconcile(context.Background(), request) // a condition says what failed
+		_, _ = reconciler.Reconcile(context.Background(), request) // a condition has the error
 	}
-	r.cr, r.applied, r.log = recorder.last(cr).(T), recorder.applied, recorder.log //nolint:forcetypeassert // as it was given
+	r.cr, r.applied, r.log = recorder.last(cr).(T), recorder.applied, recorder.log //nolint:forcetypeassert // the type of cr
 	return r
 }
 
-// settled is an object of a fixture as its own controllers leave it; of a kind
-// that the service makes as a whole, a child.
+// settled returns an object of a fixture with the status that its controllers would report.
+// An object of a kind that only the service creates becomes a child.
 func (s Subject[T]) settled(t testing.TB, object, cr client.Object) client.Object {
 	t.Helper()
 	complete(object)
@@ -98,9 +98,9 @@ func (s Subject[T]) settled(t testing.TB, object, cr client.Object) client.Objec
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := strings.HasSuffix(gvk.Group, "asterism.dev") || gvk.Group == "apps" || gvk.Group == "batch"
+	created := strings.HasSuffix(gvk.Group, "asterism.dev") || gvk.Group == "apps" || gvk.Group == "batch"
 	for _, owned := range s.ownedKinds(t) {
-		if owned == gvk && made && object.GetLabels()[labelOwnerUID] == "" {
+		if owned == gvk && created && object.GetLabels()[labelOwnerUID] == "" {
 			labels := object.GetLabels()
 			if labels == nil {
 				labels = map[string]string{}
@@ -119,7 +119,7 @@ const (
 	labelRunOf       = "asterism.dev/run-of"
 )
 
-// played is the service with calls outside that observe what the fixture says.
+// played returns the service with simulated Dos, which return the Observed of the fixture.
 func (s Subject[T]) played(r *recordingClient, cr T) engine.Service[T] {
 	service := s.Service
 	play := func(stages []engine.Stage[T]) []engine.Stage[T] {
@@ -148,7 +148,7 @@ func (s Subject[T]) played(r *recordingClient, cr T) engine.Service[T] {
 	return service
 }
 
-// recordingClient plays the API server, and all controllers behind it.
+// recordingClient simulates the API server and all other controllers.
 type recordingClient struct {
 	client.Client
 	applied []appliedChild
@@ -157,9 +157,9 @@ type recordingClient struct {
 	results map[string]string // of Jobs, by the name that their builder gave them
 }
 
-func (c *recordingClient) did(what string) { c.log = append(c.log, what) }
+func (c *recordingClient) did(event string) { c.log = append(c.log, event) }
 
-// last is the object that is reconciled, as it is now or was before it was gone.
+// last returns the last version of the reconciled object, also if it was deleted.
 func (c *recordingClient) last(obj client.Object) client.Object {
 	now := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	if c.Client.Get(context.Background(), client.ObjectKeyFromObject(obj), now) != nil {
@@ -180,7 +180,7 @@ func (c *recordingClient) Get(ctx context.Context, key client.ObjectKey, obj cli
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-// List finds children as the engine's index does.
+// List finds children like the engine's index.
 func (c *recordingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.looked(list, "", false)
 	options := client.ListOptions{}
@@ -227,7 +227,7 @@ func (c *recordingClient) Delete(ctx context.Context, obj client.Object, _ ...cl
 	return c.Client.Delete(ctx, obj)
 }
 
-// Apply stores the child as complete, and answers with it.
+// Apply stores the child with the status of a complete object, and returns it.
 func (c *recordingClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	content, ok := obj.(interface{ UnstructuredContent() map[string]any })
 	if !ok {
@@ -255,7 +255,7 @@ func (c *recordingClient) Apply(ctx context.Context, obj runtime.ApplyConfigurat
 	return nil
 }
 
-// keep the child in the place of what was sent of it before.
+// keep replaces the version of the child that was sent before.
 func (c *recordingClient) keep(sent appliedChild) {
 	for i, known := range c.applied {
 		if known.GroupVersionKind() == sent.GroupVersionKind() && known.GetNamespace() == sent.GetNamespace() && known.GetName() == sent.GetName() {
@@ -267,7 +267,7 @@ func (c *recordingClient) keep(sent appliedChild) {
 	c.applied = append(c.applied, sent)
 }
 
-// store what an API server would, with the status that follows.
+// store stores the object like an API server, with the status of a complete object.
 func (c *recordingClient) store(ctx context.Context, body *unstructured.Unstructured) (client.Object, error) {
 	obj, err := c.Scheme().New(body.GroupVersionKind())
 	if err != nil {
@@ -280,7 +280,7 @@ func (c *recordingClient) store(ctx context.Context, body *unstructured.Unstruct
 		return nil, err
 	}
 	exists := err == nil
-	if exists { // what others own stays, the status above all
+	if exists { // the status stays
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 		if err != nil {
 			return nil, err
@@ -308,7 +308,7 @@ func (c *recordingClient) store(ctx context.Context, body *unstructured.Unstruct
 	return now, c.Create(ctx, now)
 }
 
-// complete makes of an object what its controllers would.
+// complete sets the status that an object's controllers would report.
 func complete(obj client.Object) {
 	if obj.GetGeneration() == 0 {
 		obj.SetGeneration(1)
@@ -325,19 +325,19 @@ func complete(obj client.Object) {
 	case *batchv1.Job:
 		obj.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	case engine.Object:
-		completeFamily(obj)
+		completeConditions(obj)
 	}
 }
 
-// completeFamily makes an object Ready, unless it says something else of itself.
-func completeFamily(obj engine.Object) {
+// completeConditions makes an object Ready, unless the fixture has a condition Ready.
+func completeConditions(obj engine.Object) {
 	status := obj.Common()
 	status.ObservedGeneration = obj.GetGeneration()
 	if meta.FindStatusCondition(status.Conditions, commonv1.ConditionReady) == nil {
 		status.Conditions = append(status.Conditions, metav1.Condition{Type: commonv1.ConditionReady, Status: metav1.ConditionTrue, Reason: engine.ReasonComplete})
 	}
 	for i := range status.Conditions {
-		if status.Conditions[i].ObservedGeneration == 0 { // which a fixture may state
+		if status.Conditions[i].ObservedGeneration == 0 { // not set by the fixture
 			status.Conditions[i].ObservedGeneration = obj.GetGeneration()
 		}
 	}
@@ -350,11 +350,10 @@ func replicas(want *int32) int32 {
 	return *want
 }
 
-// random is what a generated value looks like.
+// random matches a generated value.
 var random = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
-// nameGenerated puts "generated" and the key in the place of random values, and
-// returns their keys.
+// nameGenerated replaces random values by "generated" and the key, and returns their keys.
 func nameGenerated(object *unstructured.Unstructured) []string {
 	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
 	if !found || object.GetKind() != "Secret" {
@@ -371,7 +370,7 @@ func nameGenerated(object *unstructured.Unstructured) []string {
 	return keys
 }
 
-// discovered are the kinds that a mapper knows.
+// discovered implements discovery with the kinds of a mapper.
 type discovered struct {
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper

@@ -15,11 +15,11 @@ type Request struct {
 	Subresource string
 	Namespace   string
 	Name        string
-	// Accept is the header, which says whether only metadata was asked for.
+	// Accept is the header, which is different for requests of metadata only.
 	Accept string
 	// Query is the raw query of the address.
 	Query string
-	// Status of the answer; 0 if there was none.
+	// Status of the answer; 0 without an answer.
 	Status int
 }
 
@@ -31,36 +31,37 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s -> %d", r.Verb, resource, r.Name, r.Status)
 }
 
-// Writes says whether the request is a write.
+// Writes tells whether the request is a write.
 func (r Request) Writes() bool {
 	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
 }
 
-// MetadataOnly says whether only the metadata of objects was asked for.
+// MetadataOnly tells whether the request is for metadata only.
 func (r Request) MetadataOnly() bool {
 	return strings.Contains(r.Accept, "as=PartialObjectMetadata")
 }
 
-// Requests are all requests of one operator, but for leases and events.
+// Requests are all requests of one operator, except for leases and events.
 type Requests struct {
 	mu  sync.Mutex
 	all []Request
 }
 
-// All requests so far.
+// All returns all requests so far.
 func (r *Requests) All() []Request {
 	return r.filter(func(Request) bool { return true })
 }
 
-// Writes so far.
+// Writes returns the writes so far.
 func (r *Requests) Writes() []Request { return r.filter(Request.Writes) }
 
-// Reads so far.
+// Reads returns the reads so far.
 func (r *Requests) Reads() []Request {
 	return r.filter(func(q Request) bool { return !q.Writes() })
 }
 
-// Of a verb and a resource, which may name a subresource ("widgets/status").
+// Of returns the requests with a verb and a resource, optionally with a subresource
+// ("widgets/status").
 func (r *Requests) Of(verb, resource string) []Request {
 	return r.filter(func(q Request) bool {
 		whole := q.Resource
@@ -71,7 +72,7 @@ func (r *Requests) Of(verb, resource string) []Request {
 	})
 }
 
-// Reset forgets what was sent so far.
+// Reset removes all requests so far.
 func (r *Requests) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +91,7 @@ func (r *Requests) filter(keep func(Request) bool) []Request {
 	return kept
 }
 
-// RoundTrippers are functions here.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
@@ -101,7 +102,7 @@ func (r *Requests) record(next http.RoundTripper) http.RoundTripper {
 		r.mu.Lock()
 		position := len(r.all)
 		if counted {
-			r.all = append(r.all, parsed) // when it is sent, as an answer may take for ever
+			r.all = append(r.all, parsed) // before it is sent: an answer may never come
 		}
 		r.mu.Unlock()
 		response, err := next.RoundTrip(request)
@@ -116,8 +117,8 @@ func (r *Requests) record(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// ParseRequest understands a request to the API server; ok is false for
-// discovery, leases and events.
+// ParseRequest parses a request to the API server; ok is false for discovery, leases and
+// events.
 func ParseRequest(request *http.Request) (parsed Request, ok bool) {
 	parsed = Request{Accept: request.Header.Get("Accept"), Query: request.URL.RawQuery}
 	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")

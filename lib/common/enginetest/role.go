@@ -15,7 +15,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Right is one verb on one resource, which may name a subresource.
+// Right is one verb on one resource or subresource.
 type Right struct{ Verb, Group, Resource string }
 
 func (r Right) String() string {
@@ -60,8 +60,8 @@ type Ruled interface {
 	Used(testing.TB) Rights
 }
 
-// Role checks that a generated Role grants exactly what the kinds of one
-// operator use, which are all to be given.
+// Role checks that a generated Role grants exactly the rights that one operator uses.
+// subjects are all its kinds.
 func Role(t *testing.T, path string, subjects ...Ruled) {
 	t.Helper()
 	granted, used := readRole(t, path), Rights{}
@@ -78,7 +78,7 @@ func Role(t *testing.T, path string, subjects ...Ruled) {
 	}
 }
 
-// Used are the rights that the engine makes use of for this kind.
+// Used returns the rights that the engine uses for this kind.
 func (s Subject[T]) Used(t testing.TB) Rights {
 	t.Helper()
 	fixtures := s.fixtures(t)
@@ -116,10 +116,10 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 	return used
 }
 
-// hasPods are the kinds whose pods say why they are not complete.
+// hasPods are the kinds whose pods are read to explain why they are not complete.
 var hasPods = map[string]bool{"StatefulSet": true, "Deployment": true, "DaemonSet": true, "Job": true}
 
-// resources maps kinds to resources, served or not.
+// resources returns a mapping of kinds to resources, including kinds that are not served.
 func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema.GroupResource {
 	t.Helper()
 	m := mapper(Scheme(t, s.AddToScheme...), s.definitions(t), nil)
@@ -132,7 +132,7 @@ func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema
 	}
 }
 
-// readRole gives the rights of every Role and ClusterRole of a file.
+// readRole returns the rights of every Role and ClusterRole in a file.
 func readRole(t testing.TB, path string) Rights {
 	t.Helper()
 	granted := Rights{}
@@ -142,7 +142,7 @@ func readRole(t testing.TB, path string) Rights {
 	return granted
 }
 
-// readRoles reads every Role and ClusterRole of a file.
+// readRoles reads every Role and ClusterRole in a file.
 func readRoles(t testing.TB, path string) []rbacv1.ClusterRole {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// checkJobPods finds what selects the pods of a Job together with those of the
-// service: a disruption budget that does not let go of anything then, a Service
-// that sends them requests, a rule that keeps pods apart; and Jobs that have
-// such rules themselves, and may find no node.
+// checkJobPods finds selectors that select the pods of a Job together with the pods of the
+// service: of a PodDisruptionBudget, which would then allow no eviction, of a Service, or of
+// an anti-affinity. It also finds Jobs with an affinity to pods, which may find no node.
 func checkJobPods(all *problems, children []appliedChild) {
 	for _, job := range children {
 		if job.GetKind() != "Job" {
@@ -22,7 +21,7 @@ func checkJobPods(all *problems, children []appliedChild) {
 		title := job.GetKind() + " " + job.GetName()
 		for _, rule := range []string{"podAffinity", "podAntiAffinity"} {
 			if _, found, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "template", "spec", "affinity", rule); found {
-				all.add("%s has a %s: leave it out, it may find no node", title, rule)
+				all.add("%s has a %s: remove it, or the Job may find no node", title, rule)
 			}
 		}
 		pods, _, _ := unstructured.NestedStringMap(job.Object, "spec", "template", "metadata", "labels")
@@ -36,7 +35,7 @@ func checkJobPods(all *problems, children []appliedChild) {
 	}
 }
 
-// selectors are all that stand somewhere in an object, in affinities as well.
+// selectors returns all selectors in an object, also in affinities.
 func selectors(value any) []labels.Selector {
 	var found []labels.Selector
 	switch value := value.(type) {
@@ -56,8 +55,7 @@ func selectors(value any) []labels.Selector {
 	return found
 }
 
-// selectorOf reads both shapes: that of a Service, which is labels alone, and
-// that of all others.
+// selectorOf parses a selector of a Service, which has only labels, or of another kind.
 func selectorOf(fields map[string]any) labels.Selector {
 	encoded, err := json.Marshal(fields)
 	if err != nil {

@@ -19,20 +19,20 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// Sibling plays the operator of a kind that another operator owns or needs: it
-// reports conditions for each object's newest generation, and does nothing.
+// Sibling simulates the operator of a kind that another operator owns or needs: it only
+// reports conditions, for each object's newest generation.
 type Sibling struct {
 	// Kind is any object of the kind.
 	Kind engine.Object
-	// Conditions that its operator reports before Ready.
+	// Conditions are the condition types that its operator reports before Ready.
 	Conditions []string
-	// Report says what becomes of an object: the first condition that is not
-	// True, and why; "" for none. It may set more of the status. It is asked
-	// again and again. nil: every object is Ready.
+	// Report returns the first condition of an object that is not True, and its message; ""
+	// for none. It may set other fields of the status. It is called repeatedly. nil: every
+	// object is Ready.
 	Report func(engine.Object) (condition, message string)
 }
 
-// Start it for one namespace, until the test ends.
+// Start starts the simulation for one namespace, until the test ends.
 func (s Sibling) Start(t testing.TB, namespace string, addToScheme ...func(*runtime.Scheme) error) {
 	t.Helper()
 	scheme := Scheme(t, addToScheme...)
@@ -62,7 +62,7 @@ func (s Sibling) Start(t testing.TB, namespace string, addToScheme ...func(*runt
 	}()
 }
 
-// follow one watch to its end.
+// follow processes one watch to its end.
 func (s Sibling) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string) error {
 	w, err := c.Watch(ctx, list, client.InNamespace(namespace))
 	if err != nil {
@@ -95,7 +95,7 @@ func (s Sibling) follow(ctx context.Context, c client.WithWatch, list client.Obj
 			reported := object.DeepCopyObject().(engine.Object) //nolint:forcetypeassert // a copy has the same type
 			s.report(reported)
 			if !equality.Semantic.DeepEqual(object, reported) {
-				// The object may be gone, or changed: then another event follows.
+				// If the object was deleted or changed, another event follows.
 				_ = c.Status().Patch(ctx, reported, client.MergeFrom(object), client.FieldOwner("played"))
 			}
 		}

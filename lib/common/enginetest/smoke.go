@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Smoke creates the CR of every fixture in the real API server, so that its
-// schema and rules are tried, and then every child in a dry run.
+// Smoke creates the CR of every fixture in a real API server, which checks it with schema and
+// rules, and then applies every child in a dry run.
 func (s Subject[T]) Smoke(t *testing.T) {
 	InstallCRDs(t, s.crds(t)...)
 	c := Client(t, s.AddToScheme...)
@@ -20,7 +20,7 @@ func (s Subject[T]) Smoke(t *testing.T) {
 			created.SetNamespace(namespace)
 			created.SetUID("")
 			created.SetGeneration(0)
-			created.SetFinalizers(nil) // nobody is here to take them off
+			created.SetFinalizers(nil) // no operator would remove them
 			if err := c.Create(context.Background(), created); err != nil {
 				t.Fatalf("%s: %v", f.cr.GetName(), err)
 			}
@@ -49,7 +49,7 @@ func (s Subject[T]) try(t *testing.T, c client.Client, child appliedChild) {
 	}
 }
 
-// in moves the fixture into a namespace where its CR was created.
+// in returns a copy of the fixture in the namespace of its created CR.
 func (f fixture[T]) in(namespace string, created metav1.Object) fixture[T] {
 	moved := f
 	moved.cr = f.cr.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type

@@ -24,28 +24,27 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// annotationNotServed of a fixture's CR lists the kinds that the API server
-// does not serve in this fixture, separated by commas.
+// annotationNotServed is an annotation of a fixture's CR that lists the kinds that the API
+// server does not serve in this fixture, separated by commas.
 const annotationNotServed = "enginetest/not-served"
 
 // Subject is one kind under test.
 type Subject[T engine.Object] struct {
 	Service engine.Service[T]
-	// AddToScheme of T's API package and of those of the kinds of the family
-	// that it owns or needs.
+	// AddToScheme has the function of T's API package, and of the API packages of Asterism
+	// kinds that the service owns or needs.
 	AddToScheme []func(*runtime.Scheme) error
 	// Conditions are the condition types that T's API package exports.
 	Conditions []string
-	// CRDs are folders with the definitions of siblings that the service owns or
-	// needs, relative to the test; config/crd of its own module is always read.
+	// CRDs are folders with definitions of other operators' kinds that the service owns or
+	// needs, relative to the test; config/crd of the service's module is always read.
 	CRDs []string
-	// RoleFile is the generated Role, config/rbac/role.yaml of its own module by
-	// default.
+	// RoleFile is the generated Role. Default: config/rbac/role.yaml of the service's module.
 	RoleFile string
 	// Explained are the rights that the service's Explained children need.
 	Explained []Right
-	// Testdata is the folder of the fixtures, "testdata" by default. Each is a
-	// folder with in.yaml: the CR, and then whatever else exists.
+	// Testdata is the folder of the fixtures. Default: testdata. Each fixture is a folder with
+	// an in.yaml, which has the CR and then all other existing objects.
 	Testdata string
 }
 
@@ -82,7 +81,7 @@ func (s Subject[T]) role(t testing.TB) string {
 	return s.RoleFile
 }
 
-// moduleRoot is the folder with the go.mod of the package under test.
+// moduleRoot returns the folder with the go.mod of the package under test.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -116,7 +115,7 @@ func (s Subject[T]) fixtures(t testing.TB) []fixture[T] {
 	return all
 }
 
-// namespaced says which kinds have namespaces.
+// namespaced returns a function that tells whether a kind has a namespace.
 func (s Subject[T]) namespaced(t testing.TB) func(kind string) bool {
 	t.Helper()
 	without := maps.Clone(clusterScoped)
@@ -136,7 +135,7 @@ func (s Subject[T]) load(path string, namespaced func(kind string) bool) (fixtur
 		return f, err
 	}
 	if len(documents) == 0 {
-		return f, errors.New("it is empty; the first document is the CR")
+		return f, errors.New("the file is empty: its first document must be the CR")
 	}
 	cr := documents[0]
 	annotations := cr.GetAnnotations()
@@ -194,7 +193,7 @@ func readDocuments(path string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// clusterIdentity is the object that every cluster has and is known by.
+// clusterIdentity returns the namespace whose UID identifies the cluster.
 func clusterIdentity() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
@@ -207,7 +206,7 @@ func (s Subject[T]) definitions(t testing.TB) []*apiextensionsv1.CustomResourceD
 	return definitions(t, append(s.crds(t), exposureDefinitions(t)...))
 }
 
-// typed turns what a fixture says into what an API server would store.
+// typed converts an object of a fixture to the typed object that an API server would store.
 func typed(t testing.TB, scheme *runtime.Scheme, object *unstructured.Unstructured) client.Object {
 	t.Helper()
 	empty, err := scheme.New(object.GroupVersionKind())
@@ -236,8 +235,8 @@ func typed(t testing.TB, scheme *runtime.Scheme, object *unstructured.Unstructur
 	return empty.(client.Object) //nolint:forcetypeassert // every kind of a fixture has metadata
 }
 
-// exposureDefinitions are where Route and HTTPRoute are defined, in the modules that
-// bring their types.
+// exposureDefinitions returns the paths of the definitions of Route and HTTPRoute, in the
+// modules with their types.
 func exposureDefinitions(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -262,7 +261,7 @@ func moduleFolder(t testing.TB, module string) string {
 	return folder
 }
 
-// InstallExposures serves Route and HTTPRoute; no router ever admits one.
+// InstallExposures installs the definitions of Route and HTTPRoute; no router admits them.
 func InstallExposures(t testing.TB) {
 	t.Helper()
 	InstallCRDs(t, exposureDefinitions(t)...)

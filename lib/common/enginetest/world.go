@@ -14,20 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// World is a namespace of a real API server in which an operator runs and a
-// kubelet is played. What a call cannot do fails the test.
+// World is a namespace of a real API server with a running operator and a simulated kubelet.
+// A call that fails, fails the test.
 type World struct {
 	Namespace string
 	// Client reads and writes without a cache.
 	Client client.Client
-	// Operator that runs; nil until Run.
+	// Operator is the running operator; nil until Run.
 	Operator *Operator
 
 	t      testing.TB
 	scheme *runtime.Scheme
 }
 
-// NewWorld makes a namespace with a kubelet, and no operator yet.
+// NewWorld creates a namespace with a kubelet and without an operator.
 func NewWorld(t testing.TB, kubelet Kubelet, addToScheme ...func(*runtime.Scheme) error) *World {
 	t.Helper()
 	w := &World{t: t, Namespace: Namespace(t), Client: Client(t, addToScheme...), scheme: Scheme(t, addToScheme...)}
@@ -36,15 +36,15 @@ func NewWorld(t testing.TB, kubelet Kubelet, addToScheme ...func(*runtime.Scheme
 	return w
 }
 
-// release takes the finalizers of the family's objects when the operator has
-// ended: the namespace would never go, and the API server try for ever.
+// release removes the finalizers of Asterism objects after the operator has ended. Otherwise
+// the namespace would never be deleted.
 func (w *World) release() {
 	for gvk := range w.scheme.AllKnownTypes() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk)
 		if !strings.HasSuffix(gvk.Group, "asterism.dev") || !strings.HasSuffix(gvk.Kind, "List") ||
 			w.Client.List(context.Background(), list, client.InNamespace(w.Namespace)) != nil {
-			continue // not one of ours, or not served
+			continue // not an Asterism kind, or not served
 		}
 		for _, object := range list.Items {
 			object.SetGroupVersionKind(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
@@ -56,8 +56,8 @@ func (w *World) release() {
 	}
 }
 
-// Run starts the services as the operator of the namespace, in place of one
-// that runs already.
+// Run starts the services as the operator of the namespace. It stops a running operator
+// before.
 func (w *World) Run(services ...Runnable) {
 	w.t.Helper()
 	if w.Operator != nil {
@@ -66,7 +66,7 @@ func (w *World) Run(services ...Runnable) {
 	w.Operator = Run(w.t, w.Namespace, w.scheme, services...)
 }
 
-// Create the objects in the namespace.
+// Create creates the objects in the namespace.
 func (w *World) Create(objs ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objs {
@@ -77,7 +77,7 @@ func (w *World) Create(objs ...client.Object) {
 	}
 }
 
-// Read the object anew; false if it does not exist.
+// Read reads the object; it returns false if the object does not exist.
 func (w *World) Read(obj client.Object) bool {
 	w.t.Helper()
 	obj.SetNamespace(w.Namespace)
@@ -88,7 +88,7 @@ func (w *World) Read(obj client.Object) bool {
 	return err == nil
 }
 
-// Change reads the object, changes it, and sends what differs.
+// Change reads the object, changes it, and sends the difference.
 func (w *World) Change(obj client.Object, change func()) {
 	w.t.Helper()
 	w.patch(obj, change, func(patch client.Patch) error { return w.Client.Patch(context.Background(), obj, patch) })
@@ -114,7 +114,7 @@ func (w *World) patch(obj client.Object, change func(), send func(client.Patch) 
 	}
 }
 
-// Delete the object, with what belongs to it.
+// Delete deletes the object with a propagation policy for its children.
 func (w *World) Delete(obj client.Object, policy metav1.DeletionPropagation) {
 	w.t.Helper()
 	if err := w.Client.Delete(context.Background(), obj, client.PropagationPolicy(policy)); err != nil {
@@ -122,7 +122,7 @@ func (w *World) Delete(obj client.Object, policy metav1.DeletionPropagation) {
 	}
 }
 
-// Scale the object as `kubectl scale` does.
+// Scale scales the object like `kubectl scale`.
 func (w *World) Scale(obj client.Object, replicas int64) {
 	w.t.Helper()
 	if err := w.Client.SubResource("scale").Update(context.Background(), obj, client.WithSubResourceBody(scaleTo(obj, replicas))); err != nil {
@@ -130,7 +130,7 @@ func (w *World) Scale(obj client.Object, replicas int64) {
 	}
 }
 
-// Apply the object as somebody who owns what it states, and no more.
+// Apply applies the object with the field owner, without force.
 func (w *World) Apply(obj client.Object, owner string) {
 	w.t.Helper()
 	gvk, err := apiutil.GVKForObject(obj, w.scheme)
@@ -150,7 +150,7 @@ func (w *World) Apply(obj client.Object, owner string) {
 	}
 }
 
-// Written are the writes since the last Reset of the requests, as "verb resource name".
+// Written returns the writes since the last Reset of the requests, as "verb resource name".
 func (w *World) Written() []string {
 	var all []string
 	for _, request := range w.Operator.Requests.Writes() {

@@ -9,7 +9,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Run is Main without flags, probes, metrics and leader election.
+// Run runs an operator as Main does, without flags, probes, metrics and leader election.
 func Run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, controllers ...Controller) error {
 	return run(ctx, config, addToScheme, &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, controllers)
 }

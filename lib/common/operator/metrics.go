@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// reviewTimeout bounds both questions of one request for the metrics.
+	// reviewTimeout bounds both reviews of one request for the metrics.
 	reviewTimeout = 10 * time.Second
-	// reviewedFor is how long who may get the metrics is not asked about again:
-	// they are scraped twice a minute.
+	// reviewedFor is the time for which an allowed request is not reviewed again: the
+	// metrics are scraped twice a minute.
 	reviewedFor = time.Minute
-	// reviewsPerSecond, after a burst of as many, bounds what a stranger's requests
-	// cost the API server.
+	// reviewsPerSecond, after a burst of the same size, bounds the load on the API server
+	// by requests with unknown tokens.
 	reviewsPerSecond = 5
-	// regularFor is how long the bound does not hold for a token that was allowed.
-	regularFor = time.Hour
+	// unlimitedFor is the time for which this bound does not apply to an allowed request.
+	unlimitedFor = time.Hour
 )
 
-// authorized serves whom the API server lets get the path: a token is reviewed,
-// and then the rights of whose it is. controller-runtime has the same in its
-// package filters, which brings Kubernetes' own API server along: more than a
-// third of the program, and 17 MiB of what it holds.
+// authorized serves a request if the API server allows its user to get the path: a
+// TokenReview identifies the user, and a SubjectAccessReview checks the rights. The package
+// filters of controller-runtime does the same, but imports the API server of Kubernetes:
+// more than a third of the program, and 17 MiB of memory.
 func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	reviews, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -46,7 +46,7 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			status, err := known.review(request)
 			if err != nil {
-				log.Error(err, "a request for the metrics could not be reviewed")
+				log.Error(err, "reviewing a request for the metrics failed")
 			}
 			if status != http.StatusOK {
 				http.Error(w, http.StatusText(status), status)
@@ -57,22 +57,22 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 	}, nil
 }
 
-// creator is what reviews need of a client.
+// creator is the part of a client that reviews need.
 type creator interface {
 	Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error
 }
 
-// reviewed remembers whom the API server lets get what. Whom it does not, it is
-// asked again: they may be any number.
+// reviewed remembers allowed requests. Denied requests are not remembered, because their
+// number is not bounded.
 type reviewed struct {
-	reviews creator
-	allowed *cache.Expiring
-	regular *cache.Expiring // who was allowed a while ago
-	limit   *rate.Limiter
+	reviews   creator
+	allowed   *cache.Expiring // for reviewedFor
+	unlimited *cache.Expiring // allowed before, for unlimitedFor
+	limit     *rate.Limiter
 }
 
 func newReviewed(reviews creator) reviewed {
-	return reviewed{reviews: reviews, allowed: cache.NewExpiring(), regular: cache.NewExpiring(), limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond)}
+	return reviewed{reviews: reviews, allowed: cache.NewExpiring(), unlimited: cache.NewExpiring(), limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond)}
 }
 
 func (r reviewed) review(request *http.Request) (status int, err error) {
@@ -80,17 +80,17 @@ func (r reviewed) review(request *http.Request) (status int, err error) {
 	if _, ok := r.allowed.Get(asked); ok {
 		return http.StatusOK, nil
 	}
-	if _, regular := r.regular.Get(asked); !regular && bearer(request) != "" && !r.limit.Allow() {
+	if _, unlimited := r.unlimited.Get(asked); !unlimited && bearer(request) != "" && !r.limit.Allow() {
 		return http.StatusTooManyRequests, nil
 	}
 	if status, err = review(request, r.reviews); status == http.StatusOK {
 		r.allowed.Set(asked, true, reviewedFor)
-		r.regular.Set(asked, true, regularFor)
+		r.unlimited.Set(asked, true, unlimitedFor)
 	}
 	return status, err
 }
 
-// bearer is the token of a request, "" for none.
+// bearer returns the bearer token of a request, "" for none.
 func bearer(request *http.Request) string {
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -99,7 +99,7 @@ func bearer(request *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// review says how a request is to be answered.
+// review returns the HTTP status for a request.
 func review(request *http.Request, reviews creator) (status int, err error) {
 	token := bearer(request)
 	if token == "" {
@@ -107,25 +107,25 @@ func review(request *http.Request, reviews creator) (status int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)
 	defer cancel()
-	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	if err := reviews.Create(ctx, who); err != nil {
+	authentication := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if err := reviews.Create(ctx, authentication); err != nil {
 		return http.StatusInternalServerError, err
 	}
-	if !who.Status.Authenticated {
+	if !authentication.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := who.Status.User
-	may := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	user := authentication.Status.User
+	access := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: request.URL.Path, Verb: strings.ToLower(request.Method)},
 	}}
 	for key, values := range user.Extra {
-		may.Spec.Extra[key] = authorizationv1.ExtraValue(values)
+		access.Spec.Extra[key] = authorizationv1.ExtraValue(values)
 	}
-	if err := reviews.Create(ctx, may); err != nil {
+	if err := reviews.Create(ctx, access); err != nil {
 		return http.StatusInternalServerError, err
 	}
-	if !may.Status.Allowed {
+	if !access.Status.Allowed {
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil

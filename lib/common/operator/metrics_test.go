@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apiServer knows two users by their tokens, and lets one of them get the metrics.
+// apiServer knows the tokens of two users, and allows one of them to get the metrics.
 type apiServer struct {
-	down    bool
+	down    bool // reviews fail
 	asked   authorizationv1.SubjectAccessReviewSpec
 	reviews int
 }
@@ -42,7 +42,7 @@ func (s *apiServer) Create(_ context.Context, obj client.Object, _ ...client.Cre
 	return nil
 }
 
-func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+func TestMetricsNeedTheRightToGetThem(t *testing.T) {
 	for name, test := range map[string]struct {
 		authorization string
 		down          bool
@@ -54,7 +54,7 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		"an unknown token":  {authorization: "Bearer guessed", status: http.StatusUnauthorized},
 		"without the right": {authorization: "Bearer token-of-stranger", status: http.StatusForbidden},
 		"with the right":    {authorization: "Bearer token-of-reader", status: http.StatusOK},
-		"nobody to ask":     {authorization: "Bearer token-of-reader", down: true, status: http.StatusInternalServerError},
+		"no API server":     {authorization: "Bearer token-of-reader", down: true, status: http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443/metrics", http.NoBody)
@@ -67,7 +67,7 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	}
 }
 
-func TestRightsAreReviewedOfWholeUsers(t *testing.T) {
+func TestAccessReviewHasAllFieldsOfTheUser(t *testing.T) {
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443/metrics", http.NoBody)
 	request.Header.Set("Authorization", "Bearer token-of-reader")
 	server := &apiServer{}
@@ -83,10 +83,10 @@ func TestRightsAreReviewedOfWholeUsers(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoMayIsRemembered(t *testing.T) {
+func TestOnlyAllowedRequestsAreRemembered(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	server := &apiServer{}
-	known := reviewed{reviews: server, allowed: cache.NewExpiringWithClock(clock), regular: cache.NewExpiring(), limit: rate.NewLimiter(rate.Inf, 0)}
+	known := reviewed{reviews: server, allowed: cache.NewExpiringWithClock(clock), unlimited: cache.NewExpiring(), limit: rate.NewLimiter(rate.Inf, 0)}
 	scrape := func(path, token string, want, reviews int) {
 		t.Helper()
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://operator:8443"+path, http.NoBody)
@@ -107,10 +107,10 @@ func TestOnlyWhoMayIsRemembered(t *testing.T) {
 	scrape("/metrics", "token-of-reader", http.StatusOK, 2)
 }
 
-// TestStrangersCostLittle: a garbage token is one review of the API server's, and
-// whoever reaches the port can send any number. Whoever may get the metrics still
-// gets them.
-func TestStrangersCostLittle(t *testing.T) {
+// TestReviewsOfUnknownTokensAreLimited: each unknown token needs a review by the API
+// server, and any client of the port can send such tokens. A client with the right still
+// gets the metrics.
+func TestReviewsOfUnknownTokensAreLimited(t *testing.T) {
 	server := &apiServer{}
 	clock := testingclock.NewFakeClock(time.Now())
 	known := newReviewed(server)
@@ -134,10 +134,10 @@ func TestStrangersCostLittle(t *testing.T) {
 		}
 	}
 	if reviews := server.reviews - before; reviews > 20 || refused != 100-reviews {
-		t.Errorf("%d reviews for 100 garbage tokens, %d refused", reviews, refused)
+		t.Errorf("%d reviews for 100 unknown tokens, %d refused", reviews, refused)
 	}
 	clock.Step(reviewedFor + time.Second)
 	if status := scrape("Bearer token-of-reader"); status != http.StatusOK {
-		t.Errorf("%d for whoever may get the metrics", status)
+		t.Errorf("%d for a token with the right to get the metrics", status)
 	}
 }

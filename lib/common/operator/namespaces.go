@@ -26,32 +26,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// inUse is the domain of the finalizer that keeps a RoleBinding, and with it the
-// operator's rights, while its namespace holds objects of the operator's kinds. The rest
-// of the finalizer is the operator's own namespace: there may be several installations.
+// inUse is the domain of the finalizer that delays the deletion of a RoleBinding, and of
+// the operator's rights, while the namespace has objects of the operator's kinds. The name
+// in the finalizer is the operator's namespace, because a cluster may have several
+// installations.
 const inUse = "in-use.asterism.dev"
 
 const (
-	// syncTimeout is less than what a kubelet gives to an operator that does not answer yet.
+	// syncTimeout is less than the time after which the kubelet restarts an operator that
+	// does not answer its probe.
 	syncTimeout = 30 * time.Second
-	// settled is how long a change of the namespaces waits for the next one.
-	settled = time.Second
+	// changeDelay is the time between a change of the namespaces and the new manager, so
+	// that several changes need one manager.
+	changeDelay = time.Second
 )
 
-// handOver knows the namespaces that are handed over to an operator: in each of them, a
-// RoleBinding with the name of the operator's account gives to that account the
-// ClusterRole of that name.
+// handOver finds the namespaces that are handed over to an operator. Each of them has a
+// RoleBinding with the name of the operator's ServiceAccount, which gives to this account
+// the ClusterRole of the same name.
 type handOver struct {
 	account types.NamespacedName
-	// bindings has every RoleBinding of that name. It lives as long as the process.
+	// bindings has every RoleBinding of that name. It runs until the process ends.
 	bindings cache.Cache
 }
 
-// newHandOver begins to watch the RoleBindings for the account that the operator runs as.
+// newHandOver starts the watch of the RoleBindings for the operator's ServiceAccount.
 func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*handOver, error) {
 	account := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podServiceAccount)}
 	if account.Namespace == "" || account.Name == "" {
-		return nil, fmt.Errorf("%s is not set, and neither are both %s and %s: name the namespaces to watch, separated by commas, or set %s to the empty string to watch all",
+		return nil, fmt.Errorf("environment variable %s is not set, and %s or %s is empty: set %s to the namespaces to watch, separated by commas, or to the empty string to watch all",
 			watchNamespace, podNamespace, podServiceAccount, watchNamespace)
 	}
 	bindings, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
@@ -63,22 +66,23 @@ func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 	if _, err := bindings.GetInformer(ctx, &rbacv1.RoleBinding{}); err != nil {
 		return nil, err
 	}
-	go func() { _ = bindings.Start(ctx) }() // which fails only if it was started before
+	go func() { _ = bindings.Start(ctx) }() // fails only if it was started before
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !bindings.WaitForCacheSync(wait) && ctx.Err() == nil {
-		return nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over, took more than %s: may the operator list and watch them?", account.Name, syncTimeout)
+		return nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over, took more than %s: check that the operator has the rights to list and watch them", account.Name, syncTimeout)
 	}
 	return &handOver{account: account, bindings: bindings}, nil
 }
 
-// matches tells a hand-over from another RoleBinding of that name.
+// matches tells whether a RoleBinding hands its namespace over.
 func (h *handOver) matches(binding *rbacv1.RoleBinding) bool {
 	return binding.RoleRef == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: h.account.Name} &&
 		slices.Contains(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: h.account.Namespace, Name: h.account.Name})
 }
 
-// namespaces that are handed over now, and those whose RoleBinding gives something else.
+// namespaces returns the namespaces that are handed over now, and the other namespaces with
+// a RoleBinding of this name.
 func (h *handOver) namespaces(ctx context.Context) (handedOver, others sets.Set[string], err error) {
 	var all rbacv1.RoleBindingList
 	if err := h.bindings.List(ctx, &all); err != nil {
@@ -95,7 +99,8 @@ func (h *handOver) namespaces(ctx context.Context) (handedOver, others sets.Set[
 	return handedOver, others, nil
 }
 
-// untilChanged ends the context when other namespaces are handed over.
+// untilChanged returns a context that ends when the set of namespaces that are handed over
+// changes.
 func (h *handOver) untilChanged(ctx context.Context, watched sets.Set[string]) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := func() bool {
@@ -106,18 +111,18 @@ func (h *handOver) untilChanged(ctx context.Context, watched sets.Set[string]) (
 		if !changed() {
 			return
 		}
-		time.AfterFunc(settled, func() {
+		time.AfterFunc(changeDelay, func() {
 			if changed() {
 				cancel()
 			}
 		})
 	}
 	err := h.follow(ctx, func(*rbacv1.RoleBinding) { look() })
-	look() // what has changed before is no event
+	look() // a change before the watch is no event
 	return ctx, cancel, err
 }
 
-// follow the RoleBindings until the context ends, each from its present state on.
+// follow calls see for every RoleBinding, and for its changes until the context ends.
 func (h *handOver) follow(ctx context.Context, see func(*rbacv1.RoleBinding)) error {
 	informer, err := h.bindings.GetInformer(ctx, &rbacv1.RoleBinding{})
 	if err != nil {
@@ -135,7 +140,8 @@ func (h *handOver) follow(ctx context.Context, see func(*rbacv1.RoleBinding)) er
 	return nil
 }
 
-// bindingOf an event; of one that was missed, the last known state.
+// bindingOf returns the RoleBinding of an event; for a missed deletion, the last known
+// version.
 func bindingOf(obj any) *rbacv1.RoleBinding {
 	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = missed.Obj
@@ -144,8 +150,8 @@ func bindingOf(obj any) *rbacv1.RoleBinding {
 	return binding
 }
 
-// run the controllers until the context ends, with a new manager for each change of the
-// namespaces, because a cache takes no namespace on later.
+// run runs the controllers until the context ends, with a new manager after each change of
+// the namespaces, because no namespace can be added to a cache.
 func (h *handOver) run(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {
 	for ctx.Err() == nil {
 		watched, others, err := h.namespaces(ctx)
@@ -156,7 +162,7 @@ func (h *handOver) run(ctx context.Context, config *rest.Config, options ctrl.Op
 		options.Cache.DefaultNamespaces = watch(sets.List(watched)...)
 		served := controllers
 		if watched.Len() == 0 {
-			served = nil // a cache without namespaces has all
+			served = nil // a cache without namespaces would watch all
 		}
 		running := append([]Controller{&rights{handOver: h, watched: watched, kinds: served}}, served...)
 		until, cancel, err := h.untilChanged(ctx, watched)
@@ -171,7 +177,7 @@ func (h *handOver) run(ctx context.Context, config *rest.Config, options ctrl.Op
 	return nil
 }
 
-// rights puts the finalizer on a RoleBinding, and removes it.
+// rights adds the finalizer to a RoleBinding, and removes it.
 type rights struct {
 	*handOver
 	client  client.Client
@@ -201,7 +207,7 @@ func (r *rights) SetupWithManager(mgr ctrl.Manager) error {
 	return c.Complete(r)
 }
 
-// Reconcile the RoleBinding of a namespace.
+// Reconcile adds the finalizer to the RoleBinding of a namespace, or removes it.
 func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	binding := &rbacv1.RoleBinding{}
 	if err := r.bindings.Get(ctx, request.NamespacedName, binding); err != nil {
@@ -209,7 +215,7 @@ func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	matches := r.matches(binding)
 	if matches && !r.watched.Has(request.Namespace) {
-		return reconcile.Result{}, nil // the next manager has the namespace
+		return reconcile.Result{}, nil // the next manager watches the namespace
 	}
 	used := false
 	if matches {
@@ -232,7 +238,7 @@ func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, changed, patch))
 }
 
-// inUse says whether the namespace holds an object of the operator's kinds.
+// inUse tells whether the namespace has an object of the operator's kinds.
 func (r *rights) inUse(ctx context.Context, namespace string) (bool, error) {
 	for _, controller := range r.kinds {
 		kind := controller.Kind()
@@ -253,7 +259,7 @@ func (r *rights) inUse(ctx context.Context, namespace string) (bool, error) {
 	return false, nil
 }
 
-// listOf makes an empty list of a kind.
+// listOf returns an empty list of a kind.
 func listOf(scheme *runtime.Scheme, kind client.Object) (client.ObjectList, error) {
 	gvk, err := apiutil.GVKForObject(kind, scheme)
 	if err != nil {

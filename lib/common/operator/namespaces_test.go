@@ -21,13 +21,13 @@ import (
 	"asterism.dev/lib/common/operator"
 )
 
-// handOver is a cluster with an operator that has no rights but those of its account.
+// handOver runs an operator that has only the rights of its ServiceAccount.
 type handOver struct {
 	Gomega
 	ctx      context.Context
 	client   client.Client
 	account  client.ObjectKey
-	released atomic.Bool // what the operator made can be deleted
+	released atomic.Bool // the teardown of widgets succeeds
 	widgets  []*widget.Widget
 }
 
@@ -37,9 +37,9 @@ func newHandOver(t *testing.T) *handOver {
 	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme)}
 	h.SetDefaultEventuallyTimeout(time.Minute)
 	h.SetDefaultConsistentlyDuration(2 * time.Second)
-	home := enginetest.Namespace(t)
-	h.account = client.ObjectKey{Namespace: home, Name: home + "-operator"}
-	h.makeRoles(t)
+	own := enginetest.Namespace(t)
+	h.account = client.ObjectKey{Namespace: own, Name: own + "-operator"}
+	h.createRoles(t)
 
 	t.Setenv("POD_NAMESPACE", h.account.Namespace)
 	t.Setenv("POD_SERVICE_ACCOUNT", h.account.Name)
@@ -74,9 +74,9 @@ func (h *handOver) service() engine.Service[*widget.Widget] {
 	}
 }
 
-// makeRoles as the installation does: what is bound in a namespace, and what is bound
-// in the whole cluster.
-func (h *handOver) makeRoles(t *testing.T) {
+// createRoles creates the roles of an installation, which are bound in namespaces, and the
+// roles that are bound in the whole cluster.
+func (h *handOver) createRoles(t *testing.T) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.account.Name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
@@ -106,7 +106,7 @@ func (h *handOver) binding(namespace, role, subject string) *rbacv1.RoleBinding 
 	}
 }
 
-func (h *handOver) hand(namespace string) *rbacv1.RoleBinding {
+func (h *handOver) handOver(namespace string) *rbacv1.RoleBinding {
 	binding := h.binding(namespace, h.account.Name, h.account.Namespace)
 	h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
 	return binding
@@ -119,8 +119,8 @@ func (h *handOver) widget(namespace string) *widget.Widget {
 	return cr
 }
 
-// looked says whether the operator has looked at a widget.
-func (h *handOver) looked(cr *widget.Widget) func() (bool, error) {
+// reconciled tells whether the operator has reconciled a widget.
+func (h *handOver) reconciled(cr *widget.Widget) func() (bool, error) {
 	return func() (bool, error) {
 		err := h.client.Get(h.ctx, client.ObjectKeyFromObject(cr), cr)
 		return len(cr.Status.Conditions) > 0, err
@@ -138,33 +138,33 @@ func (h *handOver) gone(obj client.Object) func() bool {
 	return func() bool { return apierrors.IsNotFound(h.client.Get(h.ctx, client.ObjectKeyFromObject(obj), obj)) }
 }
 
-// TestNamespacesAreHandedOver by a RoleBinding while the operator runs, and taken back
-// by its deletion.
+// TestNamespacesAreHandedOver: a RoleBinding hands a namespace over while the operator
+// runs, and its deletion takes the namespace back.
 func TestNamespacesAreHandedOver(t *testing.T) {
 	h := newHandOver(t)
 	first, second := enginetest.Namespace(t), enginetest.Namespace(t)
 	one, other := h.widget(first), h.widget(second)
-	h.Consistently(h.looked(one)).Should(BeFalse(), "no namespace is handed over")
+	h.Consistently(h.reconciled(one)).Should(BeFalse(), "no namespace is handed over")
 
-	binding := h.hand(first)
-	h.Eventually(h.looked(one)).Should(BeTrue())
-	h.Consistently(h.looked(other)).Should(BeFalse(), "only the other namespace is handed over")
-	h.hand(second)
-	h.Eventually(h.looked(other)).Should(BeTrue())
+	binding := h.handOver(first)
+	h.Eventually(h.reconciled(one)).Should(BeTrue())
+	h.Consistently(h.reconciled(other)).Should(BeFalse(), "only the other namespace is handed over")
+	h.handOver(second)
+	h.Eventually(h.reconciled(other)).Should(BeTrue())
 
 	h.Eventually(h.finalizers(binding)).Should(ConsistOf("in-use.asterism.dev/" + h.account.Namespace))
 	h.released.Store(true)
 	h.Expect(h.client.Delete(h.ctx, one)).To(Succeed())
-	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "nothing is left whose deletion needs the operator")
+	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "no object needs the operator for its deletion")
 	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
 	h.Expect(h.gone(binding)()).To(BeTrue())
-	h.Eventually(h.mayWatch(first)).Should(BeFalse()) // the API server remembers a RoleBinding for a moment
-	h.Consistently(h.looked(h.widget(first))).Should(BeFalse(), "the namespace is taken back")
+	h.Eventually(h.mayWatch(first)).Should(BeFalse()) // the API server caches RoleBindings for a short time
+	h.Consistently(h.reconciled(h.widget(first))).Should(BeFalse(), "the namespace is taken back")
 	h.Expect(h.client.Delete(h.ctx, other)).To(Succeed())
 	h.Eventually(h.gone(other)).Should(BeTrue(), "the other namespace is still watched")
 }
 
-// mayWatch says whether the operator's account has its rights in a namespace.
+// mayWatch tells whether the operator's account has its rights in a namespace.
 func (h *handOver) mayWatch(namespace string) func() (bool, error) {
 	return func() (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -176,14 +176,14 @@ func (h *handOver) mayWatch(namespace string) func() (bool, error) {
 	}
 }
 
-// TestRightsOutliveWhatWasMade: whatever order a namespace is deleted in, the operator
-// keeps its rights there until what it made is deleted, and says elsewhere what it could
-// not delete.
-func TestRightsOutliveWhatWasMade(t *testing.T) {
+// TestRightsStayUntilObjectsAreDeleted: the order in which objects of a namespace are
+// deleted does not matter. The operator keeps its rights until its objects are deleted, and
+// lists abandoned objects in an event in its own namespace.
+func TestRightsStayUntilObjectsAreDeleted(t *testing.T) {
 	h := newHandOver(t)
 	name := enginetest.Namespace(t)
-	cr, binding := h.widget(name), h.hand(name)
-	h.Eventually(h.looked(cr)).Should(BeTrue())
+	cr, binding := h.widget(name), h.handOver(name)
+	h.Eventually(h.reconciled(cr)).Should(BeTrue())
 	h.Eventually(h.finalizers(binding)).ShouldNot(BeEmpty())
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -196,7 +196,7 @@ func TestRightsOutliveWhatWasMade(t *testing.T) {
 	h.Eventually(h.leftBehind).Should(ConsistOf("Widget " + name + "/widget: Undone: account w3 at db.example"))
 }
 
-// leftBehind is what events in the operator's own namespace say was not deleted.
+// leftBehind returns the messages of the events LeftBehind in the operator's namespace.
 func (h *handOver) leftBehind() (left []string, err error) {
 	var events corev1.EventList
 	err = h.client.List(h.ctx, &events, client.InNamespace(h.account.Namespace))
@@ -208,11 +208,11 @@ func (h *handOver) leftBehind() (left []string, err error) {
 	return left, err
 }
 
-// TestOthersHandNothingOver: an author of RoleBindings in a namespace can make one of the
-// operator's name. The RoleBinding counts if it gives the operator's rights to the
-// operator, and Kubernetes refuses that from an author who does not have these rights.
-// An operator that watched the namespace without its rights would watch no other either.
-func TestOthersHandNothingOver(t *testing.T) {
+// TestHandOverNeedsTheRights: a user can create a RoleBinding with the operator's name in a
+// namespace. The RoleBinding counts only if it gives the operator's rights to the operator,
+// and Kubernetes allows that only to a user with these rights. An operator that watched a
+// namespace without rights could not watch any other namespace either.
+func TestHandOverNeedsTheRights(t *testing.T) {
 	h := newHandOver(t)
 	for name, binding := range map[string]*rbacv1.RoleBinding{
 		"another role":    h.binding(enginetest.Namespace(t), "view", h.account.Namespace),
@@ -220,7 +220,7 @@ func TestOthersHandNothingOver(t *testing.T) {
 	} {
 		cr := h.widget(binding.Namespace)
 		h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
-		h.Consistently(h.looked(cr)).Should(BeFalse(), name)
+		h.Consistently(h.reconciled(cr)).Should(BeFalse(), name)
 		h.Expect(h.finalizers(binding)()).To(BeEmpty(), name)
 	}
 	// A finalizer of another installation stays.
@@ -230,9 +230,9 @@ func TestOthersHandNothingOver(t *testing.T) {
 	h.Consistently(h.finalizers(foreign)).Should(ConsistOf("in-use.asterism.dev/elsewhere"))
 	foreign.Finalizers = nil
 	h.Expect(h.client.Update(h.ctx, foreign)).To(Succeed())
-	// The operator has not stumbled.
+	// The operator still works.
 	name := enginetest.Namespace(t)
 	cr := h.widget(name)
-	h.hand(name)
-	h.Eventually(h.looked(cr)).Should(BeTrue())
+	h.handOver(name)
+	h.Eventually(h.reconciled(cr)).Should(BeTrue())
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	// An operator's image holds no certificates: these are the public authorities.
+	// The public certificate authorities: an operator's image has no certificates.
 	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -24,28 +24,29 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Controller is what engine.Service is to a manager.
+// Controller is a controller that a manager runs, for example an engine.Service.
 type Controller interface {
 	SetupWithManager(mgr ctrl.Manager) error
-	// Kind is an empty object of the kind that is reconciled, nil for none.
+	// Kind returns an empty object of the reconciled kind, nil for none.
 	Kind() client.Object
 }
 
 // Environment variables that an operator reads.
 const (
-	// watchNamespace lists the namespaces to watch, separated by commas. Empty:
-	// all, which needs cluster-wide rights. Unset: those that are handed over.
+	// watchNamespace lists the namespaces to watch, separated by commas. Empty: all
+	// namespaces, which needs rights in the whole cluster. Unset: the namespaces that are
+	// handed over.
 	watchNamespace = "WATCH_NAMESPACE"
-	// podNamespace and podServiceAccount are where the operator runs, and as whom.
+	// podNamespace and podServiceAccount name the operator's ServiceAccount.
 	podNamespace      = "POD_NAMESPACE"
 	podServiceAccount = "POD_SERVICE_ACCOUNT"
 )
 
-// defaultSyncPeriod is a safety net: every change is an event anyway.
+// defaultSyncPeriod is long, because every change is an event.
 const defaultSyncPeriod = 10 * time.Hour
 
-// Main runs an operator until it is told to stop; it ends the process with 1
-// and one line that says why if it cannot.
+// Main runs an operator until it receives a signal. If the operator cannot run, Main logs
+// the error and ends the process with status 1.
 func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
 	options, logging := flags(flag.CommandLine, name)
 	flag.Parse()
@@ -74,17 +75,17 @@ func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 		},
 	}
-	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to clients with the right to read them; 0 turns it off")
-	set.StringVar(&options.Metrics.CertDir, "metrics-cert-path", "", "directory with tls.crt and tls.key for the metrics; empty: self-signed")
-	set.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "address that serves /healthz and /readyz; 0 turns it off")
-	options.Cache.SyncPeriod = set.Duration("sync-period", defaultSyncPeriod, "after how long every object is looked at again without a reason")
-	set.BoolVar(&options.LeaderElection, "leader-elect", true, "let only one of several replicas work at a time")
+	set.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", ":8443", "address that serves metrics over HTTPS to clients with the right to get /metrics; 0 disables metrics")
+	set.StringVar(&options.Metrics.CertDir, "metrics-cert-path", "", "directory with tls.crt and tls.key for the metrics; default: a self-signed certificate")
+	set.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", ":8081", "address that serves /healthz and /readyz; 0 disables the probes")
+	options.Cache.SyncPeriod = set.Duration("sync-period", defaultSyncPeriod, "time after which every object is reconciled again without a change")
+	set.BoolVar(&options.LeaderElection, "leader-elect", true, "elect a leader, so that only one replica reconciles at a time")
 	logging := &zap.Options{}
 	logging.BindFlags(set)
 	return options, logging
 }
 
-// run until the context ends.
+// run runs the controllers until the context ends.
 func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, options *ctrl.Options, controllers []Controller) error {
 	scheme, err := newScheme(addToScheme)
 	if err != nil {
@@ -93,18 +94,18 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 	options.Scheme = scheme
 	options.Cache.DefaultTransform = Trim
 	options.Controller.SkipNameValidation = new(true) // a later manager has the same controllers
-	config.DisableCompression = true                  // each event of a watch is small, and near
+	config.DisableCompression = true                  // events of a watch are small, and the network is fast
 	if list, set := os.LookupEnv(watchNamespace); set {
 		if options.Cache.DefaultNamespaces, err = watchedNamespaces(list); err != nil {
 			return err
 		}
 		return runManager(ctx, config, *options, controllers)
 	}
-	given, err := newHandOver(ctx, config, scheme)
+	h, err := newHandOver(ctx, config, scheme)
 	if err != nil {
 		return err
 	}
-	return given.run(ctx, config, *options, controllers)
+	return h.run(ctx, config, *options, controllers)
 }
 
 func runManager(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {
@@ -136,7 +137,7 @@ func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error)
 	return scheme, nil
 }
 
-// watchedNamespaces are those of a list that is separated by commas; nil is all.
+// watchedNamespaces parses a list that is separated by commas; nil means all namespaces.
 func watchedNamespaces(list string) (map[string]cache.Config, error) {
 	if list == "" {
 		return nil, nil
@@ -148,7 +149,7 @@ func watchedNamespaces(list string) (map[string]cache.Config, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s is %q, which names no namespace: set it to the empty string to watch all", watchNamespace, list)
+		return nil, fmt.Errorf("environment variable %s is %q, which has no namespace: name the namespaces, or set it to the empty string to watch all", watchNamespace, list)
 	}
 	return watch(names...), nil
 }

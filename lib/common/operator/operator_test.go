@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTrustsPublicCertificatesInAnEmptyImage: the images hold no certificates.
+// TestTrustsPublicCertificatesInAnEmptyImage: the images have no certificates.
 func TestTrustsPublicCertificatesInAnEmptyImage(t *testing.T) {
 	const alone = "OPERATOR_TEST_ALONE"
 	if os.Getenv(alone) == "" { // the roots are read once, when a process starts
@@ -23,11 +23,11 @@ func TestTrustsPublicCertificatesInAnEmptyImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if roots.Equal(x509.NewCertPool()) {
-		t.Error("nobody is trusted")
+		t.Error("no authority is trusted")
 	}
 }
 
-// TestWatchedNamespaces: every namespace is watched only where that is said plainly.
+// TestWatchedNamespaces: only the empty string means all namespaces.
 func TestWatchedNamespaces(t *testing.T) {
 	for list, want := range map[string]int{"": 0, "a": 1, " a , b": 2, "a,,b,": 2} {
 		watched, err := watchedNamespaces(list)
@@ -37,7 +37,7 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 	for _, list := range []string{",", " ", " , "} {
 		if _, err := watchedNamespaces(list); err == nil {
-			t.Errorf("%q is taken for every namespace", list)
+			t.Errorf("%q is accepted", list)
 		}
 	}
 }

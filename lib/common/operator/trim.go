@@ -5,11 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trim is the transform of an operator's cache. It takes from an object what
-// nobody looks at: of managedFields, which are half of a small object, the fields
-// that were not applied; and kubectl's own memory. What was applied stays,
-// because the engine recognizes drift by it, and so does the name of every
-// manager.
+// Trim is the transform of an operator's cache. It removes unused data from an object: the
+// annotation of kubectl apply, and fields in managedFields, which are half of a small
+// object. The fields of server-side apply stay, because the engine detects drift by them;
+// the names of all managers stay as well.
 func Trim(cached any) (any, error) {
 	obj, ok := cached.(metav1.Object)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// Inputs are the Secrets and ConfigMaps that the service needs, with the keys
-// that must be there.
+// Inputs returns Needs for the Secrets and ConfigMaps of the service, with their required
+// keys.
 func (s Service) Inputs() []engine.Need {
 	var needs []engine.Need
 	for _, database := range s.Databases {
@@ -36,8 +36,8 @@ func (s Service) Inputs() []engine.Need {
 	return needs
 }
 
-// Configuration checks what the user wrote and builds the two ConfigMaps and
-// the Secret that the init container merges.
+// Configuration checks the user's snippet and builds the two ConfigMaps and the Secret that
+// the init container merges.
 func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	connections, err := s.connections(in)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	}, nil
 }
 
-// check refuses options that are ours, and text that oslo.config could not read.
+// check refuses a snippet with options of the operator, or that oslo.config cannot parse.
 func (s Service) check(connections *config.Connections) error {
 	known := slices.Concat(config.OsloOptions(), s.options())
 	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, config.OwnedBy(connections.Sections, known...)...); err != nil {
@@ -86,12 +86,12 @@ func (s Service) parts() (map[string]string, error) {
 	return parts, nil
 }
 
-// options are those whose other spellings must be known: of the sections that
-// are the service's own, and of its project.
+// options returns the renamed and the multi-valued options in the service's sections, and of
+// its project.
 func (s Service) options() []config.Option {
 	var sections []string
 	for _, database := range s.Databases {
-		if database.Section != "database" { // that one is oslo.db's own
+		if database.Section != "database" { // in config.OsloOptions
 			sections = append(sections, database.Section)
 		}
 	}
@@ -102,9 +102,9 @@ func (s Service) options() []config.Option {
 	return append(options, config.ProjectOptions(s.Project)...)
 }
 
-// defaults that every service of ours has, and then its own. A service waits
-// for its database without end, as it does for the message bus: that shows as a
-// pod that is not ready, where giving up would be a crash loop.
+// defaults returns the defaults of every service, and then the defaults of this service. A
+// service waits for its database without limit, as it does for the message bus: its pod is
+// not ready, instead of in a crash loop.
 func (s Service) defaults() config.Sections {
 	var sections config.Sections
 	sections.Set("DEFAULT", "state_path", s.state())
@@ -126,8 +126,8 @@ func (s Service) defaults() config.Sections {
 	return sections
 }
 
-// connections renders what the operator owns. A Secret that says something
-// impossible is waited for: its next version wakes us.
+// connections renders the options that the operator owns. For a Secret with an error, it
+// returns a Wait: a change of the Secret starts the next pass.
 func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
 	for _, database := range s.Databases {
@@ -142,7 +142,7 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		return nil, engine.Wait("Secret %s: %s", s.MessageBus, err)
 	}
 	c.MessageBus(bus)
-	if err := s.signIn(c, in); err != nil {
+	if err := s.identity(c, in); err != nil {
 		return nil, err
 	}
 	for _, shared := range s.Shared {
@@ -155,7 +155,7 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	return c, nil
 }
 
-func (s Service) signIn(c *config.Connections, in engine.Inputs) error {
+func (s Service) identity(c *config.Connections, in engine.Inputs) error {
 	if s.Identity.Secret == "" {
 		return nil
 	}
@@ -173,7 +173,8 @@ func (s Service) signIn(c *config.Connections, in engine.Inputs) error {
 	return nil
 }
 
-// ConfigHash is the hash of everything that the pods read when they start.
+// ConfigHash returns the hash of all files that the pods read when they start, and of the
+// restart triggers.
 func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 	connections, err := s.connections(in)
 	if err != nil {
@@ -199,7 +200,7 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 	return engine.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
 }
 
-// DatabaseHash is the hash of the database Secrets: of where a schema is.
+// DatabaseHash returns the hash of the database Secrets, which locate the schemas.
 func (s Service) DatabaseHash(in engine.Inputs) string {
 	contents := map[string]map[string][]byte{}
 	for _, database := range s.Databases {
@@ -208,13 +209,13 @@ func (s Service) DatabaseHash(in engine.Inputs) string {
 	return engine.Hash(contents)
 }
 
-// ConnectionHash is the hash of the Secrets of databases and message bus.
+// ConnectionHash returns the hash of the Secrets of databases and message bus.
 func (s Service) ConnectionHash(in engine.Inputs) string {
 	return engine.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
 }
 
-// probePorts are the arguments of the script probe: a port of each database,
-// and one port of the message bus.
+// probePorts returns the arguments of the script probe: the port of each database, and the
+// ports of the message bus, of which one suffices.
 func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 	ports := []string{}
 	for _, database := range s.Databases {

@@ -8,12 +8,13 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// toleration and affinity turn what a user wrote into the apply configuration
-// of the same shape; both have the same JSON.
+// toleration converts a field of the spec to its apply configuration, which has the same
+// JSON.
 func toleration(from corev1.Toleration) *applycorev1.TolerationApplyConfiguration {
 	return convert(from, applycorev1.Toleration())
 }
 
+// affinity converts like toleration.
 func affinity(from *corev1.Affinity) *applycorev1.AffinityApplyConfiguration {
 	return convert(from, applycorev1.Affinity())
 }

@@ -1,6 +1,7 @@
-// Package workload builds what an OpenStack service runs as: its configuration,
-// pods, Jobs, Services and disruption budgets, as typed apply configurations.
+// Package workload builds the Kubernetes objects of an OpenStack service: its
+// configuration, pods, Jobs, Services and disruption budgets, as typed apply
+// configurations.
 //
-// A service operator describes one instance with a Service and lists its
-// builders as stages; nothing here knows a service by name.
+// The operator of a service describes one instance with a Service and uses its builders in
+// stages. The package is independent of services.
 package workload

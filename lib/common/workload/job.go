@@ -13,25 +13,24 @@ import (
 // jobDeadlineSeconds ends a Job that hangs; a schema of a large cloud may take long.
 const jobDeadlineSeconds = 3600
 
-// Task is work that is done once, in the service's image and with its
-// configuration.
+// Task is a script that a Job runs once, in the service's image and with its configuration.
 type Task struct {
 	// Purpose names the Job: <instance>-<purpose>-<hash>.
 	Purpose string
-	// Script is shell, stopped at the first command that fails. What it writes to
-	// /dev/termination-log is the Job's result; if it fails, that is the end of
-	// its output.
+	// Script is a shell script that ends at the first command that fails. The Job's result
+	// is the content of /dev/termination-log, or, if the script fails without such content,
+	// the end of its output.
 	Script string
 	// Arguments of the script: $1 and so on.
 	Arguments []string
-	// Depends are the things whose change makes it necessary again.
+	// Depends are the values whose change runs the task again.
 	Depends []string
 }
 
-// Job does a Task once for what it depends on; nothing else makes it run again.
+// Job runs a Task once for the values of its Depends.
 func (s Service) Job(task Task) engine.Child {
 	main := s.main(task.Purpose, Start(append([]string{"sh", "-ec", task.Script, "sh"}, task.Arguments...)...)).
-		WithEnv(s.impatient()...).
+		WithEnv(s.fewRetries()...).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	pod := s.pod("", main)
 	pod.Annotations = nil
@@ -44,12 +43,12 @@ func (s Service) Job(task Task) engine.Child {
 		WithTemplate(pod)), task.Depends...)
 }
 
-// JobName is the name by which engine.Inputs.Result knows the Job.
+// JobName is the name of the Job for engine.Inputs.Result.
 func (s Service) JobName(task Task) string { return s.Instance + "-" + task.Purpose }
 
-// impatient makes oslo.db give up soon: a service waits for its database, a Job
-// fails, says why and is run again. The environment goes before files.
-func (s Service) impatient() []*applycorev1.EnvVarApplyConfiguration {
+// fewRetries returns variables that limit the retries of oslo.db: a service waits for its
+// database, but a Job fails with an error and runs again. Variables override files.
+func (s Service) fewRetries() []*applycorev1.EnvVarApplyConfiguration {
 	var env []*applycorev1.EnvVarApplyConfiguration
 	for _, database := range s.Databases {
 		prefix := "OS_" + strings.ToUpper(database.Section) + "__"

@@ -8,8 +8,8 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// networkPolicy lets connections in to the service's port and to nothing else: a
-// service without a port is reached through the message bus.
+// networkPolicy allows connections only to the service's port. A service without a port
+// receives its requests through the message bus.
 func (s Service) networkPolicy() []engine.Child {
 	if s.Spec.Pod.NetworkPolicy == commonv1.NetworkPolicyDisabled {
 		return nil

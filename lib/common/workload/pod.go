@@ -14,17 +14,17 @@ import (
 
 const (
 	annotationConfigHash = "asterism.dev/config-hash"
-	readable             = int32(0o444) // any uid must read what is mounted into the init container alone
+	readable             = int32(0o444) // any uid must read volumes of the init container
 	executable           = int32(0o555)
-	// ndots is the number of dots from which on a host name is looked up as it is,
-	// before the search list completes it. With Kubernetes' own, 5, db.example.org
-	// is first looked up as db.example.org.svc.cluster.local, a name that the owner of
-	// a namespace called org can give to a pod.
+	// ndots is the number of dots from which a host name is looked up literally before the
+	// search list completes it. With the default of Kubernetes, 5, db.example.org is first
+	// looked up as db.example.org.svc.cluster.local, a name that the owner of a namespace
+	// called org can give to a pod.
 	ndots = "2"
 )
 
-// pod is the template that all workloads of the service share: the init
-// container merges the configuration, the main one gets only the result.
+// pod returns the template of all workloads of the service: the init container merges the
+// configuration, and the main container mounts only the result.
 func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
@@ -42,7 +42,8 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 		WithSpec(spec)
 }
 
-// container that passes the restricted pod security standard, with any uid.
+// container returns a container that meets the Pod Security Standard restricted, with any
+// uid.
 func (s Service) container(name string, command []string) *applycorev1.ContainerApplyConfiguration {
 	c := applycorev1.Container().
 		WithName(name).
@@ -60,7 +61,7 @@ func (s Service) container(name string, command []string) *applycorev1.Container
 	return c
 }
 
-// resources, with nothing that would be sent as null.
+// resources returns the resources without fields that would be sent as null.
 func (s Service) resources() *applycorev1.ResourceRequirementsApplyConfiguration {
 	limits, requests := s.Spec.Resources.Limits, s.Spec.Resources.Requests
 	if limits == nil && requests == nil {
@@ -93,8 +94,8 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 	return c
 }
 
-// main container: the merged configuration stands where the service and
-// nova-manage in a shell look for it by themselves.
+// main returns the main container. The merged configuration is in the default directory of
+// the service, so that nova-manage in a shell also reads it.
 func (s Service) main(name string, command []string) *applycorev1.ContainerApplyConfiguration {
 	return s.container(name, command).WithVolumeMounts(
 		mount(mergedVolume, s.etc()).WithReadOnly(true),
@@ -140,7 +141,7 @@ func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguratio
 	return sources
 }
 
-// place says where the pods run.
+// place sets the scheduling and the image pull Secrets of the pods.
 func (s Service) place(spec *applycorev1.PodSpecApplyConfiguration) {
 	pod := s.Spec.Pod
 	spec.WithNodeSelector(pod.NodeSelector)
@@ -157,16 +158,15 @@ func (s Service) place(spec *applycorev1.PodSpecApplyConfiguration) {
 		spec.WithAffinity(affinity(pod.Affinity))
 		return
 	}
-	apart := applycorev1.PodAffinityTerm().
+	service := applycorev1.PodAffinityTerm().
 		WithTopologyKey(corev1.LabelHostname).
 		WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(engine.Selector(s.Name, s.Instance)))
 	spec.WithAffinity(applycorev1.Affinity().WithPodAntiAffinity(applycorev1.PodAntiAffinity().
-		WithPreferredDuringSchedulingIgnoredDuringExecution(applycorev1.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(apart))))
+		WithPreferredDuringSchedulingIgnoredDuringExecution(applycorev1.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(service))))
 }
 
-// nodeAffinity is what a Job keeps of the affinity: which nodes are right. What
-// keeps the service's pods apart would leave a Job without a node where each
-// has one of them.
+// nodeAffinity returns the affinity for a Job: only its nodes. The anti-affinity of the
+// service's pods could leave a Job without a node if each node has such a pod.
 func (s Service) nodeAffinity() *applycorev1.AffinityApplyConfiguration {
 	all := s.Spec.Pod.Affinity
 	if all == nil || all.NodeAffinity == nil {
@@ -175,8 +175,8 @@ func (s Service) nodeAffinity() *applycorev1.AffinityApplyConfiguration {
 	return affinity(&corev1.Affinity{NodeAffinity: all.NodeAffinity})
 }
 
-func mount(volume, where string) *applycorev1.VolumeMountApplyConfiguration {
-	return applycorev1.VolumeMount().WithName(volume).WithMountPath(where)
+func mount(volume, path string) *applycorev1.VolumeMountApplyConfiguration {
+	return applycorev1.VolumeMount().WithName(volume).WithMountPath(path)
 }
 
 func item(key string) *applycorev1.KeyToPathApplyConfiguration { return itemAs(key, key) }

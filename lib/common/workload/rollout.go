@@ -16,12 +16,12 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// Stateful builds a service whose pods have stable names, because its rows in
-// the database are named after them. The pods are ready while they hold a
-// connection to each database and to the message bus; nothing kills a pod that
-// waits for them.
+// Stateful builds a service whose pods have stable names, because its rows in the database
+// have the names of the pods. A pod is ready while it has a connection to each database and
+// to the message bus. There is no liveness probe: a waiting pod is not restarted.
 //
-// Parallel, because OrderedReady would never leave a broken revision.
+// The pod management is Parallel, because OrderedReady would never replace a broken
+// revision.
 func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	hash, err := s.ConfigHash(in)
 	if err != nil {
@@ -43,13 +43,12 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	return slices.Concat(s.networkPolicy(), []engine.Child{set}, s.disruptionBudget()), nil
 }
 
-// leaveSeconds is how long a pod that is to end goes on answering new requests, until
-// every node knows that the pod has left its Service.
+// leaveSeconds is the time for which a pod that is being deleted still answers new
+// requests, until every node has removed the pod from its Service.
 const leaveSeconds = 10
 
-// Stateless builds a service that is asked over HTTP, with its Service. The
-// probe asks for a path that touches neither database nor bus, so that a busy
-// or waiting service is not killed.
+// Stateless builds an HTTP service, with its Kubernetes Service. The path of the probe uses
+// neither database nor bus, so that a busy or waiting service stays ready.
 func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	hash, err := s.ConfigHash(in)
 	if err != nil {
@@ -85,7 +84,8 @@ func (s Service) selector() *applymetav1.LabelSelectorApplyConfiguration {
 	return applymetav1.LabelSelector().WithMatchLabels(engine.Selector(s.Name, s.Instance))
 }
 
-// disruptionBudget lets one pod at a time go; a single pod may always go.
+// disruptionBudget allows the eviction of one pod at a time. A service with a single pod has
+// no budget.
 func (s Service) disruptionBudget() []engine.Child {
 	if s.replicas() < 2 {
 		return nil
@@ -95,8 +95,7 @@ func (s Service) disruptionBudget() []engine.Child {
 		WithSelector(s.selector()))}
 }
 
-// Report copies what is known of the pods into the status that the scale
-// subresource reads.
+// Report copies the state of the pods into the status that the scale subresource reads.
 func (s Service) Report(status *commonv1.ServiceStatus, in engine.Inputs) {
 	status.Selector = labels.SelectorFromSet(engine.Selector(s.Name, s.Instance)).String()
 	if hash, err := s.ConfigHash(in); err == nil {

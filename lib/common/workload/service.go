@@ -14,32 +14,32 @@ import (
 type Service struct {
 	// Name of the service, as in the engine.Service: nova-scheduler.
 	Name string
-	// Instance is the name of the object; everything is named after it.
+	// Instance is the name of the object, and the prefix of its children's names.
 	Instance string
-	// Project whose configuration the service reads in /etc/<Project>; its table
-	// of options is config.ProjectOptions.
+	// Project is the OpenStack project: the service reads its configuration in
+	// /etc/<Project>, and config.ProjectOptions has its options.
 	Project string
-	// Spec is what the user says.
+	// Spec is the spec of the object.
 	Spec commonv1.ServiceSpec
-	// Defaults are the options that the operator sets and the user may change.
+	// Defaults are options that the operator sets and the user may override.
 	Defaults config.Sections
 
-	// Databases, each with the section that it is for.
+	// Databases are the connections to databases.
 	Databases []Database
 	// MessageBus names the Secret with the connection to the message bus.
 	MessageBus string
-	// Identity says with which sections the service signs in at Keystone.
+	// Identity is the account at Keystone.
 	Identity Identity
-	// Shared are secrets in plain options.
+	// Shared are secrets that are values of options.
 	Shared []SharedSecret
 	// FromImage lists files of the image's /etc/<Project> that the service needs.
 	FromImage []string
 
-	// Command that becomes the service.
+	// Command starts the service.
 	Command []string
-	// Port on which the service listens, if it does.
+	// Port is the HTTP port of the service, nil for none.
 	Port *Port
-	// GraceSeconds that the service gets to finish its work when it is stopped.
+	// GraceSeconds is the time in which the service finishes its work when it is stopped.
 	GraceSeconds int64
 }
 
@@ -49,32 +49,32 @@ type Database struct {
 	Section string
 	// Secret with the connection.
 	Secret string
-	// Default name of the database, where the Secret has none.
+	// Default is the name of the database if the Secret has no name.
 	Default string
 }
 
-// Identity is an account at Keystone and what it is used for.
+// Identity is an account at Keystone, and the sections that use it.
 type Identity struct {
-	// Secret with the account; empty: the service does without.
+	// Secret with the account; "": the service has no account.
 	Secret string
-	// AuthToken: the service checks the tokens of its users.
+	// AuthToken is true for a service that validates the tokens of its users.
 	AuthToken bool
 	// Adapters are the sections through which other services are called.
 	Adapters []string
 }
 
-// SharedSecret is the value of one key sharedSecret in a plain option.
+// SharedSecret is an option whose value is the key sharedSecret of a Secret.
 type SharedSecret struct {
 	Secret  string
 	Section string
 	Option  string
 }
 
-// Port on which a service is asked over HTTP.
+// Port is the HTTP port of a service.
 type Port struct {
 	Name   string
 	Number int32
-	// HealthPath answers 200 while the service works, without authentication.
+	// HealthPath returns 200 while the service works, without authentication.
 	HealthPath string
 }
 
@@ -104,7 +104,7 @@ func (s Service) replicas() int32 {
 
 func (p Port) target() intstr.IntOrString { return intstr.FromString(p.Name) }
 
-// Address of the service's port within the cluster.
+// Address returns the host and port of the service within the cluster.
 func (s Service) Address(namespace string) string {
 	return fmt.Sprintf("%s:%d", config.ServiceHost(namespace, s.Instance), s.Port.Number)
 }

@@ -9,11 +9,11 @@ import (
 // commonv1.ServiceStatus.
 type Object interface {
 	engine.Object
-	// ServiceStatus returns what the scale subresource reads.
+	// ServiceStatus returns the fields that the scale subresource reads.
 	ServiceStatus() *commonv1.ServiceStatus
 }
 
-// Described turns a description into the functions of stages:
+// Described converts a description into the functions of stages:
 //
 //	var service = workload.Described[*v1alpha1.Thing](describe)
 //	… {Condition: v1alpha1.ConditionInputsReady, Needs: service.Inputs}, …

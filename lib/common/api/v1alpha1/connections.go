@@ -1,29 +1,31 @@
 package v1alpha1
 
-// Connections names the Secrets of a service that needs four connections: to the
-// API database, to the database of cell0, to the message bus and to Keystone.
+// Connections names the Secrets of a service with four connections: to the API
+// database, to the database of cell0, to the message bus and to Keystone.
 type Connections struct {
 	// apiDatabaseSecretRef names the Secret with the connection to the API
-	// database: hostname, user, password and optionally port (3306), database
-	// (nova_api), ca.crt (which TLS needs), tls.
+	// database. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls.
 	// +required
 	APIDatabaseSecretRef SecretReference `json:"apiDatabaseSecretRef"`
 
-	// cell0DatabaseSecretRef names the Secret with the connection to the database
-	// of cell0: hostname, user, password and optionally port (3306), database
-	// (nova_cell0), ca.crt (which TLS needs), tls.
+	// cell0DatabaseSecretRef names the Secret with the connection to the database of
+	// cell0. Required keys: hostname, user, password. Optional keys: port (default
+	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls.
 	// +required
 	Cell0DatabaseSecretRef SecretReference `json:"cell0DatabaseSecretRef"`
 
-	// messageBusSecretRef names the Secret with the connection to the message
-	// bus: hostname (or a list host[:port],...), user, password and optionally
-	// port (5672, 5671 with TLS), vhost (/), ca.crt (which TLS needs), tls, quorumQueues.
+	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// Required keys: hostname (or a list host[:port],...), user, password. Optional
+	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
+	// for TLS), tls, quorumQueues (default false).
 	// +required
 	MessageBusSecretRef SecretReference `json:"messageBusSecretRef"`
 
-	// identitySecretRef names the Secret with the service's account at Keystone:
-	// authURL, user, password and optionally publicAuthURL, project (service),
-	// userDomain and projectDomain (Default), region (RegionOne), ca.crt.
+	// identitySecretRef names the Secret with the service's account at Keystone.
+	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// authURL), project (default service), userDomain and projectDomain (default
+	// Default), region (default RegionOne), ca.crt.
 	// +required
 	IdentitySecretRef SecretReference `json:"identitySecretRef"`
 }

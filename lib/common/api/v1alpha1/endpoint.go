@@ -1,23 +1,24 @@
 package v1alpha1
 
-// EndpointInterface is the audience of an endpoint, as in OpenStack's catalog.
+// EndpointInterface is the interface of an endpoint in OpenStack's catalog.
 // +kubebuilder:validation:Enum=Public;Internal
 type EndpointInterface string
 
 const (
-	// InterfacePublic is for users.
+	// InterfacePublic is the interface for users.
 	InterfacePublic EndpointInterface = "Public"
-	// InterfaceInternal is for other services.
+	// InterfaceInternal is the interface for other services.
 	InterfaceInternal EndpointInterface = "Internal"
 )
 
 // Endpoint is an address at which a service is reached.
 type Endpoint struct {
-	// interface is the audience: Public or Internal.
+	// interface is Public (for users) or Internal (for other services).
 	// +required
 	Interface EndpointInterface `json:"interface"`
 
-	// url with scheme, host, port where it is not the scheme's own, and path.
+	// url has the scheme, the host, the port unless it is the default of the scheme,
+	// and the path.
 	// +required
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048

@@ -6,46 +6,47 @@ package v1alpha1
 type ExposureType string
 
 const (
-	// ExposureAutomatic makes a Route where the API server serves Routes.
+	// ExposureAutomatic creates a Route if the API server serves Routes.
 	ExposureAutomatic ExposureType = "Automatic"
-	// ExposureRoute makes a Route and waits where Routes are not served.
+	// ExposureRoute creates a Route. The operator waits while Routes are not served.
 	ExposureRoute ExposureType = "Route"
-	// ExposureIngress makes an Ingress.
+	// ExposureIngress creates an Ingress.
 	ExposureIngress ExposureType = "Ingress"
-	// ExposureGateway makes an HTTPRoute and waits where HTTPRoutes are not served.
+	// ExposureGateway creates an HTTPRoute. The operator waits while HTTPRoutes are not
+	// served.
 	ExposureGateway ExposureType = "Gateway"
-	// ExposureLoadBalancer makes a Service of type LoadBalancer.
+	// ExposureLoadBalancer creates a Service of type LoadBalancer.
 	ExposureLoadBalancer ExposureType = "LoadBalancer"
-	// ExposureNone leaves the service reachable inside the cluster only.
+	// ExposureNone makes the service reachable only inside the cluster.
 	ExposureNone ExposureType = "None"
 )
 
-// Exposure says how clients outside of the cluster reach a service.
+// Exposure configures how clients outside of the cluster reach a service.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.type in ['Ingress', 'Gateway']) || has(self.hostname)",message="must have hostname: an Ingress or a Gateway serves a service by its host name"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Route', 'Automatic', 'Ingress', 'Gateway'] || !has(self.hostname)",message="must have hostname for type Automatic, Route, Ingress or Gateway alone"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Route', 'Automatic', 'Ingress'] || !has(self.tlsSecretRef)",message="must have tlsSecretRef for type Automatic, Route or Ingress alone: a Gateway has certificates of its own, and a load balancer ends no TLS"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Ingress' || !has(self.ingressClassName)",message="must have ingressClassName for type Ingress alone"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Ingress', 'Gateway'] || !has(self.scheme)",message="must have scheme for type Ingress or Gateway alone: a Route has https, a load balancer http"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'Gateway') == has(self.parentRef)",message="must have parentRef for type Gateway, and for no other: parentRef names the Gateway"
+// +kubebuilder:validation:XValidation:rule="!(self.type in ['Ingress', 'Gateway']) || has(self.hostname)",message="must have hostname: an Ingress or a Gateway selects a service by host name"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Route', 'Automatic', 'Ingress', 'Gateway'] || !has(self.hostname)",message="must have hostname only for type Automatic, Route, Ingress or Gateway"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Route', 'Automatic', 'Ingress'] || !has(self.tlsSecretRef)",message="must have tlsSecretRef only for type Automatic, Route or Ingress: a Gateway has its own certificates, and a load balancer does not terminate TLS"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Ingress' || !has(self.ingressClassName)",message="must have ingressClassName only for type Ingress"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Ingress', 'Gateway'] || !has(self.scheme)",message="must have scheme only for type Ingress or Gateway: a Route uses https, a load balancer http"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Gateway') == has(self.parentRef)",message="must have parentRef for type Gateway and for no other type: parentRef names the Gateway"
 type Exposure struct {
 	// type is Automatic (a Route where the cluster serves Routes, otherwise nothing),
-	// Route, Ingress, Gateway (an HTTPRoute), LoadBalancer (a Service) or None. The
-	// object of the former type is deleted when the type changes. Default: Automatic.
+	// Route, Ingress, Gateway (an HTTPRoute), LoadBalancer (a Service) or None. Default:
+	// Automatic. When the type changes, the object of the former type is deleted.
 	// +optional
 	// +kubebuilder:default=Automatic
 	Type ExposureType `json:"type,omitempty"`
 
-	// hostname of the public address. Default for a Route: the router chooses.
+	// hostname of the public address. Default for a Route: a host name of the router.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Hostname string `json:"hostname,omitempty"`
 
-	// tlsSecretRef names the Secret of type kubernetes.io/tls with the certificate of
-	// hostname. A Route needs OpenShift 4.19, whose router has to be allowed to read
-	// the Secret. Default: the router's certificate for a Route, no TLS for an Ingress.
+	// tlsSecretRef names the Secret of type kubernetes.io/tls with the certificate for
+	// hostname. Default: the router's certificate for a Route, no TLS for an Ingress. A
+	// Route needs OpenShift 4.19, and its router needs the right to read the Secret.
 	// +optional
 	TLSSecretRef *SecretReference `json:"tlsSecretRef,omitempty"`
 
@@ -54,7 +55,8 @@ type Exposure struct {
 	// +optional
 	Scheme Scheme `json:"scheme,omitempty"`
 
-	// annotations of the object that is made, such as those of a load balancer.
+	// annotations of the Route, Ingress, HTTPRoute or Service, for example for a load
+	// balancer.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -65,13 +67,13 @@ type Exposure struct {
 	// +kubebuilder:validation:MaxLength=253
 	IngressClassName string `json:"ingressClassName,omitempty"`
 
-	// parentRef names the Gateway. A Gateway of another namespace has to allow routes
-	// of this namespace.
+	// parentRef names the Gateway. A Gateway in another namespace must allow routes from
+	// this namespace.
 	// +optional
 	ParentRef *GatewayReference `json:"parentRef,omitempty"`
 }
 
-// Scheme of an address.
+// Scheme is the scheme of an address.
 // +kubebuilder:validation:Enum=HTTP;HTTPS
 type Scheme string
 
@@ -84,7 +86,7 @@ const (
 
 // GatewayReference names a Gateway.
 type GatewayReference struct {
-	// name of the Gateway.
+	// name is the name of the Gateway.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -96,8 +98,8 @@ type GatewayReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// sectionName of one listener of the Gateway. Default: all listeners that take the
-	// host name.
+	// sectionName is the name of one listener of the Gateway. Default: all listeners
+	// that accept the host name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -20,8 +20,8 @@ type ServiceReference struct {
 	Name string `json:"name"`
 }
 
-// ObjectReference names an object of a kind that the field implies, in the
-// namespace of the object that refers to it.
+// ObjectReference names an object in the namespace of the object that refers to it.
+// The field determines the kind.
 type ObjectReference struct {
 	// name of the object.
 	// +required
@@ -41,7 +41,7 @@ type KeyReference struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// key within it.
+	// key of the data in the ConfigMap or Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Registration is the AddToScheme of an API package: it registers the kinds and
-// their lists under the version.
+// Registration returns the AddToScheme function of an API package. The function
+// registers the given types (kinds and their lists) in the group and version.
 func Registration(version schema.GroupVersion, kinds ...runtime.Object) func(*runtime.Scheme) error {
 	return func(scheme *runtime.Scheme) error {
 		scheme.AddKnownTypes(version, kinds...)

@@ -2,34 +2,35 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// ServiceSpec is what the spec of every service's own kind starts with.
+// ServiceSpec has the first fields of the spec of every kind that stands for a service.
 type ServiceSpec struct {
-	// containerImage runs the service, its init container and its Jobs.
+	// containerImage is the image of the service, of its init container and of its Jobs.
+	// A change restarts the pods.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ContainerImage string `json:"containerImage"`
 
-	// replicas is the number of pods.
+	// replicas is the number of pods. Default: 1.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=64
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// restartTriggers restart the pods when a value changes; keys and values
-	// have no other meaning. A key has at most 63 characters, a value 64.
+	// restartTriggers restart the pods when a key or a value changes. The operator does
+	// not interpret keys and values. A key has at most 63 characters, a value at most 64.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
-	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63 && size(self[key]) <= 64)",message="must have keys of at most 63 and values of at most 64 characters: put the hash of what changed as the value"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63 && size(self[key]) <= 64)",message="must have keys of at most 63 and values of at most 64 characters: use a hash as the value"
 	RestartTriggers map[string]string `json:"restartTriggers,omitempty"`
 
 	ServiceSettings `json:",inline"`
 }
 
-// ServiceTemplate is a ServiceSpec inside the spec of a parent, who fills in
-// what is left out. It has no default for replicas: what is not stated stays
-// with kubectl scale or an autoscaler.
+// ServiceTemplate is a ServiceSpec inside the spec of a parent. The parent fills in
+// absent fields. replicas has no default here: without a value, kubectl scale or an
+// autoscaler owns the field.
 type ServiceTemplate struct {
 	// containerImage replaces the parent's containerImage for this service.
 	// +optional
@@ -37,8 +38,8 @@ type ServiceTemplate struct {
 	// +kubebuilder:validation:MaxLength=512
 	ContainerImage string `json:"containerImage,omitempty"`
 
-	// replicas is the number of pods. Absent: it starts at 1 and is left to
-	// kubectl scale or an autoscaler.
+	// replicas is the number of pods. Without a value, the service starts with 1 pod,
+	// and kubectl scale or an autoscaler sets the number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=64
@@ -47,8 +48,7 @@ type ServiceTemplate struct {
 	ServiceSettings `json:",inline"`
 }
 
-// ServiceSettings are the settings that a service's own kind and a parent's
-// template have in common.
+// ServiceSettings are the common fields of ServiceSpec and ServiceTemplate.
 type ServiceSettings struct {
 	// resources are the requests and limits of the service's container. A change
 	// restarts the pods.
@@ -56,27 +56,27 @@ type ServiceSettings struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.claims)",message="must not have claims: the pods get no devices"
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
-	// customServiceConfig is an oslo.config snippet that is read after the
-	// operator's defaults. Options that the operator owns (connections to
-	// database, message bus and identity) are refused.
+	// customServiceConfig is an oslo.config snippet that the service reads after the
+	// defaults of the operator. Options that the operator owns (connections to
+	// database, message bus and identity) are refused. A change restarts the pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 
-	// extraFiles are placed beside the configuration, for example policy.yaml
-	// or api-paste.ini.
+	// extraFiles are further files in the service's configuration directory, for
+	// example policy.yaml or api-paste.ini. A change restarts the pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	ExtraFiles []ExtraFile `json:"extraFiles,omitempty"`
 
-	// pod says where and with what rights to pull images the pods run.
+	// pod configures scheduling, image pull Secrets and the NetworkPolicy of the pods.
 	// +optional
 	Pod PodSettings `json:"pod,omitzero"`
 }
 
-// ExtraFile is one file beside the configuration; exactly one source is given.
+// ExtraFile is one file in the configuration directory. It has exactly one source.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.content), has(self.configMapKeyRef), has(self.secretKeyRef)].exists_one(s, s)",message="must have exactly one of content, configMapKeyRef and secretKeyRef"
 type ExtraFile struct {
@@ -86,34 +86,34 @@ type ExtraFile struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf') && !self.endsWith('.effective')",message="must not end in .conf or .effective: options belong in customServiceConfig"
-	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf.d') && !self.endsWith('-ca.crt')",message="must not end in .conf.d or -ca.crt: the configuration has a directory and files of its own that are named so"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf.d') && !self.endsWith('-ca.crt')",message="must not end in .conf.d or -ca.crt: the operator uses these names"
 	Name string `json:"name"`
 
-	// content of the file; never a secret.
+	// content of the file. It is stored in a ConfigMap: use secretKeyRef for a secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Content *string `json:"content,omitempty"`
 
-	// configMapKeyRef takes the content from a ConfigMap.
+	// configMapKeyRef names the key of a ConfigMap that has the content.
 	// +optional
 	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
 
-	// secretKeyRef takes the content from a Secret.
+	// secretKeyRef names the key of a Secret that has the content.
 	// +optional
 	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
 }
 
-// PodSettings are the settings of a pod that have nothing to do with what runs in it.
-// A map or a list that is empty replaces the parent's, so it is not left out.
+// PodSettings are the settings of a pod that do not depend on the service. An empty map
+// or list replaces the parent's value; an absent field inherits the value.
 type PodSettings struct {
-	// nodeSelector restricts the nodes by label. {} restricts nothing, also where the
-	// parent restricts.
+	// nodeSelector restricts the nodes by label. {} allows all nodes, even if the parent
+	// has a nodeSelector.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
 
-	// tolerations let the pods run on tainted nodes. [] tolerates nothing, also where
-	// the parent tolerates.
+	// tolerations let the pods run on tainted nodes. [] tolerates no taint, even if the
+	// parent has tolerations.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -129,22 +129,22 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// imagePullSecrets name the Secrets with which images are pulled. [] names none,
-	// also where the parent names some.
+	// imagePullSecrets name the Secrets with which images are pulled. [] means no Secret,
+	// even if the parent has imagePullSecrets.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitzero"`
 
-	// networkPolicy is Enabled or Disabled. Enabled, which is the default: a
-	// NetworkPolicy lets connections in to the ports of nova-api and nova-metadata,
-	// and to no other port of the pods. Disabled: there is no NetworkPolicy.
+	// networkPolicy is Enabled or Disabled. Default: Enabled. Enabled creates a
+	// NetworkPolicy that allows connections to the ports of nova-api and nova-metadata,
+	// and to no other port of the pods. Disabled deletes the NetworkPolicy.
 	// +optional
 	NetworkPolicy NetworkPolicyMode `json:"networkPolicy,omitempty"`
 }
 
-// NetworkPolicyMode says whether pods have a NetworkPolicy.
+// NetworkPolicyMode determines whether pods have a NetworkPolicy.
 //
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type NetworkPolicyMode string
@@ -155,7 +155,8 @@ const (
 	NetworkPolicyDisabled NetworkPolicyMode = "Disabled"
 )
 
-// ServiceStatus is what the status of every service's own kind starts with.
+// ServiceStatus has the first fields of the status of every kind that stands for a
+// service.
 type ServiceStatus struct {
 	Status `json:",inline"`
 
@@ -169,21 +170,19 @@ type ServiceStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// selector finds the pods; the scale subresource serves it.
+	// selector is the label selector of the pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Selector string `json:"selector,omitempty"`
 
-	// configHash is the hash of the configuration that the newest revision of
-	// the pods reads.
+	// configHash is the hash of the configuration of the newest revision of the pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
 }
 
-// Spec completes the template with what the parent says for all its services:
-// its image where the template has none, and each pod setting that the template
-// leaves out.
+// Spec completes the template with the parent's values: the image if the template has
+// no image, and each pod setting that is absent from the template.
 func (t ServiceTemplate) Spec(containerImage string, pod PodSettings) ServiceSpec {
 	completed := t.WithDefaults(containerImage, pod)
 	return ServiceSpec{
@@ -193,8 +192,8 @@ func (t ServiceTemplate) Spec(containerImage string, pod PodSettings) ServiceSpe
 	}
 }
 
-// WithDefaults completes the template like Spec, for a child that embeds a
-// template itself.
+// WithDefaults completes the template like Spec, for a child whose spec embeds a
+// template.
 func (t ServiceTemplate) WithDefaults(containerImage string, pod PodSettings) ServiceTemplate {
 	completed := *t.DeepCopy()
 	if completed.ContainerImage == "" {

@@ -2,23 +2,22 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Condition types that every kind has, beside one per stage.
+// Condition types that every kind has, beside one condition for each stage.
 const (
-	// ConditionReady is True when every stage is ready for the newest spec.
-	// While it is not, it carries reason and message of the first stage that is
-	// in the way.
+	// ConditionReady is True when every stage is ready for the newest spec. While it is
+	// False, it has the reason and the message of the first stage that is not ready.
 	ConditionReady = "Ready"
-	// ConditionStalled is True while nothing but a changed spec can help.
+	// ConditionStalled exists, and is True, while only a changed spec or input helps.
 	ConditionStalled = "Stalled"
-	// ConditionAvailable is True while users are served, although something
-	// else may be broken. Only kinds that serve users have it.
+	// ConditionAvailable is True while users are served, independent of Ready. Only
+	// kinds that serve users have this condition.
 	ConditionAvailable = "Available"
 )
 
 // Condition types that several kinds share.
 const (
-	// ConditionInputsReady is True when every object that the spec names exists
-	// and has the keys that are needed.
+	// ConditionInputsReady is True when every object that the spec names exists and has
+	// the required keys.
 	ConditionInputsReady = "InputsReady"
 	// ConditionConfigReady is True when the configuration was checked and stored.
 	ConditionConfigReady = "ConfigReady"
@@ -29,9 +28,10 @@ const (
 	ConditionEndpointReady = "EndpointReady"
 )
 
-// Status is what the status of every kind starts with.
+// Status has the first fields of the status of every kind.
 type Status struct {
-	// conditions says how far each stage is, in the order of the stages.
+	// conditions has one condition for each stage, in the order of the stages; the last
+	// condition is Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -40,15 +40,14 @@ type Status struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// completed is bookkeeping of the operator, and no API: its content can change
-	// with any version. It lists the stages that have been complete once for their
-	// current inputs. It can be lost: the stages are then repeated, which changes
-	// nothing.
+	// completed is an internal record of the operator, not an API: its content can change
+	// with any version. It lists the stages that have been complete, and their inputs. If
+	// the list is lost, the stages are repeated, which changes nothing.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage
@@ -56,7 +55,7 @@ type Status struct {
 	Completed []CompletedStage `json:"completed,omitempty"`
 }
 
-// CompletedStage records for which inputs a stage was complete.
+// CompletedStage records the inputs for which a stage was complete.
 type CompletedStage struct {
 	// stage is the condition of the stage.
 	// +required
@@ -64,30 +63,32 @@ type CompletedStage struct {
 	// +kubebuilder:validation:MaxLength=64
 	Stage string `json:"stage"`
 
-	// inputs says what the stage was complete for: hashes, or a word in their place.
+	// inputs identifies the inputs and children for which the stage was complete: hashes,
+	// or the word outdated or abandoned.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Inputs string `json:"inputs"`
 
-	// generation of this object for which the stage was complete last.
+	// generation is the last metadata.generation of this object for which the stage was
+	// complete.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Generation int64 `json:"generation,omitempty"`
 
-	// children are what the stage had applied when it was complete: kind and name,
-	// with the namespace between them if this object has none.
+	// children lists the objects that the stage had applied when it was complete, as
+	// kind/name, or kind/namespace/name if this object has no namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=512
 	Children []string `json:"children,omitempty"`
 
-	// observed is what the stage learned outside the cluster; never a secret.
+	// observed has facts that the stage has read outside of the cluster, and no secrets.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Observed map[string]string `json:"observed,omitempty"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (s *Status) Common() *Status { return s }

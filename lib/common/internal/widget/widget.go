@@ -1,5 +1,4 @@
-// Package widget has two kinds for the engine's own tests: a Widget, and a Rack
-// that makes Widgets.
+// Package widget has two kinds for tests of the engine: Widget, and Rack, a child of Widgets.
 //
 // +kubebuilder:object:generate=true
 // +groupName=test.asterism.dev
@@ -26,8 +25,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Spec is what is wanted of either kind; what it means is up to the stages of a
-// test.
+// Spec is the spec of both kinds. The stages of a test interpret it.
 type Spec struct {
 	// text goes wherever a test needs something to change.
 	// +optional
@@ -61,7 +59,7 @@ type Widget struct {
 	Status Status `json:"status,omitzero"`
 }
 
-// Status of either kind.
+// Status is the status of both kinds.
 type Status struct {
 	commonv1.Status `json:",inline"`
 
@@ -70,7 +68,7 @@ type Status struct {
 	Reported string `json:"reported,omitempty"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (w *Widget) Common() *commonv1.Status { return &w.Status.Status }
 
 // WidgetList is a list of Widgets.
@@ -82,7 +80,7 @@ type WidgetList struct { //nolint:revive // lists are named so in Kubernetes
 	Items           []Widget `json:"items"`
 }
 
-// Rack is a parent of Widgets.
+// Rack is a kind that Widgets have as a child.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -95,7 +93,7 @@ type Rack struct {
 	Status Status `json:"status,omitzero"`
 }
 
-// Common gives the engine the part of the status that it writes.
+// Common returns the part of the status that the engine writes.
 func (r *Rack) Common() *commonv1.Status { return &r.Status.Status }
 
 // RackList is a list of Racks.

@@ -13,20 +13,18 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-// Admission asks a real API server what it accepts, refuses and shows of the kind
-// of one service. Each table has the entries of that kind; Run adds the entries
-// that hold for the ServiceSpec of every kind. Patches are those of
-// enginetest.Admission.
+// Admission checks the CustomResourceDefinition of one service with a real API server. Each
+// table has the entries of the kind; Run adds the entries for the ServiceSpec of every kind.
+// Patches are merge patches of enginetest.Admission.
 type Admission struct {
 	// Kind of the service.
 	Kind string
-	// Sample is a file with the object that the patches change. The API server must
-	// also accept the objects of the kind in the other files of that folder.
+	// Sample is a file with the object that the patches change. The API server must also
+	// accept the objects of the kind in the other files of the folder.
 	Sample string
 	// Required lists the references to Secrets that the definition requires.
 	Required []string
-	// Defaults are the values of the spec's fields that are left out; replicas need
-	// not be listed.
+	// Defaults are the default values of fields of the spec; replicas need not be listed.
 	Defaults map[string]any
 	// Accepts has entries with a patch.
 	Accepts []ginkgo.TableEntry
@@ -47,7 +45,7 @@ type Admission struct {
 
 const crds = "../../config/crd"
 
-// Run is the whole test of an API package. It begins with enginetest.Conventions.
+// Run runs the test of an API package, beginning with enginetest.Conventions.
 func (a *Admission) Run(t *testing.T) {
 	t.Helper()
 	enginetest.Conventions(t, crds)
@@ -64,15 +62,15 @@ func (a *Admission) specs() {
 	badSecret, otherSecret := a.references()
 	ginkgo.DescribeTable("accepts", a.accepts, accepted, a.Accepts)
 	ginkgo.It("accepts every sample", a.acceptsSamples)
-	ginkgo.It("defaults what is left out", a.defaults)
+	ginkgo.It("sets the defaults of absent fields", a.defaults)
 	ginkgo.DescribeTable("refuses", a.refuses, refused, badSecret, a.Refuses)
 	ginkgo.DescribeTable("follows", a.follows, followed, otherSecret)
 	if len(a.Keeps) > 0 {
 		ginkgo.DescribeTable("keeps", a.keeps, a.Keeps)
 	}
 	ginkgo.DescribeTable("shows", a.shows,
-		ginkgo.Entry("that it is Ready", "True", "Complete", ""),
-		ginkgo.Entry("why it is not", "False", "Waiting", "Secret bus lacks key hostname"),
+		ginkgo.Entry("Ready", "True", "Complete", ""),
+		ginkgo.Entry("the message of an object that is not Ready", "False", "Waiting", "Secret bus lacks key hostname: add the key"),
 	)
 	ginkgo.It("can be scaled", func() {
 		gomega.Expect(a.server.Scale(a.sample, 3)).To(gomega.BeEquivalentTo(3))
@@ -135,8 +133,8 @@ conditions:
 `+a.Status)).To(gomega.Equal(columns))
 }
 
-// references has the entries for the references that are required: bad is refused,
-// other is followed.
+// references returns the entries for the required references: the API server refuses bad, and
+// accepts a change to other.
 func (a *Admission) references() (bad, other []ginkgo.TableEntry) {
 	for _, field := range a.Required {
 		bad = append(bad,

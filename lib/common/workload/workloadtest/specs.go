@@ -21,13 +21,13 @@ import (
 	"asterism.dev/lib/common/enginetest"
 )
 
-// Test makes every check that needs no operator to run.
+// Test runs all checks that need no running operator.
 func (s Subject[T]) Test(t *testing.T) {
 	s.Subject.Test(t)
 	enginetest.Role(t, "../../config/rbac/role.yaml", s)
 }
 
-// Run runs the specs below, and more, which is the body of a Describe.
+// Run runs the specs of this package, and more, the body of a Describe; nil for none.
 func (s Subject[T]) Run(t *testing.T, more func()) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
@@ -39,15 +39,15 @@ func (s Subject[T]) Run(t *testing.T, more func()) {
 }
 
 func (s Subject[T]) specs() {
-	ginkgo.It("becomes Ready from Secrets alone, and leaves nothing behind", s.appearsAndGoes)
-	ginkgo.It("names the Secret and the key that are missing, and goes on by itself", s.waitsForSecrets)
-	ginkgo.It("refuses a bad snippet, leaves the pods alone, and rolls when it is right", s.refusesSnippets)
-	ginkgo.It("rolls its pods, and touches nothing else, when what they read has changed", s.rolls)
-	ginkgo.It("can be scaled, and its parent does not undo that", s.scales)
-	ginkgo.It("leaves alone what belongs to somebody else, and goes on when it is gone", s.avoidsForeigners)
+	ginkgo.It("becomes Ready with Secrets only, and is deleted with all its children", s.createsAndDeletes)
+	ginkgo.It("names the missing Secret or key, and continues when it exists", s.waitsForSecrets)
+	ginkgo.It("refuses an invalid snippet without a change of the pods, and rolls out a valid snippet", s.refusesSnippets)
+	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
+	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
+	ginkgo.It("does not change foreign objects, and continues after their deletion", s.avoidsForeignObjects)
 }
 
-func (s Subject[T]) appearsAndGoes() {
+func (s Subject[T]) createsAndDeletes() {
 	w := s.NewWorld(enginetest.Kubelet{})
 	object := w.Ready()
 	var conditions []string
@@ -61,12 +61,12 @@ func (s Subject[T]) appearsAndGoes() {
 	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, object)
 	w.AwaitNothing(object.GetUID(), s.Service.Owns...)
 	for _, input := range s.inputs() {
-		gomega.Expect(w.Read(input)).To(gomega.BeTrue(), input.GetName()+" is the user's")
+		gomega.Expect(w.Read(input)).To(gomega.BeTrue(), input.GetName()+" belongs to the user")
 	}
 }
 
-// waitsForSecrets gives one Secret late, and without a key at first. That each
-// is named in its turn is a matter of Conform.
+// waitsForSecrets creates one Secret late, and without a key at first. Conform checks the
+// messages for all Secrets.
 func (s Subject[T]) waitsForSecrets() {
 	w := s.newWorld(enginetest.Kubelet{})
 	inputs := s.inputs()
@@ -87,18 +87,18 @@ func (s Subject[T]) waitsForSecrets() {
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 }
 
-// requiredKey is one that every Secret of its sort must have.
+// requiredKey returns a key that the Secret must have.
 func requiredKey(secret *corev1.Secret) string {
 	for _, key := range []string{"sharedSecret", "password"} {
 		if secret.StringData[key] != "" {
 			return key
 		}
 	}
-	ginkgo.Fail("Secret " + secret.Name + " of the sample has no key that is required")
+	ginkgo.Fail("Secret " + secret.Name + " of the sample has no required key")
 	return ""
 }
 
-// crashes makes pods of some configurations never get ready.
+// crashes makes pods with some configurations never ready.
 type crashes struct {
 	on  atomic.Bool
 	bad sync.Map
@@ -138,7 +138,7 @@ func (s Subject[T]) refusesSnippets() {
 	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonProgressing)
 	enginetest.Eventually(ginkgo.GinkgoTB(), "the revision crashes", func() error {
 		_, crashed := crashing.bad.Load(w.Hash(object))
-		return unless(crashed, "no pod of it has been seen")
+		return unless(crashed, "no pod with this configuration exists")
 	})
 	crashing.on.Store(false)
 	crashed := w.Hash(object)
@@ -185,7 +185,7 @@ func (s Subject[T]) rolls() {
 	w.Operator.Requests.Reset()
 	w.Change(object, func() {
 		s.Spec(object).Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
-		object.SetLabels(map[string]string{"somebody": "else"})
+		object.SetLabels(map[string]string{"foreign": "label"})
 	})
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	gomega.Expect(w.Hash(object)).To(gomega.Equal(hash), "the configuration is the same")
@@ -200,10 +200,10 @@ func (s Subject[T]) scales() {
 	object.SetNamespace(w.Namespace)
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}}
-	gomega.Expect(w.Read(budget)).To(gomega.BeFalse(), "a single pod may always go")
+	gomega.Expect(w.Read(budget)).To(gomega.BeFalse(), "a single pod has no disruption budget")
 
 	w.Scale(object, 3)
-	enginetest.Eventually(ginkgo.GinkgoTB(), "it has three pods", func() error {
+	enginetest.Eventually(ginkgo.GinkgoTB(), "the workload has three pods", func() error {
 		_, _, replicas := w.Pods(object)
 		return unless(replicas == 3, "the workload has another number")
 	})
@@ -228,14 +228,14 @@ func (s Subject[T]) scales() {
 	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, budget)
 }
 
-// avoidsForeigners has three in the way, which go one after the other.
-func (s Subject[T]) avoidsForeigners() {
+// avoidsForeignObjects creates three foreign objects, and deletes them one after the other.
+func (s Subject[T]) avoidsForeignObjects() {
 	w := s.newWorld(enginetest.Kubelet{})
 	w.Create(s.inputs()...)
 	object := s.Object()
 	in := map[string]client.Object{
-		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{mine: "yes"}},
-		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{mine: "yes"}},
+		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{foreignMark: "yes"}},
+		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{foreignMark: "yes"}},
 		s.workload(): s.foreignWorkload(object.GetName()),
 	}
 	w.Create(slices.Collect(maps.Values(in))...)
@@ -244,7 +244,7 @@ func (s Subject[T]) avoidsForeigners() {
 	untouched := func(kind, condition string) {
 		foreign := in[kind]
 		enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, condition, engine.ReasonConflict,
-			kind+" "+foreign.GetName(), "was not made by this operator")
+			kind+" "+foreign.GetName(), "was not created by this operator")
 		uid, generation := foreign.GetUID(), foreign.GetGeneration()
 		gomega.Expect(w.Read(foreign)).To(gomega.BeTrue())
 		gomega.Expect(foreign.GetUID()).To(gomega.Equal(uid))
@@ -267,15 +267,15 @@ func (s Subject[T]) workload() string {
 	return "Deployment"
 }
 
-// mine marks what is not the operator's.
-const mine = "mine"
+// foreignMark marks foreign objects.
+const foreignMark = "foreign"
 
 func (s Subject[T]) foreignWorkload(name string) client.Object {
-	marked := map[string]string{mine: "yes"}
+	marked := map[string]string{foreignMark: "yes"}
 	selector := &metav1.LabelSelector{MatchLabels: marked}
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: marked},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: mine, Image: mine}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: foreignMark, Image: foreignMark}}},
 	}
 	if s.Stateful {
 		return &appsv1.StatefulSet{ObjectMeta: named(name), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0)), Selector: selector, Template: template}}

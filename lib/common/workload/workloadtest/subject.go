@@ -1,5 +1,4 @@
-// Package workloadtest has the specs that every service must meet, in Ginkgo,
-// against a real API server.
+// Package workloadtest has specs for every service, in Ginkgo, against a real API server.
 package workloadtest
 
 import (
@@ -23,28 +22,26 @@ import (
 // Subject is the kind of one service under test.
 type Subject[T workload.Object] struct {
 	enginetest.Subject[T]
-	// Sample is a file with an object of kind T, which works alone, and the
-	// Secrets that it needs.
+	// Sample is a file with an object of kind T and the Secrets that it needs. The object
+	// needs no other objects.
 	Sample string
 	// Kind of T.
 	Kind string
-	// Stateful says whether the pods are those of a StatefulSet or, otherwise,
-	// of a Deployment.
+	// Stateful is true for a service with a StatefulSet, and false for a Deployment.
 	Stateful bool
 	// Spec is the part of the object that all services have.
 	Spec func(T) *commonv1.ServiceSpec
-	// Vary, if it is set, changes the sample where the API server of the test
-	// lacks what it asks for.
+	// Vary changes the sample if the API server of the test lacks a kind; nil: no change.
 	Vary func(T)
 }
 
-// World has the sample in it, but for the object itself.
+// World is a world with the objects of the sample, except the object of kind T.
 type World[T workload.Object] struct {
 	*enginetest.World
 	Subject Subject[T]
 }
 
-// NewWorld starts the operator beside the Secrets of the sample.
+// NewWorld creates the Secrets of the sample and starts the operator.
 func (s Subject[T]) NewWorld(kubelet enginetest.Kubelet) *World[T] {
 	w := s.newWorld(kubelet)
 	w.Create(s.inputs()...)
@@ -57,7 +54,7 @@ func (s Subject[T]) newWorld(kubelet enginetest.Kubelet) *World[T] {
 	return &World[T]{World: enginetest.NewWorld(ginkgo.GinkgoTB(), kubelet, s.AddToScheme...), Subject: s}
 }
 
-// Object is the sample's, with what the changes make of it.
+// Object returns the object of the sample, after the changes.
 func (s Subject[T]) Object(changes ...func(T)) T {
 	var object T
 	enginetest.DecodeSample(ginkgo.GinkgoTB(), s.Sample, s.Kind, &object)
@@ -70,7 +67,7 @@ func (s Subject[T]) Object(changes ...func(T)) T {
 	return object
 }
 
-// inputs are the other objects of the sample.
+// inputs returns the other objects of the sample, which are Secrets.
 func (s Subject[T]) inputs() []client.Object {
 	var all []client.Object
 	for _, sample := range enginetest.ReadSamples(ginkgo.GinkgoTB(), s.Sample) {
@@ -83,7 +80,7 @@ func (s Subject[T]) inputs() []client.Object {
 	return all
 }
 
-// Ready creates the object and waits until it is.
+// Ready creates the object and waits until it is Ready.
 func (w *World[T]) Ready(changes ...func(T)) T {
 	object := w.Subject.Object(changes...)
 	w.Create(object)
@@ -91,7 +88,7 @@ func (w *World[T]) Ready(changes ...func(T)) T {
 	return object
 }
 
-// Pods is the StatefulSet or the Deployment of the object as it is now.
+// Pods returns the StatefulSet or the Deployment of the object in its present version.
 func (w *World[T]) Pods(object T) (owner client.Object, template corev1.PodTemplateSpec, replicas int32) {
 	if w.Subject.Stateful {
 		set := &appsv1.StatefulSet{}
@@ -105,7 +102,7 @@ func (w *World[T]) Pods(object T) (owner client.Object, template corev1.PodTempl
 	return deployment, deployment.Spec.Template, *deployment.Spec.Replicas
 }
 
-// Hash is that of the configuration of the newest pods.
+// Hash returns the hash of the configuration of the newest pods.
 func (w *World[T]) Hash(object T) string {
 	_, template, _ := w.Pods(object)
 	return configHash(template.Annotations)
@@ -121,7 +118,7 @@ func (s Subject[T]) resource() string {
 	return "deployments"
 }
 
-// Running are the pods of the service, but for those that are going away.
+// Running returns the pods of the service that are not being deleted.
 func (w *World[T]) Running(object T) []corev1.Pod {
 	pods := &corev1.PodList{}
 	gomega.Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": object.GetName()})).To(gomega.Succeed())
@@ -134,8 +131,8 @@ func (w *World[T]) Running(object T) []corev1.Pod {
 	return running
 }
 
-// AwaitNewPods waits until the object is Ready with another configuration than
-// before, and returns its hash. Then no pod may have an older one.
+// AwaitNewPods waits until the object is Ready with another configuration than before, and
+// returns the hash. Then no pod may have an older configuration.
 func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
 	enginetest.Eventually(ginkgo.GinkgoTB(), "the pods have a new configuration", func() error {
 		if hash = w.Hash(object); hash == before {
@@ -150,7 +147,7 @@ func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
 	return hash
 }
 
-// unless the condition holds, it is an error.
+// unless returns an error with the problem unless the condition holds.
 func unless(holds bool, problem string) error {
 	if holds {
 		return nil

@@ -133,7 +133,7 @@ var _ = Describe("ControlPlane", func() {
 		}
 		w.Create(nova)
 		w.Create(cr)
-		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionNovaReady, engine.ReasonConflict, "Nova demo exists and was not made by this operator")
+		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionNovaReady, engine.ReasonConflict, "Nova demo exists and was not created by this operator")
 		Expect(w.Read(nova)).To(BeTrue())
 		Expect(nova.Spec.ContainerImage).To(Equal("other"))
 		w.Delete(nova, metav1.DeletePropagationBackground)
@@ -215,7 +215,7 @@ var _ = Describe("ControlPlane", func() {
 			images.Spec = storagev1.SharedVolumeSpec{FileSystemID: "fs-0000000f", AccessPointID: "fsap-0000000f"}
 			w.Create(images)
 			w.Create(cr)
-			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, engine.ReasonConflict, "SharedVolume images exists and was not made by this operator")
+			enginetest.AwaitReason(GinkgoTB(), w.Client, cr, metav1alpha1.ConditionSharedVolumesReady, engine.ReasonConflict, "SharedVolume images exists and was not created by this operator")
 			w.Delete(cr, metav1.DeletePropagationBackground)
 			enginetest.AwaitGone(GinkgoTB(), w.Client, cr)
 			Expect(w.Read(images)).To(BeTrue())

@@ -16,12 +16,12 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// raceRetry is after how long a child is looked at again that somebody else changed
-// while it was written.
+// raceRetry is the time until the next look at a child that another client changed while
+// it was written.
 const raceRetry = time.Second
 
-// updateOrReplace sends the child, if that would change anything; a Replaced child is
-// deleted instead.
+// updateOrReplace sends the child if it differs from the cluster's version; a Replaced
+// child is deleted instead.
 func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, curre
 	return c.send(ctx, want, current.GetUID())
 }
 
-// requireOurs returns an error unless the object is a child and here to stay.
+// requireOurs returns an error unless the object is a child that is not being deleted.
 func (c *Children) requireOurs(key observe.Key, current client.Object) error {
 	if !c.IsOurs(current) {
 		return ForeignOutcome(key, current)
@@ -49,23 +49,23 @@ func (c *Children) requireOurs(key observe.Key, current client.Object) error {
 	return nil
 }
 
-// createOrUpdate creates the child. If the name is taken, an object that is ours is
-// updated.
+// createOrUpdate creates the child. If an object of that name exists and is a child, the
+// object is updated.
 //
-// An object never has resourceVersion 1, so an apply that states it answers 409
-// where something exists, and creates where nothing does: a plain apply would
-// merge into whatever it finds.
+// No object has resourceVersion 1. Therefore, an apply with this version returns 409 if
+// the object exists, and creates the object otherwise. An apply without a version would
+// change an existing object.
 func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetResourceVersion("1")
-	made, err := c.apply(ctx, want.key, body)
+	created, err := c.apply(ctx, want.key, body)
 	if errors.IsConflict(err) {
 		existing, readErr := c.View.Live(ctx, want.key)
 		if readErr != nil || existing == nil {
 			return nil, fmt.Errorf("creating %s: %w", want.key, err)
 		}
 		c.View.NoteCreate(want.key, existing)
-		if want.Mode == Generated || want.Mode == Once { // which are never changed
+		if want.Mode == Generated || want.Mode == Once { // children of these modes never change
 			return existing, nil
 		}
 		return c.updateOrReplace(ctx, want, existing)
@@ -73,27 +73,27 @@ func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (clien
 	if err != nil {
 		return nil, outcomeOfWrite(want.key, err)
 	}
-	c.View.NoteCreate(want.key, made)
-	return made, nil
+	c.View.NoteCreate(want.key, created)
+	return created, nil
 }
 
-// send applies the child onto the object with the UID, and no other.
+// send applies the child to the object with the UID, and to no other object.
 func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetUID(uid)
-	made, err := c.apply(ctx, want.key, body.DeepCopy())
+	sent, err := c.apply(ctx, want.key, body.DeepCopy())
 	if errors.IsInvalid(err) && c.repair(ctx, body) == nil {
-		made, err = c.apply(ctx, want.key, body.DeepCopy())
+		sent, err = c.apply(ctx, want.key, body.DeepCopy())
 	}
 	if err != nil {
 		return nil, outcomeOfWrite(want.key, err)
 	}
-	c.View.NoteWrite(want.key, made)
-	return made, nil
+	c.View.NoteWrite(want.key, sent)
+	return sent, nil
 }
 
-// repair an object for which an element that somebody else has added to a list
-// makes every apply invalid. A merge patch replaces lists as a whole.
+// repair removes list elements of other clients that make every apply to the object
+// invalid. It sends a merge patch, which replaces whole lists.
 func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) error {
 	patch, err := json.Marshal(body.Object)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) 
 	return c.Client.Patch(ctx, body.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(c.Name+"-repair"))
 }
 
-// apply returns the object as the API server answered.
+// apply sends the body and returns the object from the API server's answer.
 func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructured.Unstructured) (client.Object, error) {
 	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return nil, err
@@ -110,15 +110,16 @@ func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructure
 	return c.View.Decode(key.Kind, body.Object)
 }
 
-// outcomeOfWrite turns the error of a write into an outcome, if it has a meaning.
+// outcomeOfWrite turns the error of a write into an outcome with a reason, if the engine
+// knows the error.
 func outcomeOfWrite(key observe.Key, err error) error {
 	switch {
 	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting("namespace %s is being deleted", key.Namespace)
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
-		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("%s was refused: %s", key, err), Stalled: true}
+		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true}
 	case errors.IsConflict(err):
-		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("%s changed while it was written", key), After: raceRetry}
+		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("another client changed %s at the same time: the operator tries again", key), After: raceRetry}
 	}
 	return fmt.Errorf("applying %s: %w", key, err)
 }

@@ -11,7 +11,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Shared is what the children of all objects of one kind have in common.
+// Shared has the settings for the children of all objects of one kind.
 type Shared struct {
 	// Name is the field owner of every child, and its label
 	// app.kubernetes.io/name.
@@ -19,22 +19,22 @@ type Shared struct {
 	Client client.Client
 	// Owns are the kinds of all children.
 	Owns []schema.GroupVersionKind
-	// JobRetryMin and JobRetryMax bound the time between the failure of a Job and its
-	// next run, which is as long as the stage has not been ready: the time doubles.
+	// JobRetryMin and JobRetryMax bound the time between the failure of a Job and its next
+	// run. Within the bounds, it is the time for which the stage has not been ready, so
+	// that it doubles with each failure.
 	JobRetryMin, JobRetryMax time.Duration
-	// Explanations of what is not complete.
+	// Explanations remembers why children are not complete.
 	Explanations *Explanations
 }
 
-// Children are those of one object, in one pass over it.
+// Children are the children of one object, in one pass over the object.
 type Children struct {
 	*Shared
 	View  *observe.View
 	Owner client.Object
 	// OwnerKind is the kind of the owner.
 	OwnerKind schema.GroupVersionKind
-	// Proof is what a child must meet besides the marks of its owner; nil for
-	// nothing more.
+	// Proof is a check of a child in addition to the marks of its owner; nil: none.
 	Proof func(client.Object) bool
 	// Mask hides secrets in a text.
 	Mask func(string) string
@@ -42,31 +42,31 @@ type Children struct {
 	known []client.Object // see All
 }
 
-// Stage is what the children of one stage need to know of it.
+// Stage has the data of a stage that the treatment of its children depends on.
 type Stage struct {
 	Name string
-	// Last is the stage's condition as the pass found it, nil for none: a Job that
-	// has failed waits as long as the condition has been False.
+	// Last is the stage's condition at the beginning of the pass, nil for none: a Job that
+	// has failed waits for as long as the condition has been False.
 	Last *metav1.Condition
 }
 
-// Result is what became of a child.
+// Result is the result of Ensure for one child.
 type Result struct {
-	// Title is the child's TitleOf, as its stage records it.
+	// Title is the child's TitleOf, as it is recorded for the stage.
 	Title string
-	// Key and Object are the child as it is now; a child without an Object has no
-	// Result.
+	// Key and Object are the child in its present version. A Result without an Object is
+	// not returned.
 	Key    observe.Key
 	Object client.Object
 	// Data of a Secret or ConfigMap.
 	Data map[string][]byte
-	// Run is the name that its builder gave a Once Job which is complete, and
-	// Message the Job's termination message.
+	// Run is the name that the builder gave to a Once Job, set when the Job is complete.
+	// Message is the Job's termination message.
 	Run, Message string
 }
 
-// All returns the children that the watches show, of every kind and stage. They
-// are read once in a pass.
+// All returns the children of every kind and stage, as the watches show them. They are
+// read once in a pass.
 func (c *Children) All(ctx context.Context) ([]client.Object, error) {
 	if c.known != nil {
 		return c.known, nil
@@ -90,9 +90,9 @@ func (c *Children) All(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
-// TitleOf a child is its kind, the namespace if the owner has none, and its name:
-// "StatefulSet/demo-scheduler". All runs of a Job have the name that its builder
-// gave the Job.
+// TitleOf returns the kind of a child, its namespace if the owner has no namespace, and
+// its name: "StatefulSet/demo-scheduler". For all runs of a Job, the name is the name
+// that the builder gave to the Job.
 func TitleOf(kind string, owner, child metav1.Object) string {
 	name := child.GetName()
 	if run := child.GetLabels()[labelRunOf]; run != "" {

@@ -16,9 +16,9 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// ensureAbsent deletes a child, and returns nil when it is gone. The watch may
-// not have shown yet what an earlier process has created: absence is proved by a
-// live read, unless the stage was complete for the same children before.
+// ensureAbsent deletes a child, and returns nil when the child no longer exists. The watch
+// may not show yet that an earlier process has created the child. Therefore, a live read
+// verifies the absence, unless the stage was complete for the same children before.
 func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasComplete bool) error {
 	current, err := c.View.Get(ctx, want.key)
 	if err == nil && current == nil && !wasComplete {
@@ -37,14 +37,14 @@ func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasCompl
 	if err := c.delete(ctx, want.key, current); err != nil {
 		return err
 	}
-	return c.explained(ctx, want.key, current, want.Explain, leaving(want.key, current))
+	return c.explained(ctx, want.key, current, want.Explain, beingDeleted(want.key, current))
 }
 
-// leaving says that a child is being deleted, and what holds it: a child of the
-// family says so itself.
-func leaving(key observe.Key, current client.Object) *Outcome {
+// beingDeleted is the outcome for a child that is being deleted. Its message has the
+// cause of the delay: for an Asterism kind the message of Ready, otherwise a finalizer.
+func beingDeleted(key observe.Key, current client.Object) *Outcome {
 	outcome := progressing("%s is being deleted", key)
-	if child, ok := current.(family); ok {
+	if child, ok := current.(asterismObject); ok {
 		ready := meta.FindStatusCondition(child.Common().Conditions, commonv1.ConditionReady)
 		if ready != nil && ready.Status == metav1.ConditionFalse && current.GetDeletionTimestamp() != nil && ready.ObservedGeneration == current.GetGeneration() {
 			outcome.Message += ": " + ready.Message
@@ -53,14 +53,14 @@ func leaving(key observe.Key, current client.Object) *Outcome {
 	}
 	for _, finalizer := range current.GetFinalizers() {
 		if finalizer != metav1.FinalizerDeleteDependents {
-			outcome.Message += ", held by " + finalizer
+			outcome.Message += ", waiting for finalizer " + finalizer
 			break
 		}
 	}
 	return outcome
 }
 
-// delete asks for the deletion of exactly this object, dependents first.
+// delete requests the deletion of the object with this UID, dependents first.
 func (c *Children) delete(ctx context.Context, key observe.Key, current client.Object) error {
 	if current.GetDeletionTimestamp() != nil {
 		return nil
@@ -69,7 +69,7 @@ func (c *Children) delete(ctx context.Context, key observe.Key, current client.O
 	err := c.Client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(current)))
 	if errors.IsNotFound(err) || errors.IsConflict(err) {
-		return nil // another object of that name is none of ours
+		return nil // an object with another UID is not this child
 	}
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
@@ -78,26 +78,26 @@ func (c *Children) delete(ctx context.Context, key observe.Key, current client.O
 	return nil
 }
 
-// propagation is foreground for what has dependents, so that those go first.
-// Everything else need not wait for the garbage collector to find none.
+// propagation is foreground for kinds with dependents, so that the dependents are deleted
+// first. Other objects need not wait for the garbage collector.
 func propagation(obj client.Object) metav1.DeletionPropagation {
 	switch obj.(type) {
-	case *appsv1.StatefulSet, *appsv1.Deployment, *appsv1.DaemonSet, *batchv1.Job, family:
+	case *appsv1.StatefulSet, *appsv1.Deployment, *appsv1.DaemonSet, *batchv1.Job, asterismObject:
 		return metav1.DeletePropagationForeground
 	}
 	return metav1.DeletePropagationBackground
 }
 
-// Prune deletes the children of a stage that neither its builder nor that of an
-// earlier stage wants, unless they linger.
+// Prune deletes the children of a stage that neither its builder nor the builder of an
+// earlier stage lists, except Lingering children.
 func (c *Children) Prune(ctx context.Context, stage string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
 		return StageOf(child) == stage && child.GetLabels()[labelLingers] == "" && !slices.Contains(wanted, key)
 	})
 }
 
-// Sweep deletes the children that only lingered, and those of stages that the
-// service does not have: an earlier version of the operator had them.
+// Sweep deletes unlisted Lingering children, and the children of stages that only an
+// earlier version of the operator had.
 func (c *Children) Sweep(ctx context.Context, stages []string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
 		lingers := child.GetLabels()[labelLingers] != ""
@@ -115,7 +115,7 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 		if !applies(key, child) {
 			continue
 		}
-		current, err := c.View.Get(ctx, key) // which may be newer
+		current, err := c.View.Get(ctx, key) // may return a newer version
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package apply brings the children of one object from what a builder wants to
-// what the cluster has: stamped, created or left alone, sent when something
-// differs, run once, generated, deleted and seen gone.
+// Package apply makes the children of one object in the cluster equal to the children that
+// its builders return: it adds labels and owners, creates and updates children, runs Jobs,
+// generates Secrets, and deletes children and verifies that they no longer exist.
 package apply

@@ -13,7 +13,8 @@ import (
 // StampedChildren are the children of one stage, in order.
 type StampedChildren []stampedChild
 
-// Stamp what a stage's builder returned. Nothing is sent.
+// Stamp adds names, owners, labels and hashes to the children that a builder returned.
+// Nothing is sent.
 func (c *Children) Stamp(ctx context.Context, stage string, children []Child) (StampedChildren, error) {
 	var all StampedChildren
 	for _, child := range children {
@@ -26,7 +27,7 @@ func (c *Children) Stamp(ctx context.Context, stage string, children []Child) (S
 	return all, nil
 }
 
-// Hashes of the children: another value means other children.
+// Hashes identifies the children: another value means other children.
 func (all StampedChildren) Hashes() []string {
 	var hashes []string
 	for _, want := range all {
@@ -35,7 +36,7 @@ func (all StampedChildren) Hashes() []string {
 	return hashes
 }
 
-// WantedKeys are those of the children that are to exist.
+// WantedKeys returns the keys of the children that must exist: all except Absent children.
 func (all StampedChildren) WantedKeys() []observe.Key {
 	var keys []observe.Key
 	for _, want := range all {
@@ -46,10 +47,10 @@ func (all StampedChildren) WantedKeys() []observe.Key {
 	return keys
 }
 
-// Ensure brings every child to what its builder wants, in order, also after one that
-// is not complete, and returns the first reason why the stage is not. It stops at a
-// conflict, and returns that: the children behind it may give rights to the foreign object.
-// wasComplete says that the stage was complete for just these children before.
+// Ensure makes every child in the cluster equal to the wanted child, in order. It
+// continues after a child that is not complete, and returns the first such outcome. It
+// stops at a conflict and returns it: later children may give rights to the foreign
+// object. wasComplete is true if the stage was complete for the same children before.
 func (c *Children) Ensure(ctx context.Context, stage Stage, all StampedChildren, wasComplete bool) (results []Result, incomplete error) {
 	for _, want := range all {
 		result, err := c.ensure(ctx, stage, want, wasComplete)
@@ -97,11 +98,11 @@ func (c *Children) ensure(ctx context.Context, stage Stage, want stampedChild, w
 	return result, c.explained(ctx, want.key, current, want.Explain, Incomplete(current))
 }
 
-// ensureKept only looks at the child, if there is one.
+// ensureKept reads the child and changes nothing.
 func (c *Children) ensureKept(ctx context.Context, want stampedChild) (Result, error) {
 	current, err := c.View.Get(ctx, want.key)
 	if observe.IsNotServed(err) {
-		return Result{}, nil // a kind that is not served has no objects
+		return Result{}, nil
 	}
 	if err != nil || current == nil || !c.IsOurs(current) {
 		return Result{}, err
@@ -109,7 +110,7 @@ func (c *Children) ensureKept(ctx context.Context, want stampedChild) (Result, e
 	return Result{Object: current}, nil
 }
 
-// dataOf a Secret or ConfigMap, which need not be read back.
+// dataOf returns the data of a Secret or ConfigMap that was sent, without a read.
 func dataOf(want stampedChild) map[string][]byte {
 	data := map[string][]byte{}
 	values, _, _ := unstructured.NestedMap(want.body, "data")

@@ -11,9 +11,9 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// A child that is not complete, or does not go away, is looked into after
-// explainAfter, and then again and again: every explainSoon at the latest, and
-// after explainLong every explainRarely.
+// A child that is not complete, or whose deletion takes long, is examined after
+// explainAfter, and then repeatedly: at least every explainSoon, and after explainLong
+// every explainRarely.
 const (
 	explainAfter  = 5 * time.Second
 	explainSoon   = 10 * time.Second
@@ -21,7 +21,7 @@ const (
 	explainRarely = time.Minute
 )
 
-// Explanations remembers what was found to keep objects from being complete.
+// Explanations remembers why objects are not complete, or are not deleted yet.
 type Explanations struct {
 	mu    sync.Mutex
 	known map[types.UID]map[observe.Key]explanation // by owner
@@ -32,7 +32,7 @@ type explanation struct {
 	text         string
 }
 
-// NewExplanations of a controller.
+// NewExplanations returns an empty memory, for one controller.
 func NewExplanations() *Explanations {
 	return &Explanations{known: map[types.UID]map[observe.Key]explanation{}}
 }
@@ -43,14 +43,14 @@ func (e *Explanations) forget(owner types.UID, key observe.Key) {
 	delete(e.known[owner], key)
 }
 
-// Forget what was found for the children of an owner that is gone.
+// Forget removes the explanations for the children of a deleted owner.
 func (e *Explanations) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.known, owner)
 }
 
-// Remembered counts what is remembered, for tests of what is forgotten.
+// Remembered counts the explanations, so that tests can verify that they are removed.
 func (e *Explanations) Remembered() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,8 +61,8 @@ func (e *Explanations) Remembered() int {
 	return count
 }
 
-// ofOrStart returns what is known of a child, and after how long it is to be looked
-// into again. The time of a child that is not known begins now.
+// ofOrStart returns the explanation for a child, and the time until the child is examined
+// again. The time of a new child begins now.
 func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explanation, due time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,8 +94,8 @@ func (e *Explanations) set(owner types.UID, key observe.Key, known explanation) 
 	e.known[owner][key] = known
 }
 
-// explained adds the cause to the outcome of a child that is not complete. The
-// child's own Explain finds the cause, or else its pods tell it.
+// explained adds the cause to the outcome of a child that is not complete. The cause is
+// found by the child's Explain, or otherwise in the status of its pods.
 func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
 	owner := c.Owner.GetUID()
 	if incomplete == nil {
@@ -107,7 +107,7 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 	}
 	known, due := c.Explanations.ofOrStart(owner, key)
 	if due <= 0 {
-		known.text, known.asked = c.ask(ctx, explain, obj), time.Now()
+		known.text, known.asked = c.explanationOf(ctx, explain, obj), time.Now()
 		c.Explanations.note(owner, key, known)
 		due = explainAfter
 	}
@@ -121,10 +121,10 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 	return &outcome
 }
 
-// ask what keeps a child; a failure to find out is said in its place.
-func (c *Children) ask(ctx context.Context, explain Explain, obj client.Object) string {
+// explanationOf returns the cause, or the error that prevented finding it.
+func (c *Children) explanationOf(ctx context.Context, explain Explain, obj client.Object) string {
 	if explain == nil {
-		explain = c.podTrouble
+		explain = c.podProblem
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
 	defer cancel()

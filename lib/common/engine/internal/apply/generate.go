@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ensureGenerated creates the Secret once; afterwards it is only looked at.
+// ensureGenerated creates the Secret once, and only reads it afterwards.
 func (c *Children) ensureGenerated(ctx context.Context, want stampedChild) (Result, error) {
 	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Children) ensureGenerated(ctx context.Context, want stampedChild) (Resu
 	if err := c.requireOurs(want.key, current); err != nil {
 		return Result{}, err
 	}
-	// The values are used as they were stored, never from memory: a crash loses nothing.
+	// The stored values are used, never values in memory, so that a crash loses nothing.
 	data, err := c.View.Data(ctx, want.key, current)
 	if err != nil {
 		return Result{}, err

@@ -14,16 +14,15 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
-// family is a kind whose status says how far its own operator is.
-type family interface {
+// asterismObject is an object of a kind of Asterism: its status has a condition Ready.
+type asterismObject interface {
 	client.Object
 	Common() *commonv1.Status
 }
 
-// Incomplete returns nil if the object is all that it should become, or an outcome
-// that says what is missing. A kind that no controller changes further is
-// complete when it exists. So is a claim of a volume, since the claim may wait
-// for its first consumer.
+// Incomplete returns nil if the object is complete, for example rolled out, or an outcome
+// with the cause. An object that no controller changes further is complete when it exists.
+// So is a PersistentVolumeClaim, because it may wait for its first consumer.
 func Incomplete(obj client.Object) error {
 	switch obj := obj.(type) {
 	case *appsv1.StatefulSet:
@@ -55,7 +54,7 @@ func Incomplete(obj client.Object) error {
 		if obj.Spec.Type == corev1.ServiceTypeLoadBalancer && len(obj.Status.LoadBalancer.Ingress) == 0 {
 			return progressing("Service %s has no address of a load balancer yet", obj.Name)
 		}
-	case family:
+	case asterismObject:
 		return childReady(obj)
 	}
 	return nil
@@ -68,16 +67,17 @@ func rolledOut(kind string, obj client.Object, observed int64, r rollout) error 
 	case observed < obj.GetGeneration():
 		return progressing("%s %s: generation %d is not observed yet", kind, obj.GetName(), obj.GetGeneration())
 	case r.updated < r.want:
-		return progressing("%s %s: %d of %d updated", kind, obj.GetName(), r.updated, r.want)
+		return progressing("%s %s: %d of %d pods updated", kind, obj.GetName(), r.updated, r.want)
 	case r.all > r.want:
-		return progressing("%s %s: %d to be removed", kind, obj.GetName(), r.all-r.want)
+		return progressing("%s %s: %d pods to be deleted", kind, obj.GetName(), r.all-r.want)
 	case r.available < r.want:
-		return progressing("%s %s: %d of %d available", kind, obj.GetName(), r.available, r.want)
+		return progressing("%s %s: %d of %d pods available", kind, obj.GetName(), r.available, r.want)
 	}
 	return nil
 }
 
-// updatedReplicas is 0 in a StatefulSet's status while no update is under way.
+// updatedReplicas counts the pods of the newest revision. The field of that name in a
+// StatefulSet's status is 0 while no update is in progress.
 func updatedReplicas(set *appsv1.StatefulSet) int32 {
 	if set.Status.CurrentRevision == set.Status.UpdateRevision {
 		return set.Status.Replicas
@@ -92,8 +92,8 @@ func replicas(want *int32) int32 {
 	return *want
 }
 
-// admitted repeats what a router says that refuses the Route: only its owner, or
-// the owner of the host, can change that.
+// admitted returns an outcome while no router admits the Route. If a router refuses the
+// Route, the outcome has the router's message.
 func admitted(route *routev1.Route) error {
 	var refused error
 	for _, ingress := range route.Status.Ingress {
@@ -113,7 +113,8 @@ func admitted(route *routev1.Route) error {
 	return progressing("Route %s is not admitted by any router yet", route.Name)
 }
 
-// accepted repeats what a Gateway says that refuses the HTTPRoute.
+// accepted returns an outcome while a Gateway does not accept the HTTPRoute. If a Gateway
+// refuses the HTTPRoute, the outcome has the Gateway's message.
 func accepted(route *gatewayv1.HTTPRoute) error {
 	for _, parent := range route.Status.Parents {
 		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
@@ -132,9 +133,9 @@ func accepted(route *gatewayv1.HTTPRoute) error {
 	return nil
 }
 
-// childReady judges a child of the family by its own Ready, if that speaks of
-// its newest generation.
-func childReady(child family) error {
+// childReady judges a child of an Asterism kind by its own Ready, once that reports the
+// newest generation.
+func childReady(child asterismObject) error {
 	kind := child.GetObjectKind().GroupVersionKind().Kind
 	status := child.Common()
 	if status.ObservedGeneration != child.GetGeneration() {
@@ -150,14 +151,14 @@ func childReady(child family) error {
 	return nil
 }
 
-// jobEnd returns the condition that says that a Job has ended, nil before.
+// jobEnd returns the condition that reports the end of a Job, nil before the end.
 func jobEnd(job *batchv1.Job) (end *batchv1.JobCondition, failed bool) {
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
 			continue
 		}
 		switch condition.Type {
-		case batchv1.JobComplete, batchv1.JobSuccessCriteriaMet: // which is a second earlier, and certain
+		case batchv1.JobComplete, batchv1.JobSuccessCriteriaMet: // the latter is set a second earlier, and final
 			return &condition, false
 		case batchv1.JobFailed:
 			return &condition, true

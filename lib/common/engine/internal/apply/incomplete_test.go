@@ -32,48 +32,48 @@ func TestComplete(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		object client.Object
-		waits  string
+		want   string // message; "" for complete
 	}{
-		"a StatefulSet whose spec was not seen": {
+		"a StatefulSet whose spec is not observed": {
 			set(appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 3, AvailableReplicas: 3}), "StatefulSet x: generation 2 is not observed yet",
 		},
 		"a StatefulSet that is being updated": {
 			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "b"}),
-			"StatefulSet x: 1 of 3 updated",
+			"StatefulSet x: 1 of 3 pods updated",
 		},
 		"a StatefulSet that was updated": {
 			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 3, CurrentRevision: "b", UpdateRevision: "b"}), "",
 		},
 		"a StatefulSet with a pod that is not available": {
 			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 3, AvailableReplicas: 2, CurrentRevision: "b", UpdateRevision: "b"}),
-			"StatefulSet x: 2 of 3 available",
+			"StatefulSet x: 2 of 3 pods available",
 		},
 		"a StatefulSet that shrinks": {
 			set(appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 4, AvailableReplicas: 4, CurrentRevision: "b", UpdateRevision: "b"}),
-			"StatefulSet x: 1 to be removed",
+			"StatefulSet x: 1 pods to be deleted",
 		},
 		"a Deployment with one pod, by default": {
 			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}), "",
 		},
 		"a Deployment with an old pod": {
-			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2}), "Deployment x: 1 to be removed",
+			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2}), "Deployment x: 1 pods to be deleted",
 		},
 		"a DaemonSet on all nodes": {
 			daemons(appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 2}), "",
 		},
-		"a DaemonSet that misses a node": {
+		"a DaemonSet without an available pod on one node": {
 			daemons(appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 1}),
-			"DaemonSet x: 1 of 2 available",
+			"DaemonSet x: 1 of 2 pods available",
 		},
 		"a Job that failed": {
 			&batchv1.Job{ObjectMeta: meta, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}},
 			"Job x is not complete",
 		},
-		"a volume that Kubernetes has not seen":     {&corev1.PersistentVolume{ObjectMeta: meta}, ""},
+		"a volume without a status":                 {&corev1.PersistentVolume{ObjectMeta: meta}, ""},
 		"a claim that waits for its first consumer": {&corev1.PersistentVolumeClaim{ObjectMeta: meta}, ""},
-		"a Route that nobody serves":                {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
-		"a Route without a word why":                {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
-		"a Route that a router serves":              {admission(corev1.ConditionTrue), ""},
+		"a Route without a router":                  {&routev1.Route{ObjectMeta: meta}, "Route x is not admitted by any router yet"},
+		"a Route refused without a message":         {admission(corev1.ConditionFalse), "Route x is not admitted by any router yet"},
+		"a Route that a router admits":              {admission(corev1.ConditionTrue), ""},
 		"an Ingress without a controller":           {&networkingv1.Ingress{ObjectMeta: meta}, "Ingress x has no address yet"},
 		"a Service without a load balancer": {
 			&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}, "Service x has no address of a load balancer yet",
@@ -81,22 +81,22 @@ func TestComplete(t *testing.T) {
 		"an HTTPRoute without a Gateway":        {&gatewayv1.HTTPRoute{ObjectMeta: meta}, "HTTPRoute x is not accepted by its Gateway yet"},
 		"an HTTPRoute that was accepted":        {httpRoute(meta, metav1.ConditionTrue, 2), ""},
 		"an HTTPRoute that was accepted before": {httpRoute(meta, metav1.ConditionTrue, 1), "HTTPRoute x: Gateway g does not report Accepted yet"},
-		"what has no life of its own":           {&corev1.Service{ObjectMeta: meta}, ""},
+		"a Service without a controller":        {&corev1.Service{ObjectMeta: meta}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			err := Incomplete(c.object)
-			if c.waits == "" {
+			if c.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			g.Expect(err).To(MatchError(c.waits))
+			g.Expect(err).To(MatchError(c.want))
 			g.Expect(OutcomeOf(err).Reason).To(Equal(ReasonProgressing))
 		})
 	}
 }
 
-func TestRouteRepeatsWhyARouterRefuses(t *testing.T) {
+func TestOutcomeOfARefusedRouteHasTheRoutersMessage(t *testing.T) {
 	g := NewWithT(t)
 	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: routev1.RouteStatus{Ingress: []routev1.RouteIngress{{
 		RouterName: "inner", Host: "x.example.org",
@@ -107,7 +107,7 @@ func TestRouteRepeatsWhyARouterRefuses(t *testing.T) {
 	g.Expect(OutcomeOf(err).Reason).To(Equal(ReasonWaiting))
 }
 
-// httpRoute with the answer of Gateway g about a generation.
+// httpRoute returns an HTTPRoute with the answer of Gateway g for a generation.
 func httpRoute(meta metav1.ObjectMeta, status metav1.ConditionStatus, generation int64) *gatewayv1.HTTPRoute {
 	answer := gatewayv1.RouteParentStatus{ParentRef: gatewayv1.ParentReference{Name: "g"}}
 	for _, kind := range []string{"Accepted", "ResolvedRefs"} {
@@ -118,7 +118,7 @@ func httpRoute(meta metav1.ObjectMeta, status metav1.ConditionStatus, generation
 	return route
 }
 
-func TestHTTPRouteRepeatsWhyItsGatewayRefuses(t *testing.T) {
+func TestOutcomeOfARefusedHTTPRouteHasTheGatewaysMessage(t *testing.T) {
 	g := NewWithT(t)
 	err := Incomplete(httpRoute(metav1.ObjectMeta{Name: "x", Generation: 2}, metav1.ConditionFalse, 2))
 	g.Expect(err).To(MatchError("HTTPRoute x: Gateway g: no listener"))

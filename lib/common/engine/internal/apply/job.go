@@ -14,7 +14,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// ensureOnce runs the Job unless a Job of this content exists.
+// ensureOnce runs the Job unless a Job with this content exists.
 func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
 	superseded, err := c.deleteOneSuperseded(ctx, want)
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChil
 	return c.resultOrRerun(ctx, want, job)
 }
 
-// resultOrRerun returns the result of a complete Job, or deletes a Job whose result
-// is lost.
+// resultOrRerun returns the result of a complete Job, or deletes a Job whose result is
+// lost, so that it runs again.
 func (c *Children) resultOrRerun(ctx context.Context, want stampedChild, job *batchv1.Job) (Result, error) {
 	message, known, err := c.storeResult(ctx, want.key, job)
 	if err != nil {
@@ -60,15 +60,15 @@ func (c *Children) resultOrRerun(ctx context.Context, want stampedChild, job *ba
 		if err := c.delete(ctx, want.key, job); err != nil {
 			return Result{}, err
 		}
-		return Result{}, progressing("%s is complete, but its result was lost with its pod: running it again", want.key)
+		return Result{}, progressing("%s is complete, but its result was lost with its pod: the Job runs again", want.key)
 	}
 	c.Explanations.forget(c.Owner.GetUID(), want.key)
 	return Result{Object: job, Run: want.run, Message: message}, nil
 }
 
-// deleteOneSuperseded deletes a run of other content, and returns its name; "" if none
-// is left. The new run waits until all of them and their pods are gone, so that two
-// never overlap.
+// deleteOneSuperseded deletes a Job of this name with other content, and returns its name;
+// "" if no such Job exists. The new Job is created when all such Jobs and their pods are
+// deleted, so that two runs never overlap.
 func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (string, error) {
 	jobs, err := c.View.Children(ctx, want.key.Kind, c.Owner.GetUID())
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 			continue
 		}
 		key := observe.KeyOf(want.key.Kind, job)
-		current, err := c.View.Get(ctx, key) // which may be newer
+		current, err := c.View.Get(ctx, key) // may return a newer version
 		if err != nil {
 			return "", err
 		}
@@ -91,7 +91,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 	return "", nil
 }
 
-// running keeps the last failure in sight while the next run goes on.
+// running is the outcome of a Job that runs. It keeps the message of the last failure.
 func running(stage Stage, key observe.Key) *Outcome {
 	if stage.Last != nil && stage.Last.Reason == ReasonJobFailed {
 		const again = "running again; "
@@ -100,9 +100,8 @@ func running(stage Stage, key observe.Key) *Outcome {
 	return progressing("%s is running", key)
 }
 
-// waitOrDelete waits as long as the stage has been failing before it deletes a failed
-// Job, so that the Job runs again. That needs no counter and survives a restart of the
-// operator.
+// waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as
+// the stage has been failing: this needs no counter and survives a restart of the operator.
 func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
 	message, known, err := c.storeResult(ctx, key, job)
 	if err != nil {
@@ -128,15 +127,15 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 	return outcome
 }
 
-// RetryWait is the time between the failure of a Job and its next run, if the stage
-// has not been ready since.
+// RetryWait is the time between a Job's failure at the time failed and its next run, if
+// the stage has not been ready since the time since.
 func (c *Shared) RetryWait(since, failed time.Time) time.Duration {
 	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
 }
 
-// storeResult returns the Job's termination message. It is copied from the pod onto
-// the Job at once, so that losing the pod loses nothing; known is false if the
-// pod was lost before.
+// storeResult returns the Job's termination message, and copies it from the pod to an
+// annotation of the Job, because the pod may be deleted; known is false if the pod no
+// longer exists.
 func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
 	if stored, ok := job.Annotations[annotationResult]; ok {
 		return stored, true, nil
@@ -147,7 +146,7 @@ func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv
 	}
 	message, known = terminationMessage(pods, c.Mask)
 	if !known {
-		return "its pod is gone, and with it the message; ", false, nil
+		return "its pod was deleted with the message; ", false, nil
 	}
 	note := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": key.Kind.GroupVersion().String(), "kind": key.Kind.Kind,

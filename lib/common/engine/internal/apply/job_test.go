@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestMaskComesBeforeCuts: half a password would not be known.
-func TestMaskComesBeforeCuts(t *testing.T) {
+// TestMessagesAreMaskedBeforeTheyAreCut: a mask does not match half a password.
+func TestMessagesAreMaskedBeforeTheyAreCut(t *testing.T) {
 	const password = "c4n4ry-that-is-cut"
 	mask := func(text string) string { return strings.ReplaceAll(text, password, "***") }
 	line := strings.Repeat("x", 100) + "\n"
 	for name, message := range map[string]string{
-		"by us":                       strings.Repeat(line, 10) + "as " + password + " " + strings.Repeat("y", maxMessage-10),
-		"by the kubelet":              password[6:] + " " + strings.Repeat(line, 30)[:kubeletKeeps],
-		"by the kubelet, in one line": password[6:] + " " + strings.Repeat("x", kubeletKeeps) + "\n",
+		"by the operator":             strings.Repeat(line, 10) + "as " + password + " " + strings.Repeat("y", maxMessage-10),
+		"by the kubelet":              password[6:] + " " + strings.Repeat(line, 30)[:kubeletMaxOutput],
+		"by the kubelet, in one line": password[6:] + " " + strings.Repeat("x", kubeletMaxOutput) + "\n",
 	} {
 		pods := []corev1.Pod{{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Labels and annotations of children, beside those that name the owner.
+// Labels and annotations of children, except those that name the owner.
 const (
 	labelStage       = "asterism.dev/stage"
 	labelRunOf       = "asterism.dev/run-of"
@@ -21,14 +21,14 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 )
 
-// Selector returns the labels that find the pods of one instance of a service.
-// They never change, because selectors cannot.
+// Selector returns the labels that select the pods of one instance of a service. They
+// never change, because the selector of a workload is immutable.
 func Selector(service, instance string) map[string]string {
 	return map[string]string{labelName: service, labelInstance: labelValue(instance)}
 }
 
-// labelValue is the name itself, or its beginning and a hash where it is too
-// long for a label.
+// labelValue returns the name, or its beginning and a hash if the name is too long for the
+// value of a label.
 func labelValue(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -37,15 +37,15 @@ func labelValue(name string) string {
 	return name[:validation.LabelValueMaxLength-len(hash)-1] + "-" + hash
 }
 
-// labels of every child and pod. There is no version among them: an operator's
-// upgrade must not restart what it runs.
+// labels returns the labels of every child and pod. They have no version, because an
+// upgrade of the operator must not restart pods.
 func (c *Children) labels() map[string]string {
 	labels := Selector(c.Name, c.Owner.GetName())
 	labels[labelComponent] = strings.ToLower(c.OwnerKind.Kind)
 	labels[labelManagedBy] = "asterism"
 	labels[labelPartOf] = labelValue(c.Owner.GetName())
-	if whole := c.Owner.GetLabels()[labelPartOf]; whole != "" {
-		labels[labelPartOf] = whole
+	if partOf := c.Owner.GetLabels()[labelPartOf]; partOf != "" {
+		labels[labelPartOf] = partOf
 	}
 	return labels
 }

@@ -13,33 +13,32 @@ import (
 const (
 	ReasonProgressing = "Progressing"
 	ReasonWaiting     = "Waiting"
-	ReasonConflict    = "Conflict" // something else has its name; not the API server's 409
+	ReasonConflict    = "Conflict" // a foreign object has the name; not the API server's 409
 	ReasonInvalid     = "Invalid"
 	ReasonError       = "Error"
 	ReasonJobFailed   = "JobFailed"
 )
 
-// Outcome is an error that says how a stage, or one of its children, ended.
+// Outcome is an error that describes the state of a stage, or of one of its children.
 type Outcome struct { //nolint:errname // reads apply.Outcome
 	Reason  string
 	Message string
-	After   time.Duration // look again after this long; 0: a watch wakes the object, or Retry does
-	Stalled bool          // nothing but another spec or input helps
-	Retry   bool          // with the back-off of a failure
+	After   time.Duration // until the next pass; 0: a watch or Retry starts it
+	Stalled bool          // only a changed spec or input helps
+	Retry   bool          // the next pass starts with the back-off of a failure
 	Cause   error
 
-	ofChild bool // a child of the family gives this reason for itself
+	ofChild bool // a child of an Asterism kind reports this reason about itself
 }
 
-// IsConflict says whether something of the wanted name belongs to somebody else. A
-// child that reports a conflict of its own is not ready, and is no conflict here.
+// IsConflict tells whether an object of the wanted name is foreign. A child that reports a
+// conflict of its own children is not ready, but is not foreign.
 func (o *Outcome) IsConflict() bool { return o.Reason == ReasonConflict && !o.ofChild }
 
 func (o *Outcome) Error() string { return o.Message }
 func (o *Outcome) Unwrap() error { return o.Cause }
 
-// OutcomeOf turns any error into an Outcome. An error that nobody has given a
-// meaning is tried again.
+// OutcomeOf turns any error into an Outcome. A plain error is retried.
 func OutcomeOf(err error) *Outcome {
 	var outcome *Outcome
 	var unserved *observe.NotServed
@@ -52,8 +51,8 @@ func OutcomeOf(err error) *Outcome {
 	return &Outcome{Reason: ReasonError, Message: err.Error(), Retry: true, Cause: err}
 }
 
-// notServed names the operator that brings a kind of the family; by convention
-// its name is the kind in kebab case: NovaAPI comes with nova-api.
+// notServed names the operator that installs an Asterism kind. By convention, the name of
+// the operator is the kind in kebab case: nova-api installs NovaAPI.
 func notServed(unserved *observe.NotServed) *Outcome {
 	message := unserved.Error()
 	if strings.HasSuffix(unserved.Kind.Group, "asterism.dev") {

@@ -9,19 +9,19 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// StageOf is the stage that has applied a child.
+// StageOf returns the stage that has applied a child.
 func StageOf(child client.Object) string { return child.GetLabels()[labelStage] }
 
-// IsOurs says whether an object is a child of the owner. An object in another
-// namespace is no child, whatever its labels say: people with rights in that
-// namespace can forge them.
+// IsOurs tells whether an object is a child of the owner. An object in another namespace
+// is not a child, even with the labels of a child: users with rights in that namespace can
+// forge labels.
 func (c *Children) IsOurs(obj client.Object) bool {
-	elsewhere := c.Owner.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != c.Owner.GetNamespace()
-	return !elsewhere && observe.OwnerUID(obj) == c.Owner.GetUID() && (c.Proof == nil || c.Proof(obj))
+	otherNamespace := c.Owner.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != c.Owner.GetNamespace()
+	return !otherNamespace && observe.OwnerUID(obj) == c.Owner.GetUID() && (c.Proof == nil || c.Proof(obj))
 }
 
-// mayOwn says whether Kubernetes allows an owner reference: not across
-// namespaces, and not from the cluster to a namespace.
+// mayOwn tells whether Kubernetes allows an owner reference: not across namespaces, and not
+// from a cluster-scoped child to a namespaced owner.
 func (c *Children) mayOwn(child observe.Key) bool {
 	return c.Owner.GetNamespace() == "" || c.Owner.GetNamespace() == child.Namespace
 }
@@ -34,18 +34,18 @@ func (c *Children) ownerAnnotation() string {
 	return owner
 }
 
-// ForeignOutcome is the outcome where an object of a child's name is not a child.
+// ForeignOutcome is the outcome if an object with a child's name is not a child.
 func ForeignOutcome(key observe.Key, current client.Object) error {
-	return &Outcome{Reason: ReasonConflict, Message: fmt.Sprintf("%s exists and %s: remove it, or choose another name", key, DescribeOwner(current))}
+	return &Outcome{Reason: ReasonConflict, Message: fmt.Sprintf("%s exists and %s: delete it, or choose another name", key, DescribeOwner(current))}
 }
 
-// DescribeOwner says to whom a foreign object belongs.
+// DescribeOwner describes the owner of a foreign object.
 func DescribeOwner(obj metav1.Object) string {
 	if controller := metav1.GetControllerOf(obj); controller != nil {
 		return fmt.Sprintf("belongs to %s %s", controller.Kind, controller.Name)
 	}
 	if obj.GetLabels()[observe.LabelOwnerUID] != "" {
-		return "belongs to an earlier or other owner, instance " + obj.GetLabels()[labelInstance]
+		return "belongs to another or a former owner, instance " + obj.GetLabels()[labelInstance]
 	}
-	return "was not made by this operator"
+	return "was not created by this operator"
 }

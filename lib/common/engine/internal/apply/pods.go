@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podSelector of a workload or Job, nil for another object.
+// podSelector returns the selector of the pods of a workload or Job, nil for other objects.
 func podSelector(obj client.Object) *metav1.LabelSelector {
 	switch obj := obj.(type) {
 	case *appsv1.StatefulSet:
@@ -28,7 +28,7 @@ func podSelector(obj client.Object) *metav1.LabelSelector {
 	return nil
 }
 
-// pods of a workload or Job. They are never watched.
+// pods lists the pods of a workload or Job. Pods are never watched.
 func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(podSelector(obj))
 	if err != nil {
@@ -43,9 +43,9 @@ func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, e
 	return pods.Items, nil
 }
 
-// podTrouble says of the first pod that cannot start what "kubectl describe pod"
-// would say.
-func (c *Children) podTrouble(ctx context.Context, _ client.Reader, obj client.Object) (string, error) {
+// podProblem describes why the first pod that cannot start does not start, with the text
+// of "kubectl describe pod".
+func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.Object) (string, error) {
 	if deployment, ok := obj.(*appsv1.Deployment); ok {
 		for _, condition := range deployment.Status.Conditions {
 			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
@@ -58,14 +58,14 @@ func (c *Children) podTrouble(ctx context.Context, _ client.Reader, obj client.O
 		return "", err
 	}
 	for i := range pods {
-		if trouble := troubleOf(&pods[i], c.Mask); trouble != "" && pods[i].DeletionTimestamp == nil {
-			return "pod " + pods[i].Name + ": " + trouble, nil
+		if problem := problemOf(&pods[i], c.Mask); problem != "" && pods[i].DeletionTimestamp == nil {
+			return "pod " + pods[i].Name + ": " + problem, nil
 		}
 	}
 	return "", nil
 }
 
-func troubleOf(pod *corev1.Pod, mask func(string) string) string {
+func problemOf(pod *corev1.Pod, mask func(string) string) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			return condition.Reason + ": " + condition.Message
@@ -73,8 +73,8 @@ func troubleOf(pod *corev1.Pod, mask func(string) string) string {
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, container := range statuses {
-			if trouble := containerTrouble(container, mask); trouble != "" {
-				return trouble
+			if problem := containerProblem(container, mask); problem != "" {
+				return problem
 			}
 		}
 	}
@@ -89,29 +89,29 @@ func troubleOf(pod *corev1.Pod, mask func(string) string) string {
 	return ""
 }
 
-// containerTrouble is why a container waits, or how it ended last.
-func containerTrouble(container corev1.ContainerStatus, mask func(string) string) string {
+// containerProblem describes why a container waits, or how it ended last.
+func containerProblem(container corev1.ContainerStatus, mask func(string) string) string {
 	ended := container.LastTerminationState.Terminated
 	if container.State.Terminated != nil {
 		ended = container.State.Terminated
 	}
-	var said []string
-	if waits := container.State.Waiting; waits != nil && waits.Reason != "PodInitializing" && waits.Reason != "ContainerCreating" {
-		said = append(said, waits.Reason)
-		if ended == nil && waits.Message != "" {
-			said = append(said, ": "+firstLine(mask(waits.Message)))
+	var parts []string
+	if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "PodInitializing" && waiting.Reason != "ContainerCreating" {
+		parts = append(parts, waiting.Reason)
+		if ended == nil && waiting.Message != "" {
+			parts = append(parts, ": "+firstLine(mask(waiting.Message)))
 		}
 	}
 	if ended != nil && ended.ExitCode != 0 && !container.Ready {
 		if ended.Reason != "" && ended.Reason != "Error" {
-			said = append(said, ", "+ended.Reason)
+			parts = append(parts, ", "+ended.Reason)
 		}
-		said = append(said, fmt.Sprintf(", ended with %d", ended.ExitCode))
-		if words := lastWords(shorten(mask(uncut(ended.Message)))); words != "" {
-			said = append(said, ": "+words)
+		parts = append(parts, fmt.Sprintf(", ended with %d", ended.ExitCode))
+		if lines := lastLines(shorten(mask(withoutCut(ended.Message)))); lines != "" {
+			parts = append(parts, ": "+lines)
 		}
 	}
-	return strings.TrimPrefix(strings.Join(said, ""), ", ")
+	return strings.TrimPrefix(strings.Join(parts, ""), ", ")
 }
 
 // unreadyAfter is how long a container may run before its probes are the trouble.
@@ -132,16 +132,16 @@ func unready(container corev1.ContainerStatus) string {
 }
 
 const (
-	// maxMessage bounds what of a termination message is stored, in bytes.
+	// maxMessage bounds the stored part of a termination message, in bytes.
 	maxMessage = 2048
-	// kubeletKeeps is how much of a container's output becomes its message; of a
-	// file it is more.
-	kubeletKeeps = 2048
+	// kubeletMaxOutput bounds the part of a container's output that the kubelet uses as
+	// the termination message, in bytes. A message from a file can be longer.
+	kubeletMaxOutput = 2048
 )
 
-// terminationMessage returns the message of the container that decided how the
-// Job ended: the first that failed, or else the last one. It is masked before it
-// is cut anywhere: half a secret would not be known.
+// terminationMessage returns the message of the first container that failed, or otherwise
+// of the last container. The message is masked before it is shortened, because a mask
+// does not match half a secret.
 func terminationMessage(pods []corev1.Pod, mask func(string) string) (message string, known bool) {
 	for _, pod := range pods {
 		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
@@ -150,35 +150,35 @@ func terminationMessage(pods []corev1.Pod, mask func(string) string) (message st
 			if ended == nil {
 				continue
 			}
-			message, known = shorten(mask(uncut(ended.Message))), true
+			message, known = shorten(mask(withoutCut(ended.Message))), true
 			if ended.ExitCode != 0 {
-				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastWords(message)), true
+				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastLines(message)), true
 			}
 		}
 	}
 	return message, known
 }
 
-// lastWords are the end of what a failed program said. Lines that are indented
-// are the stack above it, and those in parentheses are remarks on it.
-func lastWords(message string) string {
-	var words []string
+// lastLines returns the last three lines of a program's output, without indented lines,
+// which belong to a stack trace, and without lines in parentheses, which are remarks.
+func lastLines(message string) string {
+	var lines []string
 	for line := range strings.Lines(message) {
 		line = strings.TrimRight(line, "\n\r ")
 		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "(") && !strings.HasPrefix(line, "^") {
-			words = append(words, line)
+			lines = append(lines, line)
 		}
 	}
-	if len(words) == 0 {
+	if len(lines) == 0 {
 		return message
 	}
-	return strings.Join(words[max(0, len(words)-3):], " / ")
+	return strings.Join(lines[max(0, len(lines)-3):], " / ")
 }
 
-// uncut leaves out the line, or the word, that the kubelet may have cut: of a
-// long output it keeps the end, which begins anywhere.
-func uncut(message string) string {
-	if len(message) < kubeletKeeps {
+// withoutCut removes the first line, or the first word of a single line, if the kubelet may
+// have cut it: of a long output, the kubelet keeps only the end.
+func withoutCut(message string) string {
+	if len(message) < kubeletMaxOutput {
 		return message
 	}
 	line, rest, _ := strings.Cut(message, "\n")

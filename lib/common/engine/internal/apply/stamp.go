@@ -15,12 +15,12 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Mode is what becomes of a child.
+// Mode is the treatment of a child.
 type Mode int
 
-// Applied is the Mode of a child without a wrapper; see the wrappers in package
-// engine for the others. The numbers are part of hashes in the status of every
-// object: a new Mode goes to the end.
+// Applied is the Mode of a child without a wrapper; the wrappers in package engine
+// describe the other modes. The numbers are part of hashes in the status of every object:
+// add a new Mode at the end.
 const (
 	Applied Mode = iota
 	Absent
@@ -30,36 +30,36 @@ const (
 	Kept
 )
 
-// Child is what a stage wants of one object.
+// Child is one object that a stage wants, and its treatment.
 type Child struct {
 	// Object is a typed apply configuration or a typed object.
 	Object any
 	Mode   Mode
-	// SecretKeys of a Generated Secret have random values.
+	// SecretKeys are the keys of a Generated Secret with random values.
 	SecretKeys []string
-	// Depends decides whether a Once Job runs again; nil: its whole content does.
+	// Depends runs a Once Job again when it changes; nil: every change of the Job does.
 	Depends []string
 	Unowned bool
 	Lingers bool
-	// FormerOwner, which is gone, has left an Absent child behind.
+	// FormerOwner is the deleted owner of an Absent child that still exists.
 	FormerOwner types.UID
 	Explain     Explain
 }
 
-// Explain looks for what keeps an object from being complete, or from going
-// away; "" is an answer as well. It is asked now and then.
+// Explain returns why an object is not complete, or is not deleted yet; "": unknown. It is
+// called from time to time.
 type Explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)
 
-// stampedChild is a child with everything that is stamped on it.
+// stampedChild is a child with names, owner, labels and hash.
 type stampedChild struct {
 	Child
 	key  observe.Key
 	body map[string]any
 	hash string
-	run  string // the name that a Once Job's builder gave it
+	run  string // the name that the builder gave to a Once Job
 }
 
-// stamp a child: names, owner, labels and the hash of its body.
+// stamp adds names, owner, labels and the hash of the body to a child.
 func (c *Children) stamp(ctx context.Context, stage string, child Child) (stampedChild, error) {
 	body, err := Body(child.Object)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Children) stamp(ctx context.Context, stage string, child Child) (stampe
 		return want, fmt.Errorf("a %s of stage %s has no name", want.key.Kind.Kind, stage)
 	}
 	if want.Mode == Once {
-		// Stamped labels must not count: a new label would run every Job again.
+		// The hash excludes stamped labels: a new label would run every Job again.
 		want.run, want.hash = want.key.Name, Hash(body)
 		if len(want.Depends) > 0 {
 			want.hash = Hash(want.Depends)
@@ -100,7 +100,7 @@ func (c *Children) stamp(ctx context.Context, stage string, child Child) (stampe
 	return want, nil
 }
 
-// Body is what is sent of an apply configuration or of an object.
+// Body returns the fields of an apply configuration or of an object that are sent.
 func Body(child any) (map[string]any, error) {
 	_, isObject := child.(client.Object)
 	if _, ok := child.(runtime.ApplyConfiguration); !ok && !isObject {
@@ -121,8 +121,8 @@ func Body(child any) (map[string]any, error) {
 	return body, nil
 }
 
-// KeyOf names the object that a Need or a Child means, in the namespace of the
-// owner unless the kind has none.
+// KeyOf returns the key of an object of a Need or a Child, by default in the namespace of
+// the owner if the kind is namespaced.
 func (c *Children) KeyOf(ctx context.Context, object client.Object) (observe.Key, error) {
 	key := observe.KeyOf(c.View.KindOf(object), object)
 	if key.Namespace != "" {
@@ -135,7 +135,7 @@ func (c *Children) KeyOf(ctx context.Context, object client.Object) (observe.Key
 	return key, err
 }
 
-// stampLabels labels a child, and the pods that it is a template of.
+// stampLabels labels a child, and its pod template.
 func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, want stampedChild) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -153,11 +153,11 @@ func (c *Children) stampLabels(object *unstructured.Unstructured, stage string, 
 	object.SetLabels(labels)
 	if template, ok, _ := unstructured.NestedMap(object.Object, "spec", "template"); ok {
 		stampTemplate(template, c.podLabels(want))
-		object.Object["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has walked it
+		object.Object["spec"].(map[string]any)["template"] = template //nolint:forcetypeassert // NestedMap has read it
 	}
 }
 
-// stampTemplate labels the pods of a workload.
+// stampTemplate adds labels to a pod template, unless the template has them.
 func stampTemplate(template map[string]any, labels map[string]string) {
 	metadata, _ := template["metadata"].(map[string]any)
 	if metadata == nil {
@@ -176,7 +176,8 @@ func stampTemplate(template map[string]any, labels map[string]string) {
 	template["metadata"] = metadata
 }
 
-// stampOwner refers to the owner, or names it where a reference must not be.
+// stampOwner adds a reference to the owner, or an annotation that names the owner if a
+// reference is not wanted or not allowed.
 func (c *Children) stampOwner(object *unstructured.Unstructured, want stampedChild) {
 	if want.Unowned || !c.mayOwn(want.key) {
 		annotate(object, observe.AnnotationOwner, c.ownerAnnotation())
@@ -197,10 +198,10 @@ func annotate(object *unstructured.Unstructured, name, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// podLabels are those of a child's pods. The pods of a Job have other labels than
-// the pods of the service: a Service must not send requests to them. A disruption
-// budget that counted them would let no pod go. A rule that keeps the service's
-// pods apart would leave a Job without a node.
+// podLabels returns the labels of a child's pods. The pods of a Job have other labels than
+// the pods of the service, so that the Service sends no requests to them, that a
+// PodDisruptionBudget does not count them, and that the anti-affinity of the service's
+// pods does not keep a Job from being scheduled.
 func (c *Children) podLabels(want stampedChild) map[string]string {
 	labels := c.labels()
 	if want.Mode == Once {

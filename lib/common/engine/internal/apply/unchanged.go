@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unchanged says that applying body again would change nothing: what we sent
-// last has the same hash, and the server still records us as the owner of every
-// field in it. When somebody changes or removes a field, the server takes it
-// out of our entry; no value needs comparing, and metadata is enough.
+// unchanged tells whether another apply of body would change nothing: the last applied body
+// has the same hash, and managedFields still lists the owner for every field. When another
+// client changes or removes a field, the API server removes the field from the owner's
+// entry. Therefore, metadata is sufficient, and no values are compared.
 func unchanged(current metav1.Object, owner, bodyHash string, body map[string]any) bool {
 	if current.GetAnnotations()[annotationHash] != bodyHash {
 		return false
@@ -29,7 +29,7 @@ func unchanged(current metav1.Object, owner, bodyHash string, body map[string]an
 	return false
 }
 
-// ownable strips from a body what server-side apply does not record as owned.
+// ownable returns the fields of a body that server-side apply records in managedFields.
 func ownable(body map[string]any) map[string]any {
 	want := map[string]any{}
 	for key, value := range body {
@@ -49,8 +49,7 @@ func ownable(body map[string]any) map[string]any {
 	return want
 }
 
-// covers says whether every field that want sets is recorded in owned, a
-// decoded FieldsV1.
+// covers tells whether owned, a decoded FieldsV1, records every field that want sets.
 func covers(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
 		return owned != nil // a scalar, or a value that is owned as a whole
@@ -73,9 +72,9 @@ func covers(owned map[string]any, want any) bool {
 	return true
 }
 
-// coversElement finds the element in a list that is merged by key ("k:{…}") or
-// is a set ("v:…"). A merge key that the element leaves out was defaulted by
-// the server and matches anything.
+// coversElement finds the element in a list that is merged by key ("k:{…}") or is a set
+// ("v:…"). The API server has defaulted a merge key that the element lacks: this key
+// matches every value.
 func coversElement(owned map[string]any, element any) bool {
 	for name, field := range owned {
 		fields, _ := field.(map[string]any)

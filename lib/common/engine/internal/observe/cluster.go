@@ -26,26 +26,27 @@ type Options struct {
 	Name      string
 	Scheme    *runtime.Scheme
 	Discovery Discovery
-	// Cache is watched; nil watches nothing.
+	// Cache provides the watches; nil: nothing is watched.
 	Cache cache.Cache
-	// Cached reads what the watches have shown, API what the API server has.
+	// Cached reads from the cache, API from the API server.
 	Cached, API client.Reader
-	// ReadTimeout bounds every read: a read of a kind whose watch is forbidden
-	// would otherwise block its worker for ever.
+	// ReadTimeout bounds every read: a read of a kind whose watch is forbidden would
+	// otherwise block its worker forever.
 	ReadTimeout time.Duration
-	// DiscoveryRetry is how long a kind that is not served counts as absent.
+	// DiscoveryRetry is the time after which discovery is called again for a kind that is
+	// not served.
 	DiscoveryRetry time.Duration
 }
 
-// Watcher starts a watch whose events reach the controller's queue; a
-// controller-runtime controller is one.
+// Watcher starts a watch that adds requests to the controller's queue, as a controller of
+// controller-runtime does.
 type Watcher interface {
 	Watch(source source.TypedSource[reconcile.Request]) error
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Cluster is what one controller knows of the cluster. All its passes share it.
+// Cluster is the knowledge of one controller about the cluster. All its passes share it.
 type Cluster struct {
 	Options
 	kinds    kinds
@@ -56,14 +57,14 @@ type Cluster struct {
 	uid      string // of the cluster
 	watches  map[schema.GroupVersionKind]*watch
 	owners   map[types.UID]reconcile.Request     // of every object that is reconciled
-	uids     map[reconcile.Request]types.UID     // the other way around
-	readers  map[Key]sets.Set[reconcile.Request] // who is woken by a change
-	lookedAt map[reconcile.Request]sets.Set[Key] // readers the other way around
+	uids     map[reconcile.Request]types.UID     // owners, inverted
+	readers  map[Key]sets.Set[reconcile.Request] // requests that a change adds to the queue
+	lookedAt map[reconcile.Request]sets.Set[Key] // readers, inverted
 	writes   map[Key]write                       // that a watch has not shown yet
 	contents map[Key]content                     // of Secrets and ConfigMaps
 }
 
-// New Cluster, in which nothing is watched yet.
+// New returns a Cluster without watches.
 func New(options Options) *Cluster {
 	return &Cluster{
 		Options:  options,
@@ -78,8 +79,8 @@ func New(options Options) *Cluster {
 	}
 }
 
-// KindOf an object, from itself or from the scheme. It panics for a type that
-// the scheme lacks, which the first pass of a new operator shows.
+// KindOf returns the kind of an object, from the object or from the scheme. It panics for a
+// type that is not in the scheme: the first pass of a new operator finds this mistake.
 func (c *Cluster) KindOf(obj client.Object) schema.GroupVersionKind {
 	if kind := obj.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 		return kind
@@ -98,8 +99,8 @@ func (c *Cluster) Served(ctx context.Context, kind schema.GroupVersionKind) erro
 	return err
 }
 
-// Namespaced says whether objects of the kind have a namespace. A kind that is not
-// served counts as namespaced, as most are.
+// Namespaced tells whether objects of the kind have a namespace. A kind that is not served
+// counts as namespaced, because most kinds are.
 func (c *Cluster) Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	namespaced, err := c.kinds.lookup(ctx, kind)
 	if IsNotServed(err) {
@@ -108,8 +109,8 @@ func (c *Cluster) Namespaced(ctx context.Context, kind schema.GroupVersionKind) 
 	return namespaced, err
 }
 
-// ClusterUID identifies the cluster: it is the UID of the namespace kube-system, which
-// every cluster has and nobody recreates. It is read once.
+// ClusterUID returns the identity of the cluster: the UID of the namespace kube-system,
+// which is never recreated. The UID is read once.
 func (c *Cluster) ClusterUID(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known := c.uid

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kinds that are watched as metadata alone and read by name.
+// Kinds of which only metadata are watched. Their data are read by name.
 var (
 	SecretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 	ConfigMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-// IsDataKind says whether a kind is watched as metadata alone.
+// IsDataKind tells whether only the metadata of a kind are watched.
 func IsDataKind(kind schema.GroupVersionKind) bool {
 	return kind == SecretKind || kind == ConfigMapKind
 }
@@ -29,8 +29,8 @@ type content struct {
 	data    map[string][]byte
 }
 
-// Data returns the content of a Secret or ConfigMap, which is read once for each
-// version; current is its metadata. nil: the object is gone.
+// Data returns the data of a Secret or ConfigMap, which are read once for each version;
+// current is its metadata. The data are nil if the object no longer exists.
 func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map[string][]byte, error) {
 	c.mu.Lock()
 	known, ok := c.contents[key]
@@ -54,7 +54,7 @@ func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map
 }
 
 func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
-	data := map[string][]byte{} // nil would be the data of an object that is gone
+	data := map[string][]byte{} // nil means that the object does not exist
 	if key.Kind == SecretKind {
 		var secret corev1.Secret
 		err := c.API.Get(ctx, key.NamespacedName, &secret)
@@ -74,7 +74,7 @@ func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
 	return content{uid: configMap.UID, version: configMap.ResourceVersion, data: data}, err
 }
 
-// forgetContent of a Secret or ConfigMap that is gone.
+// forgetContent removes the data of a deleted Secret or ConfigMap.
 func (c *Cluster) forgetContent(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package observe is the cluster as one controller may believe it: what the
-// watches show, the controller's own last write where a watch is behind, the
-// data of Secrets and ConfigMaps by version, and which objects are reconciled
-// again when something changes.
+// Package observe provides one controller with a consistent view of the cluster: the
+// objects as the watches show them, or as the controller's own last write while a watch is
+// behind, and the data of Secrets and ConfigMaps by version. It also determines which
+// objects are reconciled again after a change.
 //
-// No watch is configured beforehand. A pass reads objects through a View, and a
-// change of any of these objects starts another pass. A kind is watched from its
-// first read on, so that a kind whose definition is installed later needs no
-// restart.
+// No watch is configured in advance. A pass reads objects through a View, and a change of
+// any of these objects starts another pass. The watch of a kind starts with its first read,
+// so that a kind whose definition is installed later needs no restart.
 package observe

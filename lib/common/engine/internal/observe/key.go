@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Key names one object of one kind. Without a name it stands for every object of
-// the kind in the namespace, and without a namespace for every object of the kind.
+// Key names one object of one kind. A Key without a name means every object of the kind in
+// the namespace; a Key also without a namespace means every object of the kind.
 type Key struct {
 	Kind schema.GroupVersionKind
 	types.NamespacedName
@@ -15,7 +15,7 @@ type Key struct {
 
 func (k Key) String() string { return k.Kind.Kind + " " + k.Name }
 
-// KeyOf names an object of the kind.
+// KeyOf returns the key of an object of the kind.
 func KeyOf(kind schema.GroupVersionKind, obj client.Object) Key {
 	return Key{Kind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}
 }

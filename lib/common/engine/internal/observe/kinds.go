@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Discovery lists the kinds of a group and version, for example "apps/v1"; its
-// error is NotFound for a group and version that is not served. client-go's
-// DiscoveryClient is one.
+// Discovery lists the kinds of a group and version, for example "apps/v1"; its error is
+// NotFound for a group and version that are not served. client-go's DiscoveryClient
+// implements it.
 type Discovery interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
@@ -23,7 +23,7 @@ type Discovery interface {
 // NotServed is the error for a kind that the API server does not serve.
 type NotServed struct { //nolint:errname // reads observe.NotServed
 	Kind schema.GroupVersionKind
-	// Again is after how long discovery is asked again.
+	// Again is the time after which discovery is called again.
 	Again time.Duration
 }
 
@@ -31,15 +31,15 @@ func (e *NotServed) Error() string {
 	return fmt.Sprintf("the API server does not serve the kind %s (%s)", e.Kind.Kind, e.Kind.GroupVersion())
 }
 
-// IsNotServed distinguishes a kind that is not served, and so has no objects, from
-// a kind that could not be discovered.
+// IsNotServed tells whether err reports a kind that is not served, and therefore has no
+// objects, as opposed to a failure of discovery.
 func IsNotServed(err error) bool {
 	var unserved *NotServed
 	return errors.As(err, &unserved)
 }
 
-// failureFor is how long a failure to discover a group counts: one hanging
-// aggregated API server is not asked by every pass.
+// failureFor is the time for which a failure of discovery is remembered, so that not every
+// pass calls an aggregated API server that hangs.
 const failureFor = time.Second
 
 // kinds remembers the answers of discovery.
@@ -51,18 +51,17 @@ type kinds struct {
 	groups map[schema.GroupVersion]*group
 }
 
-// group is the last answer about one group and version. Whoever asks holds the
-// lock of that group alone.
+// group is the last answer of discovery for one group and version, with its own lock.
 type group struct {
 	mu         sync.Mutex
 	namespaced map[string]bool // of every kind that is served
-	err        error           // in the place of an answer
+	err        error           // of the last call, nil for an answer
 	at         time.Time
 }
 
-// lookup says whether the kind is namespaced, or returns a NotServed. It asks
-// discovery, unless the answer is known. That a kind is served
-// counts until its absence is doubted; that a kind is not served counts for retry.
+// lookup tells whether the kind is namespaced, or returns a NotServed. It calls discovery
+// unless the answer is known. The answer that a kind is served is valid until askAgain; the
+// answer that a kind is not served is valid for the time retry.
 func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	g := k.group(kind.GroupVersion())
 	g.mu.Lock()
@@ -81,8 +80,8 @@ func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool,
 	return namespaced, nil
 }
 
-// mayBeGone says whether the definition of a kind can be deleted, and discovery
-// was not asked for a while.
+// mayBeGone tells whether the definition of a kind can be deleted, and discovery was not
+// called for the time retry.
 func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
 	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
 		return false // a kind of Kubernetes itself
@@ -93,8 +92,8 @@ func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
 	return time.Since(g.at) >= k.retry
 }
 
-// askAgain about a kind of which no object is left. A failure leaves the last
-// answer.
+// askAgain calls discovery for a kind without objects. If the call fails, the last answer
+// stays valid.
 func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) error {
 	g := k.group(kind.GroupVersion())
 	g.mu.Lock()
@@ -114,7 +113,7 @@ func (k *kinds) group(gv schema.GroupVersion) *group {
 	return k.groups[gv]
 }
 
-// refresh the answer, unless it is a new one.
+// refresh calls discovery, unless the last answer is recent.
 func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion, g *group) {
 	limit := k.retry
 	if g.err != nil {

@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Marks of a child's owner, beside the controller reference where Kubernetes
-// allows a reference.
+// Marks of a child's owner, in addition to the controller reference if Kubernetes allows
+// one.
 const (
-	// LabelOwnerUID is on every child.
+	// LabelOwnerUID is a label of every child.
 	LabelOwnerUID = "asterism.dev/owner-uid"
-	// AnnotationOwner is on a child without an owner reference: the owner's
-	// namespace, if the owner has a namespace, its name and its UID, separated by
+	// AnnotationOwner is an annotation of a child without an owner reference. Its value is
+	// the owner's namespace, if the owner is namespaced, its name and its UID, separated by
 	// slashes.
 	AnnotationOwner = "asterism.dev/owner"
 )
 
-// OwnerUID of a child: by its controller reference, or, without a reference, by
-// the annotation, or else by the label. Names prove nothing. "" is the owner of
-// an object without any of them.
+// OwnerUID returns the owner of a child according to its controller reference, otherwise
+// to the annotation, otherwise to the label. Names are not used, because an owner can be
+// recreated with the same name. "" means that the object has none of these marks.
 func OwnerUID(child metav1.Object) types.UID {
 	if controller := metav1.GetControllerOfNoCopy(child); controller != nil {
 		return controller.UID

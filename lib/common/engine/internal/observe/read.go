@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Freshest returns the object as its watch shows it, or, while the watch is
-// behind the controller's own last write, as the API server answered that write
-// or has it now; nil if it is absent. Secrets and ConfigMaps come as metadata.
+// Freshest returns the object as its watch shows it. While the watch is behind the
+// controller's own last write, it returns the API server's answer to this write, or reads
+// the object from the API server. It returns nil if the object does not exist, and only
+// the metadata of Secrets and ConfigMaps.
 func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) {
-	last, wrote := c.lastWrite(key) // before the read: a write that is forgotten meanwhile is older than what is read
+	last, wrote := c.lastWrite(key) // before the read: a write that is forgotten in between is older than the read object
 	cached, err := c.read(ctx, c.Cached, key)
 	if err != nil || !wrote {
 		return cached, err
@@ -36,7 +37,7 @@ func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) 
 	return fresh, err
 }
 
-// Live returns the object as the API server has it, nil if it is absent.
+// Live reads the object from the API server; nil if it does not exist.
 func (c *Cluster) Live(ctx context.Context, key Key) (client.Object, error) {
 	return c.read(ctx, c.API, key)
 }
@@ -82,7 +83,7 @@ func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, option
 	return all, err
 }
 
-// Decode turns the API server's answer into an object like those that are read.
+// Decode converts an answer of the API server to an object of the type that reads return.
 func (c *Cluster) Decode(kind schema.GroupVersionKind, answer map[string]any) (client.Object, error) {
 	obj, err := c.newObject(kind)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// View is the cluster as one pass over one object looks at it. A change of
-// whatever the pass looks at wakes the object again.
+// View is the access of one pass over one object to the cluster. A change of any object
+// that the pass looks at starts another pass.
 type View struct {
 	*Cluster
 	request reconcile.Request
@@ -25,22 +25,22 @@ func (c *Cluster) View(request reconcile.Request, uid types.UID) *View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if before := c.uids[request]; before != uid {
-		delete(c.owners, before) // an earlier object of that name
+		delete(c.owners, before) // the UID of a deleted object with the same name
 		c.owners[uid], c.uids[request] = request, uid
 	}
 	return &View{Cluster: c, request: request, seen: sets.New[Key]()}
 }
 
 // Close ends the pass. An object that this pass did not look at no longer wakes the
-// object that is reconciled.
+// reconciled object.
 func (v *View) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.forgetUnseen(v.request, v.seen)
 }
 
-// look records what the pass looks at. It comes before the read, so that no
-// event is lost between the two.
+// look records that the pass looks at an object. It is called before the read, so that no
+// event between look and read is lost.
 func (v *View) look(key Key) {
 	v.seen.Insert(key)
 	v.mu.Lock()
@@ -55,9 +55,9 @@ func (v *View) look(key Key) {
 	v.readers[key].Insert(v.request)
 }
 
-// Get returns an object as Freshest does, and a change of the object wakes the object
-// that is reconciled. The first Get of a kind starts its watch and waits for it, for
-// ReadTimeout at most.
+// Get returns an object as Freshest does. A change of this object wakes the reconciled
+// object. The first Get of a kind starts its watch and waits for it, for at most
+// ReadTimeout.
 func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	v.look(key)
 	if err := v.watch(ctx, key.Kind); err != nil {
@@ -65,14 +65,14 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	}
 	found, err := v.Freshest(ctx, key)
 	if found == nil && err == nil {
-		err = v.doubt(ctx, key.Kind)
+		err = v.checkServed(ctx, key.Kind)
 	}
 	return found, err
 }
 
-// doubt that a kind without any object is still served. Its watch goes on, and
-// shows the objects that come when it is served again.
-func (v *View) doubt(ctx context.Context, kind schema.GroupVersionKind) error {
+// checkServed returns an error if a kind without objects is no longer served. The watch of
+// the kind continues, and shows new objects when the kind is served again.
+func (v *View) checkServed(ctx context.Context, kind schema.GroupVersionKind) error {
 	if v.Cache == nil || !v.kinds.mayBeGone(kind) {
 		return nil
 	}
@@ -83,15 +83,15 @@ func (v *View) doubt(ctx context.Context, kind schema.GroupVersionKind) error {
 	return v.kinds.askAgain(ctx, kind)
 }
 
-// List returns the objects of a kind with the labels in a namespace, or, where
-// that is "", everywhere, from the cache. Every change of an object of the kind
-// there wakes the object that is reconciled.
+// List returns the objects of a kind with the labels from the cache, in the namespace or,
+// if it is "", in all namespaces. Every change of an object of the kind in this scope wakes
+// the reconciled object.
 func (v *View) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
 	v.look(Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace}})
 	return v.Sample(ctx, kind, namespace, labels)
 }
 
-// Sample is List, but no change wakes the object that is reconciled.
+// Sample is List, but no change wakes the reconciled object.
 func (v *View) Sample(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
 	if err := v.watch(ctx, kind); err != nil {
 		return nil, err
@@ -99,14 +99,14 @@ func (v *View) Sample(ctx context.Context, kind schema.GroupVersionKind, namespa
 	return v.list(ctx, kind, client.InNamespace(namespace), client.MatchingLabels(labels))
 }
 
-// Children returns the objects of a kind that say that they belong to the owner,
-// as its watch shows them, and those that were created since. An event of a
-// child wakes the owner without a look.
+// Children returns the objects of a kind with the marks of the owner, as the watch shows
+// them, and objects that were created since. A change of a child wakes the owner even
+// without a look.
 func (v *View) Children(ctx context.Context, kind schema.GroupVersionKind, owner types.UID) ([]client.Object, error) {
 	if err := v.watch(ctx, kind); err != nil {
 		return nil, err
 	}
-	created := v.created(kind, owner) // before the read: a write that is forgotten meanwhile is shown
+	created := v.created(kind, owner) // before the read: the watch shows a write that is forgotten in between
 	children, err := v.list(ctx, kind, client.MatchingFields{v.indexName(): string(owner)})
 	for _, child := range children {
 		delete(created, client.ObjectKeyFromObject(child))

@@ -13,11 +13,11 @@ import (
 
 func notFound() error { return errors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name) }
 
-// TestOnlyTheLastPassDecidesWhoIsWoken: who looked at an object, or at all of a
-// kind, in an earlier pass is woken no longer.
+// TestOnlyTheLastPassDecidesWhoIsWoken: a look at an object, or at all objects of a kind, in
+// an earlier pass no longer wakes.
 func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
 	g := NewWithT(t)
-	c := cluster(t, &shows{}, &shows{})
+	c := cluster(t, &podReader{}, &podReader{})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "reader"}}
 	woken := func() int {
 		c.queue = queued(t)
@@ -37,10 +37,10 @@ func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
 	g.Expect(c.Remembered()).To(Equal(0))
 }
 
-// TestOldAndNewOwnersAreWoken when an object changes hands.
+// TestOldAndNewOwnersAreWoken when the owner of an object changes.
 func TestOldAndNewOwnersAreWoken(t *testing.T) {
 	g := NewWithT(t)
-	c := cluster(t, &shows{}, &shows{})
+	c := cluster(t, &podReader{}, &podReader{})
 	owned := func(uid string) client.Object {
 		pod := podOf("1")
 		pod.Labels = map[string]string{LabelOwnerUID: uid}

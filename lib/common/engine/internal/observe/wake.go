@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// wake queues the owner of an object, and the objects whose last or present pass looked
-// at the object or at all of its kind. The newest version comes last.
+// wake queues the owner of an object, and the objects whose last or present pass looked at
+// the object or at all objects of its kind. The newest version is the last argument.
 func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) 
 	}
 }
 
-// Forget drops everything about an object that is gone, and returns its UID.
+// Forget removes all memory of a deleted object, and returns its UID.
 func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request) types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,12 +55,12 @@ func (c *Cluster) forgetUnseen(request reconcile.Request, seen sets.Set[Key]) {
 		if c.readers[key].Len() == 0 {
 			delete(c.readers, key)
 			delete(c.contents, key)
-			delete(c.writes, key) // nobody compares with it any more
+			delete(c.writes, key) // no pass reads it again
 		}
 	}
 }
 
-// Remembered counts what is remembered, for tests of what is forgotten.
+// Remembered counts the entries in memory, so that tests can verify that they are removed.
 func (c *Cluster) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

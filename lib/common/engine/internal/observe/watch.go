@@ -14,10 +14,10 @@ import (
 )
 
 // WatchReconciled starts the watch of the kind that the controller reconciles. The
-// controller starts its workers when that watch is ready. The first source takes the
-// controller's queue and lifetime, without which wake and other watches could not work,
-// and adds this package's handler, which wakes owners and readers. The second source
-// queues the reconciled object itself.
+// controller starts its workers when this watch is ready. The first source stores the
+// controller's queue and lifetime, which wake and other watches need, and adds the handler
+// of this package, which wakes owners and readers. The second source queues the reconciled
+// object itself.
 func (c *Cluster) WatchReconciled(watcher Watcher, obj client.Object) error {
 	capture := source.Func(func(ctx context.Context, q queue) error {
 		c.lifetime, c.queue = ctx, q
@@ -30,15 +30,15 @@ func (c *Cluster) WatchReconciled(watcher Watcher, obj client.Object) error {
 	return watcher.Watch(source.Kind[client.Object](c.Cache, obj, &handler.EnqueueRequestForObject{}))
 }
 
-// watch of one kind. It is ready when the cache and its index are filled and the
-// handler is attached, so that no event after a read can be missed.
+// watch is the watch of one kind. It is ready when the cache and its index are filled and
+// the handler is attached, so that no event after a read can be missed.
 type watch struct {
 	settled chan struct{} // closed when the watch is ready or has failed
 	since   time.Time
 	err     error // valid once settled is closed
 }
 
-// watch makes sure that the kind is watched, from its first use on.
+// watch starts the watch of the kind, if it does not exist, and waits until it is ready.
 func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	if err := c.Served(ctx, kind); err != nil || c.Cache == nil {
 		return err
@@ -49,7 +49,7 @@ func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error
 		return w.err
 	default:
 	}
-	// A watch that is forbidden never settles: a later pass does not wait again.
+	// A watch that is forbidden never becomes ready: later passes do not wait again.
 	limit := time.NewTimer(time.Until(w.since.Add(c.ReadTimeout)))
 	defer limit.Stop()
 	select {
@@ -58,12 +58,12 @@ func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-limit.C:
-		return fmt.Errorf("%s cannot be watched: does the operator have the rights to list and watch it?", kind.Kind)
+		return fmt.Errorf("%s cannot be watched: check that the operator has the rights to list and watch this kind", kind.Kind)
 	}
 }
 
-// ensureWatch returns the watch of a kind, and starts it in the background first if
-// there is none.
+// ensureWatch returns the watch of a kind. If it does not exist, it is started in the
+// background.
 func (c *Cluster) ensureWatch(kind schema.GroupVersionKind) *watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,9 +86,9 @@ func (c *Cluster) run(kind schema.GroupVersionKind, w *watch) {
 	}
 }
 
-// attach returns when the kind's cache is filled and the handler has seen every
-// object in it, or when the controller ends. source.Kind would wait for every kind
-// of the cache: a kind that may not be watched would hold up all others.
+// attach returns when the kind's cache is filled and the handler has received every object
+// in it, or when the controller ends. source.Kind is not used, because it waits for every
+// kind of the cache: one kind with a forbidden watch would block all kinds.
 func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	obj, err := c.newObject(kind)
 	if err != nil {
@@ -105,9 +105,9 @@ func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 		AddFunc:    func(obj any) { c.wake(kind, objectsOf(obj)...) },
 		UpdateFunc: func(before, now any) { c.wake(kind, objectsOf(before, now)...) },
 		DeleteFunc: func(obj any) {
-			gone := objectsOf(obj)
-			c.wake(kind, gone...)
-			c.forgetContent(KeyOf(kind, gone[0]))
+			deleted := objectsOf(obj)
+			c.wake(kind, deleted...)
+			c.forgetContent(KeyOf(kind, deleted[0]))
 		},
 	})
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// objectsOf an event. Where the watch has missed a deletion, the event has the last
-// version that the watch has shown.
+// objectsOf returns the objects of an event. If the watch has missed a deletion, the event
+// has the last version that the watch has shown.
 func objectsOf(event ...any) []client.Object {
 	var all []client.Object
 	for _, obj := range event {
@@ -132,8 +132,8 @@ func objectsOf(event ...any) []client.Object {
 	return all
 }
 
-// indexName is the field by which the cache finds the children of an owner. Each
-// controller has an index of its own, because adding an index twice is an error.
+// indexName is the field by which the cache finds the children of an owner. Each controller
+// has its own index, because adding an index twice is an error.
 func (c *Cluster) indexName() string { return "asterism.dev/owner-uid-for-" + c.Name }
 
 func (c *Cluster) index(obj client.Object) error {

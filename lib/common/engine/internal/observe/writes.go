@@ -10,28 +10,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// answerFor is how long the API server's answer to a write stands for the object
-// while the watch is behind. After that the object is read, because a watch that is
-// cut off may miss the object's end.
+// answerFor is the time for which the API server's answer to a write represents the object
+// while the watch is behind. After that, the object is read from the API server, because an
+// interrupted watch may miss the deletion of the object.
 const answerFor = 2 * time.Second
 
-// write is the controller's own last write of an object, until the watch has shown
-// that version, or a later one.
+// write is the controller's last write of an object. It is remembered until the watch shows
+// this or a later version.
 type write struct {
-	version string        // that the write has made; for a deletion the version that was deleted
-	answer  client.Object // as the API server answered; nil: not known
+	version string        // the written version; for a deletion the deleted version
+	answer  client.Object // the API server's answer; nil: not known
 	created bool
 	deleted bool
 	at      time.Time
 }
 
-// isAhead says whether the write is newer than what a watch shows; nil for
-// nothing.
+// isAhead tells whether the write is newer than the version that a watch shows, nil if the
+// watch shows no object.
 func (w write) isAhead(shown client.Object) bool {
 	switch {
-	case shown == nil: // a deletion, unless the watch has not even shown the creation
+	case shown == nil: // the watch shows the deletion, or does not show the creation yet
 		return !w.deleted || w.created
-	case w.deleted && shown.GetResourceVersion() == w.version: // removing the last finalizer makes no version
+	case w.deleted && shown.GetResourceVersion() == w.version: // removing the last finalizer creates no version
 		return shown.GetDeletionTimestamp() == nil || len(shown.GetFinalizers()) > len(w.answer.GetFinalizers())
 	}
 	return isOlder(shown.GetResourceVersion(), w.version)
@@ -42,19 +42,19 @@ func isOlder(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// NoteWrite remembers the answer to a write of an object, until its watch has shown
-// that version. Nobody changes the answer afterwards.
+// NoteWrite remembers the answer to a write of an object until its watch shows this version.
+// The caller must not change the answer afterwards.
 func (c *Cluster) NoteWrite(key Key, answer client.Object) {
 	c.note(key, write{version: answer.GetResourceVersion(), answer: answer})
 }
 
-// NoteCreate is NoteWrite for an object that the watch has not shown at all: it is
-// new, or somebody else has just made it.
+// NoteCreate is NoteWrite for an object that the watch does not show yet: this controller,
+// or another client, has just created it.
 func (c *Cluster) NoteCreate(key Key, answer client.Object) {
 	c.note(key, write{version: answer.GetResourceVersion(), answer: answer, created: true})
 }
 
-// NoteVersion remembers a version of which the content is not known.
+// NoteVersion remembers a version whose content is not known.
 func (c *Cluster) NoteVersion(key Key, version string) { c.note(key, write{version: version}) }
 
 // NoteDelete remembers that the API server has accepted the deletion of an object.
@@ -82,7 +82,7 @@ func (c *Cluster) lastWrite(key Key) (last write, ok bool) {
 	return last, ok
 }
 
-// forgetWrite unless another pass has written since.
+// forgetWrite forgets the write, unless another pass has written since.
 func (c *Cluster) forgetWrite(key Key, w write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +91,8 @@ func (c *Cluster) forgetWrite(key Key, w write) {
 	}
 }
 
-// created are the objects of a kind that the controller has created for the
-// owner, and that the watch has not shown yet.
+// created returns the objects of a kind that the controller has created for the owner, and
+// that the watch does not show yet.
 func (c *Cluster) created(kind schema.GroupVersionKind, owner types.UID) map[types.NamespacedName]client.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()

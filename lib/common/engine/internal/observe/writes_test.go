@@ -24,7 +24,7 @@ func podOf(version string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "o", UID: "u", ResourceVersion: version}}
 }
 
-// cluster reads the cache, and nothing else.
+// cluster returns a Cluster with the two readers and without watches.
 func cluster(t *testing.T, cache, api client.Reader) *Cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -41,15 +41,15 @@ func queued(t *testing.T) queue {
 	return q
 }
 
-// shows is a cache with one version of the pod; "" for none.
-type shows struct {
+// podReader returns one version of the pod; "" for none.
+type podReader struct {
 	client.Reader
 	version   string
-	held      bool // is being deleted, and has a finalizer
-	meanwhile func()
+	held      bool   // is being deleted, and has a finalizer
+	meanwhile func() // called during a read
 }
 
-func (s *shows) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *podReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	version := s.version
 	if s.meanwhile != nil {
 		s.meanwhile()
@@ -65,8 +65,8 @@ func (s *shows) Get(_ context.Context, _ client.ObjectKey, into client.Object, _
 	return nil
 }
 
-// TestAnAnswerCountsUntilTheWatchHasShownIt, and is forgotten then: it is as
-// large as the object.
+// TestAnAnswerCountsUntilTheWatchHasShownIt, and is removed then, because it is as large as
+// the object.
 func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -78,18 +78,18 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 	}{
 		{name: "the watch is behind", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7", stays: true},
 		{name: "the watch has caught up", cached: "7", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7"},
-		{name: "somebody else has written since", cached: "9", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "9"},
-		{name: "created, and not shown yet", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")) }, want: "7", stays: true},
+		{name: "another client has written since", cached: "9", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "9"},
+		{name: "created, not shown yet", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")) }, want: "7", stays: true},
 		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "created and deleted, and neither shown", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")); c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "without the last finalizer, which makes no version", cached: "7", held: true, write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "created and deleted, neither is shown", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")); c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
+		{name: "last finalizer removed, which creates no version", cached: "7", held: true, write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
 		{name: "deleted, and shown", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }},
 		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")); c.NoteWrite(key, podOf("6")) }, want: "7", stays: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := cluster(t, &shows{version: test.cached, held: test.held}, &shows{})
+			c := cluster(t, &podReader{version: test.cached, held: test.held}, &podReader{})
 			test.write(c)
 			found, err := c.Freshest(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -107,11 +107,11 @@ func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
 	}
 }
 
-// TestAPassForgetsTheAnswerThatItDoesNotLookAt: the event of a deletion may come
-// before the answer, and nobody would look at the name again.
+// TestAPassForgetsTheAnswerThatItDoesNotLookAt: the event of a deletion may come before the
+// answer, and no pass may read the name again.
 func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
 	g := NewWithT(t)
-	c := cluster(t, &shows{version: "7"}, &shows{})
+	c := cluster(t, &podReader{version: "7"}, &podReader{})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "owner"}}
 	v := c.View(request, "owner")
 	v.look(key)
@@ -123,10 +123,10 @@ func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
 	g.Expect(c.writes).To(BeEmpty())
 }
 
-// TestAnEventForgetsTheAnswer: ten thousand objects may be on their way at once.
+// TestAnEventForgetsTheAnswer: the answers of ten thousand objects would need much memory.
 func TestAnEventForgetsTheAnswer(t *testing.T) {
 	g := NewWithT(t)
-	c := cluster(t, &shows{}, &shows{})
+	c := cluster(t, &podReader{}, &podReader{})
 	c.NoteWrite(key, podOf("7"))
 	c.wake(pods, podOf("6"))
 	g.Expect(c.writes).To(HaveLen(1))
@@ -134,11 +134,10 @@ func TestAnEventForgetsTheAnswer(t *testing.T) {
 	g.Expect(c.writes).To(BeEmpty())
 }
 
-// TestNothingReadIsOlderThanWhatWasWritten, although the answer is forgotten as
-// soon as an event has shown it.
-func TestNothingReadIsOlderThanWhatWasWritten(t *testing.T) {
+// TestReadsAreNotOlderThanWrites, although the answer is removed when an event has shown it.
+func TestReadsAreNotOlderThanWrites(t *testing.T) {
 	g := NewWithT(t)
-	cache := &shows{version: "5"}
+	cache := &podReader{version: "5"}
 	c := cluster(t, cache, nil)
 	cache.meanwhile = func() { c.wake(pods, podOf("7")) }
 	c.NoteWrite(key, podOf("7"))
