@@ -65,8 +65,8 @@ var _ = Describe("Available", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(losses()).To(BeEmpty())
 	},
-		Entry("during a rollout", "Deployment given-api: 1 of 2 updated"),
-		Entry("while a new revision crashes", "Deployment given-api: 0 of 2 updated"),
+		Entry("during a rollout", "Deployment given-api: 1 of 2 pods updated"),
+		Entry("while a new revision crashes", "Deployment given-api: 0 of 2 pods updated"),
 	)
 
 	DescribeTable("stays True when a db sync fails, and Mapped too", func(conductor string) {
