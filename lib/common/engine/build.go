@@ -72,7 +72,7 @@ func (p *pass) readChildren(ctx context.Context) (map[string]client.Object, erro
 		if err != nil {
 			return nil, err
 		}
-		if child == nil || !p.children.IsOurs(child) {
+		if child == nil || !p.children.IsChild(child) {
 			continue
 		}
 		byTitle[apply.TitleOf(key.Kind.Kind, p.cr, child)] = child

@@ -78,8 +78,8 @@ func (in Inputs) Served(kind schema.GroupVersionKind) bool { return in.served[ki
 // Met tells whether the need with this name, given by As, is met.
 func (in Inputs) Met(name string) bool { return in.met[name] }
 
-// Ours tells whether an object is a child, and not a foreign object.
-func (in Inputs) Ours(obj client.Object) bool { return in.isChild(obj) }
+// IsChild tells whether an object is a child, and not a foreign object.
+func (in Inputs) IsChild(obj client.Object) bool { return in.isChild(obj) }
 
 // Cluster returns the UID that identifies the cluster, "" without a Need Cluster.
 func (in Inputs) Cluster() string { return in.facts.cluster }

@@ -201,7 +201,7 @@ func Free(object client.Object) Need {
 			return nil, err
 		}
 		current, err := p.view.Get(ctx, key)
-		if err != nil || current == nil || p.children.IsOurs(current) {
+		if err != nil || current == nil || p.children.IsChild(current) {
 			return nil, err
 		}
 		if current.GetDeletionTimestamp() != nil {

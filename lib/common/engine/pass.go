@@ -55,7 +55,7 @@ func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(c
 		done: map[string]bool{}, reached: map[string]bool{},
 	}
 	p.children = &apply.Children{Shared: e.applier, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
-	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsOurs)
+	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide
 	return p
 }

@@ -16,8 +16,8 @@ const (
 
 // Condition types that several kinds share.
 const (
-	// ConditionInputsReady is True when every object that the spec names exists and has
-	// the required keys.
+	// ConditionInputsReady is True when the Secrets, ConfigMaps and Services of the first
+	// stage exist and have the required keys.
 	ConditionInputsReady = "InputsReady"
 	// ConditionConfigReady is True when the configuration was checked and stored.
 	ConditionConfigReady = "ConfigReady"

@@ -108,7 +108,7 @@ func users(*storagev1.SharedVolumeDriver) []engine.Need {
 // foreign returns the CSIDriver of another owner, nil for none.
 func foreign(in engine.Inputs) *kstoragev1.CSIDriver {
 	found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName)
-	if !ok || in.Ours(found) {
+	if !ok || in.IsChild(found) {
 		return nil
 	}
 	return found
@@ -176,7 +176,7 @@ func apply(in engine.Inputs) ([]engine.Child, error) {
 // the namespace belongs to another owner.
 func misplaced(in engine.Inputs) []client.Object {
 	namespace, exists := engine.Get[*corev1.Namespace](in, namespaceName)
-	if !exists || in.Ours(namespace) {
+	if !exists || in.IsChild(namespace) {
 		return nil
 	}
 	return slices.DeleteFunc(engine.ChildrenOf[client.Object](in), func(child client.Object) bool { return !slices.Contains(grants, identify(child).kind) })

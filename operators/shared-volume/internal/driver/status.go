@@ -29,7 +29,7 @@ func report(cr *storagev1.SharedVolumeDriver, in engine.Inputs) {
 	reportOrphans(cr, in)
 	if found, ok := engine.Get[*kstoragev1.CSIDriver](in, volume.DriverName); ok {
 		cr.Status.Driver = &storagev1.InstalledDriver{ManagedBy: ownManager}
-		if !in.Ours(found) {
+		if !in.IsChild(found) {
 			cr.Status.Driver.ManagedBy = managerOf(found)
 			return
 		}

@@ -118,7 +118,7 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 
 // reportClaim records the name of the claim, which no other SharedVolume can then use.
 func reportClaim(cr *storagev1.SharedVolume, in engine.Inputs) {
-	if claim, ok := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()); ok && in.Ours(claim) {
+	if claim, ok := engine.Get[*corev1.PersistentVolumeClaim](in, cr.ClaimName()); ok && in.IsChild(claim) {
 		cr.Status.ClaimName = claim.Name
 	}
 }

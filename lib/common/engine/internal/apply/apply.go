@@ -40,7 +40,7 @@ func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, curre
 
 // requireOurs returns an error unless the object is a child that is not being deleted.
 func (c *Children) requireOurs(key observe.Key, current client.Object) error {
-	if !c.IsOurs(current) {
+	if !c.IsChild(current) {
 		return ForeignOutcome(key, current)
 	}
 	if current.GetDeletionTimestamp() != nil {

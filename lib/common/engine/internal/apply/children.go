@@ -81,7 +81,7 @@ func (c *Children) All(ctx context.Context) ([]client.Object, error) {
 			return nil, err
 		}
 		for _, child := range found {
-			if c.IsOurs(child) {
+			if c.IsChild(child) {
 				all = append(all, child)
 			}
 		}

@@ -30,7 +30,7 @@ func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasCompl
 	if err != nil {
 		return err
 	}
-	if current == nil || !c.IsOurs(current) && (want.FormerOwner == "" || observe.OwnerUID(current) != want.FormerOwner) {
+	if current == nil || !c.IsChild(current) && (want.FormerOwner == "" || observe.OwnerUID(current) != want.FormerOwner) {
 		c.Explanations.forget(c.Owner.GetUID(), want.key)
 		return nil
 	}
@@ -119,7 +119,7 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 		if err != nil {
 			return err
 		}
-		if current == nil || !c.IsOurs(current) || !applies(key, current) {
+		if current == nil || !c.IsChild(current) || !applies(key, current) {
 			continue
 		}
 		c.Explanations.forget(c.Owner.GetUID(), key)

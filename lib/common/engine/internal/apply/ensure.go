@@ -104,7 +104,7 @@ func (c *Children) ensureKept(ctx context.Context, want stampedChild) (Result, e
 	if observe.IsNotServed(err) {
 		return Result{}, nil
 	}
-	if err != nil || current == nil || !c.IsOurs(current) {
+	if err != nil || current == nil || !c.IsChild(current) {
 		return Result{}, err
 	}
 	return Result{Object: current}, nil

@@ -36,7 +36,7 @@ func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChil
 	if !ok {
 		return Result{}, fmt.Errorf("%s is a %T", want.key, current)
 	}
-	if !c.IsOurs(job) {
+	if !c.IsChild(job) {
 		return Result{}, ForeignOutcome(want.key, job)
 	}
 	ended, failed := jobEnd(job)
@@ -75,7 +75,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 		return "", err
 	}
 	for _, job := range jobs {
-		if job.GetLabels()[labelRunOf] != want.run || job.GetName() == want.key.Name || !c.IsOurs(job) {
+		if job.GetLabels()[labelRunOf] != want.run || job.GetName() == want.key.Name || !c.IsChild(job) {
 			continue
 		}
 		key := observe.KeyOf(want.key.Kind, job)
@@ -83,7 +83,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 		if err != nil {
 			return "", err
 		}
-		if current != nil && c.IsOurs(current) {
+		if current != nil && c.IsChild(current) {
 			c.Explanations.forget(c.Owner.GetUID(), key)
 			return key.Name, c.delete(ctx, key, current)
 		}

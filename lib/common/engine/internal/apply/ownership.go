@@ -12,10 +12,10 @@ import (
 // StageOf returns the stage that has applied a child.
 func StageOf(child client.Object) string { return child.GetLabels()[labelStage] }
 
-// IsOurs tells whether an object is a child of the owner. An object in another namespace
+// IsChild tells whether an object is a child of the owner. An object in another namespace
 // is not a child, even with the labels of a child: users with rights in that namespace can
 // forge labels.
-func (c *Children) IsOurs(obj client.Object) bool {
+func (c *Children) IsChild(obj client.Object) bool {
 	otherNamespace := c.Owner.GetNamespace() != "" && obj.GetNamespace() != "" && obj.GetNamespace() != c.Owner.GetNamespace()
 	return !otherNamespace && observe.OwnerUID(obj) == c.Owner.GetUID() && (c.Proof == nil || c.Proof(obj))
 }
