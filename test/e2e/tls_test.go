@@ -122,7 +122,9 @@ var _ = Describe("TLS", Ordered, func() {
 		awaitTrust(ctx, second.pem())
 		answered, lost := finish()
 		AddReportEntry("requests", fmt.Sprintf("%d answered, %d lost", answered, len(lost)))
-		Expect(lost).To(BeEmpty())
+		Expect(lost).To(BeEmpty(), func() string {
+			return kubectl(ctx, "get", "events", "--namespace="+tlsNamespace, "--sort-by=.lastTimestamp", "--field-selector=involvedObject.kind=Pod")
+		})
 		Expect(answered).To(BeNumerically(">", 100))
 		bootServer(ctx, tlsNamespace, "over-new-tls")
 	}, SpecTimeout(10*time.Minute))
