@@ -47,6 +47,11 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 // requests, until every node has removed the pod from its Service.
 const leaveSeconds = 10
 
+// unreadyAfterProbes is the number of probes without an answer, five seconds each, after
+// which a pod leaves its Service. The first requests of a new pod are slow, because each
+// worker opens its connections: a pod that leaves for that refuses all requests.
+const unreadyAfterProbes = 6
+
 // Stateless builds an HTTP service, with its Kubernetes Service. The path of the probe uses
 // neither database nor bus, so that a busy or waiting service stays ready.
 func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
@@ -60,7 +65,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
 			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
 		WithReadinessProbe(applycorev1.Probe().WithHTTPGet(get).
-			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
+			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(unreadyAfterProbes)).
 		WithStartupProbe(applycorev1.Probe().WithHTTPGet(get).
 			WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(300))
 	deployment := applyappsv1.Deployment(s.Instance, "").WithSpec(applyappsv1.DeploymentSpec().
