@@ -37,7 +37,7 @@ func TestConditionOfAnOlderGenerationIsNotMet(t *testing.T) {
 	before := rack.DeepCopy()
 	rack.Status.ObservedGeneration = rack.Generation // and the condition is that of the generation before
 	w.must(w.client.Status().Patch(w.ctx, rack, client.MergeFrom(before)))
-	w.Eventually(w.condition(cr, "Met")).Should(And(HavePrefix("False Waiting"), ContainSubstring("Rack stale: SchemaReady")))
+	w.Eventually(w.condition(cr, "Met")).Should(And(HavePrefix("False Waiting"), ContainSubstring("Rack stale: condition SchemaReady is of generation 1")))
 	w.pass(cr)
 	w.Expect(w.condition(cr, "Met")()).To(HavePrefix("False Waiting"))
 	w.playCondition(rack, "SchemaReady", "True", "")
