@@ -54,9 +54,9 @@ verify-config:
 	@for operator in $(operators); do \
 	  folder=control-plane; [[ $$operator != shared-volume ]] || folder=shared-volume; \
 	  grep -qx -- "- ../../operators/$$operator/config" config/$$folder/kustomization.yaml || { \
-	    echo "config/$$folder/kustomization.yaml lacks operators/$$operator/config" >&2; exit 1; }; \
+	    echo "config/$$folder/kustomization.yaml lacks the line \"- ../../operators/$$operator/config\": add the line" >&2; exit 1; }; \
 	  [[ $$folder != control-plane ]] || (($$(grep -o "name: asterism-$$operator-operator\b" config/namespace/rolebindings.yaml | wc -l) == 3)) || { \
-	    echo "config/namespace/rolebindings.yaml lacks asterism-$$operator-operator" >&2; exit 1; }; \
+	    echo "config/namespace/rolebindings.yaml must name asterism-$$operator-operator three times: add a RoleBinding" >&2; exit 1; }; \
 	done
 
 .PHONY: $(tidy-modules)

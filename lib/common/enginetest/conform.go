@@ -110,12 +110,12 @@ func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fix
 		}
 		found := longestName.FindSubmatch(content)
 		if found == nil {
-			all.add("the CRD of %s does not limit the length of its name, and children's names must fit", gvk.Kind)
+			all.add("the CRD of %s does not limit the length of its name, so that names of children may be too long: add the rule self.metadata.name.size() <= N to the kind", gvk.Kind)
 			return
 		}
 		longest, _ := strconv.Atoi(string(found[1])) // digits, as matched
 		if !slices.ContainsFunc(fixtures, func(f fixture[T]) bool { return len(f.cr.GetName()) == longest }) {
-			all.add("no fixture has a name of %d characters, the longest that the CRD of %s allows", longest, gvk.Kind)
+			all.add("no fixture has a name of %d characters, the longest that the CRD of %s allows: add a folder longest-name with such an in.yaml", longest, gvk.Kind)
 		}
 		return
 	}
@@ -130,7 +130,7 @@ func (s Subject[T]) checkChild(t testing.TB, all *problems, child appliedChild) 
 	t.Helper()
 	title := child.GetKind() + " " + child.GetName()
 	if !slices.Contains(s.ownedKinds(t), child.GroupVersionKind()) {
-		all.add("%s is built, but its kind is not in Owns", title)
+		all.add("%s is built, but its kind is not in Owns: add the kind", title)
 	}
 	longest := longestOf[child.GetKind()]
 	if longest == 0 {

@@ -26,7 +26,7 @@ var _ = os.Setenv(config.EnvironmentClusterDomain, "cluster.local")
 
 var update = flag.Bool("update", false, "write the out.yaml files of golden tests")
 
-// Test runs all checks that need no running operator.
+// Test runs all checks of a kind. Smoke alone needs an API server.
 func (s Subject[T]) Test(t *testing.T) {
 	t.Run("Golden", s.Golden)
 	t.Run("Conform", s.Conform)

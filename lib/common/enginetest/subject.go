@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,9 @@ func (s Subject[T]) load(path string, namespaced func(kind string) bool) (fixtur
 	content, err := yaml.Marshal(cr.Object)
 	if err != nil {
 		return f, err
+	}
+	if wanted := reflect.TypeFor[T]().Elem().Name(); cr.GetKind() != wanted {
+		return f, fmt.Errorf("the first document is a %s: it must be the %s", cr.GetKind(), wanted)
 	}
 	if err := yaml.UnmarshalStrict(content, &f.cr); err != nil {
 		return f, fmt.Errorf("the first document is not a %T: %w", f.cr, err)
