@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// notRun has the programs, and the beginnings of commands, in the pages that this suite does
+// not run, with the reason.
+var notRun = map[string]string{
+	"make":                               "tools/docs compares the targets with the Makefile",
+	"cd":                                 "builds an image",
+	"podman":                             "the cluster has no podman",
+	"skopeo":                             "no registry",
+	"mariadb-dump":                       "needs an account of MariaDB outside of the cluster",
+	`mariadb -e "ALTER`:                  "changes the demo",
+	"examples/demo/":                     "make demo runs these scripts",
+	"kubectl edit":                       "needs a terminal",
+	"kubectl apply --server-side":        "make push writes the folder",
+	"kubectl logs -n openstack job/NAME": "a placeholder",
+	"kubectl describe sharedvolume -n team-a":                                              "an example of another namespace",
+	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
+}
+
+// changes are the verbs of kubectl that run with --dry-run=server.
+var changes = []string{"annotate", "apply", "create", "delete", "patch", "scale"}
+
+// valid are errors of a command that kubectl and the API server have understood.
+var valid = []string{"already exists", "timed out waiting for the condition"}
+
+// The commands of README and docs/ name the objects of the demo.
+var _ = Describe("Documents", Serial, func() {
+	It("have commands that run on the demo", func(ctx SpecContext) {
+		pages, err := filepath.Glob(repository("docs", "*.md"))
+		Expect(err).NotTo(HaveOccurred())
+		ran, unused := 0, maps.Clone(notRun)
+		isNotRun := func(command string) (known bool) {
+			for beginning := range notRun {
+				if strings.HasPrefix(command, beginning) {
+					delete(unused, beginning)
+					known = true
+				}
+			}
+			return known
+		}
+		for _, page := range append(pages, repository("README.md")) {
+			content, err := os.ReadFile(page)
+			Expect(err).NotTo(HaveOccurred())
+			for _, command := range commands(string(content)) {
+				if isNotRun(command) {
+					continue
+				}
+				ran++
+				Eventually(func() error { return documented(ctx, command) }).WithContext(ctx).Should(Succeed(), "%s: %s", filepath.Base(page), command)
+			}
+		}
+		AddReportEntry("commands", ran)
+		Expect(ran).To(BeNumerically(">", 40))
+		Expect(unused).To(BeEmpty(), "no page has these commands")
+	}, SpecTimeout(10*time.Minute))
+})
+
+// commands returns the commands of the blocks of a page, each in one line. In a block with
+// a prompt the other lines are output.
+func commands(page string) (found []string) {
+	for i, block := range strings.Split(page, "\n```") {
+		lines := strings.Split(block, "\n")
+		if language := lines[0]; i%2 == 0 || language != "" { // text, or a file
+			continue
+		}
+		text := strings.ReplaceAll(strings.Join(lines[1:], "\n"), "\\\n", "")
+		if strings.HasPrefix(text, "$ ") {
+			_, text, _ = strings.Cut(text, "$ ")
+			text, _, _ = strings.Cut(text, "\n")
+		}
+		if strings.HasPrefix(text, " ") { // a diagram
+			continue
+		}
+		open := false // within quotes
+		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			if open {
+				found[len(found)-1] += "\n" + line
+			} else {
+				found = append(found, line)
+			}
+			open = open != (strings.Count(line, "'")%2 == 1)
+		}
+	}
+	return found
+}
+
+// documented runs a command of a page, and changes nothing.
+func documented(ctx context.Context, command string) error {
+	command, _, _ = strings.Cut(command, " > ") // the file
+	command = strings.TrimSuffix(command, " -f")
+	words := strings.Fields(command)
+	switch words[0] {
+	case "mariadb":
+		statement := strings.Trim(strings.TrimPrefix(command, "mariadb -e "), `"`)
+		_, err := run(ctx, secret(ctx, demoNamespace, "mariadb-admin")["password"]+"\n", "kubectl", "exec", "-i", "--namespace="+demoNamespace, "mariadb-0", "--",
+			"sh", "-c", `read -r MYSQL_PWD; export MYSQL_PWD; exec mariadb --host=127.0.0.1 --user=root --execute="$0"`, statement)
+		return err
+	case "openstack":
+		command = "kubectl exec -n openstack deploy/openstackclient -- " + command
+	case "kubectl":
+		if slices.Contains(changes, words[1]) {
+			command += " --dry-run=server"
+		}
+		if words[1] == "wait" {
+			command += " --timeout=1s"
+		}
+	default:
+		return StopTrying("the suite does not know " + words[0])
+	}
+	_, err := run(ctx, "", "bash", "-c", "cd "+repository()+" && "+command)
+	if err != nil && slices.ContainsFunc(valid, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return nil
+	}
+	return err
+}
