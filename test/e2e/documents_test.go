@@ -30,8 +30,12 @@ var notRun = map[string]string{
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
 }
 
-// changes are the verbs of kubectl that run with --dry-run=server.
-var changes = []string{"annotate", "apply", "create", "delete", "patch", "scale"}
+// Verbs of kubectl. Those that change objects run with --dry-run=server. The commands that
+// exec runs are of nova-manage, nova-status and openstack, and can be repeated.
+var (
+	readingVerbs  = []string{"describe", "exec", "get", "logs", "wait"}
+	changingVerbs = []string{"annotate", "apply", "create", "delete", "patch", "scale"}
+)
 
 // valid are parts of the output of commands that were understood, and then failed:
 // nova-status ends with 1 after a warning.
@@ -98,7 +102,7 @@ func commands(page string) (found []string) {
 	return found
 }
 
-// documented runs a command of a page, and changes nothing.
+// documented runs a command of a page without lasting changes.
 func documented(ctx context.Context, command string) error {
 	command, _, _ = strings.Cut(command, " > ") // the file
 	command = strings.TrimSuffix(command, " -f")
@@ -112,11 +116,13 @@ func documented(ctx context.Context, command string) error {
 	case "openstack":
 		command = "kubectl exec -n openstack deploy/openstackclient -- " + command
 	case "kubectl":
-		if slices.Contains(changes, words[1]) {
+		switch verb := words[1]; {
+		case slices.Contains(changingVerbs, verb) && !strings.Contains(command, " | "):
 			command += " --dry-run=server"
-		}
-		if words[1] == "wait" {
+		case verb == "wait":
 			command += " --timeout=1s"
+		case !slices.Contains(readingVerbs, verb):
+			return StopTrying("the suite does not know kubectl " + verb)
 		}
 	default:
 		return StopTrying("the suite does not know " + words[0])

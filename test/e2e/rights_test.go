@@ -129,7 +129,7 @@ func usedRights(requests []request) (used map[right]bool, refused []string) {
 	used = map[right]bool{}
 	inDeletion := map[string]bool{} // namespaces, in which RoleBindings are deleted as well
 	for _, r := range requests {
-		if r.ObjectRef.Resource == "namespaces" && (r.Verb == "delete" || r.creates()) {
+		if r.ObjectRef.Resource == "namespaces" && (r.Verb == "delete" && r.Response.Code < 300 || r.creates()) {
 			inDeletion[r.ObjectRef.Name] = r.Verb == "delete"
 		}
 		_, account, _ := strings.Cut(strings.TrimPrefix(r.User.Username, "system:serviceaccount:"), ":")

@@ -77,6 +77,13 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		}
 		return errors.New(message)
 	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(c.dir, &stat); err != nil {
+		return fmt.Errorf("statfs %s: %w", c.dir, err)
+	}
+	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return fmt.Errorf("%s is on overlayfs, which cannot store containers: choose a --dir on a disk or volume", c.dir)
+	}
 	owner, err := readMachine()
 	if err != nil {
 		return err
@@ -92,13 +99,6 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 			return err
 		}
 	}
-	var stat unix.Statfs_t
-	if err := unix.Statfs(c.dir, &stat); err != nil {
-		return fmt.Errorf("statfs %s: %w", c.dir, err)
-	}
-	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return fmt.Errorf("%s is on overlayfs, which cannot store containers: choose a --dir on a disk or volume", c.dir)
-	}
 	return c.installPackages(ctx, missing)
 }
 
@@ -110,7 +110,7 @@ func (c *cluster) takeOver(ctx context.Context, owner *machine) error {
 		return err
 	}
 	if len(running) > 0 {
-		return fmt.Errorf("a machine runs one full cluster, and this one runs that in %s: remove it first with: cluster --dir %[1]s down", owner.Dir)
+		return fmt.Errorf("this machine already runs the full cluster in %s: remove it first with: cluster --dir %[1]s down", owner.Dir)
 	}
 	c.progress.say("the cluster in %s has a node and no running process: removing its node", owner.Dir)
 	if err := killAll(ctx, owner.Dir, true); err != nil {
@@ -175,6 +175,9 @@ func (c *cluster) prepareMachine(ctx context.Context) error {
 // recordMachine records the machine's settings before the first change.
 func recordMachine(dir string) error {
 	m, err := readMachine()
+	if err == nil && m != nil && m.Dir != dir {
+		err = fmt.Errorf("the cluster in %s has become the node of this machine meanwhile", m.Dir)
+	}
 	if err != nil || m != nil {
 		return err
 	}

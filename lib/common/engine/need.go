@@ -151,7 +151,8 @@ func Labelled(example client.Object, labels map[string]string) Need {
 
 // Sampled finds the same objects as Labelled without labels. They are read in every pass,
 // and at least once in the period. They start no pass and are no inputs: a change of an
-// object does not run Do again. Sampled is for kinds with many objects.
+// object does not run Do again. Sampled is for kinds with many objects, which share memory
+// with the cache: Build and Report must not change them.
 func Sampled(example client.Object, period time.Duration) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, example)
@@ -159,7 +160,7 @@ func Sampled(example client.Object, period time.Duration) Need {
 			return nil, err
 		}
 		p.wakeAfter(period)
-		all, err := p.view.Sample(ctx, key.Kind, key.Namespace, nil)
+		all, err := p.view.Sample(ctx, key.Kind, key.Namespace)
 		p.listed(key, all)
 		return nil, err
 	}}

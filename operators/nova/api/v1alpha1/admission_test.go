@@ -102,7 +102,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
 		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host, not both"),
 		Entry("a port of a Service", `spec: {messageBus: {port: 5671}}`, "must not have port without host"),
-		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306"}}`, "must be a DNS name or an IP address: set field port for the port"),
+		Entry("a host with a port in it", `spec: {database: {serviceRef: null, host: "db.example.org:3306"}}`, "must be an IP address or a complete DNS name"),
+		Entry("a host that a namespace could answer for", `spec: {database: {serviceRef: null, host: mariadb.internal}}`, "must be an IP address or a complete DNS name"),
+		Entry("a host with an empty label", `spec: {messageBus: {serviceRef: null, host: bus..example.org}}`, "must be an IP address or a complete DNS name"),
 		Entry("an administrator without a database server", `spec: {database: {serviceRef: null}}`, adminTogether),
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
 		Entry("a database server and connection Secrets", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
@@ -226,6 +228,21 @@ spec:
 		Entry("another image", `spec: {containerImage: "quay.example/openstack/nova:26.2.3"}`),
 		Entry("another deletion policy", `spec: {deletionPolicy: Delete}`),
 	)
+
+	It("keeps the hosts of servers", func() {
+		hosts, err := server.Create(registered, `{metadata: {name: hosts}, spec: {database: {serviceRef: null, host: db.example.org, port: 3306}, messageBus: {serviceRef: null, host: bus.example.org, port: 5672}}}`)
+		Expect(err).NotTo(HaveOccurred())
+		for patch, message := range map[string]string{
+			`spec: {database: {host: other.example.org}}`:   moved,
+			`spec: {database: {port: 3307}}`:                moved,
+			`spec: {messageBus: {host: other.example.org}}`: movedBus,
+		} {
+			_, err := server.Update(hosts, patch)
+			Expect(err).To(MatchError(ContainSubstring(message)), patch)
+		}
+		_, err = server.Update(hosts, `spec: {messageBus: {port: 5671}}`) // TLS
+		Expect(err).NotTo(HaveOccurred())
+	})
 
 	It("refuses other connection Secrets", func() {
 		_, err := server.Update(given, `spec: {database: {apiDatabaseSecretRef: {name: other}}}`)

@@ -16,7 +16,7 @@ type Server struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$')",message="must be a DNS name or an IP address: set field port for the port"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?){2,}$')",message="must be an IP address or a complete DNS name, such as db.example.org: set field port for the port"
 	Host string `json:"host,omitempty"`
 
 	// port of the host. Default: 3306 for a database; for a message bus 5672, or 5671
@@ -114,7 +114,7 @@ func (d Database) Given() bool { return d.APIDatabaseSecretRef != nil }
 // MessageBus is the RabbitMQ of the global services and, by default, of the cells.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort together with connectionSecretRef: the operator registers nothing at this RabbitMQ"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a Nova; only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a Nova; only adminSecretRef, port and managementPort can change"
 type MessageBus struct {
 	Connection `json:",inline"`
 

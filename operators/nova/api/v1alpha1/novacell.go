@@ -148,7 +148,7 @@ type NovaCellDatabase struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.adminSecretRef)",message="must have vhost together with adminSecretRef, and not with connectionSecretRef: that Secret has the vhost"
 // +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: it has the queues of the cell"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
 type NovaCellMessageBus struct {
 	CellMessageBus `json:",inline"`
 

@@ -159,7 +159,7 @@ func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 	case service != nil:
 		remains += "Service " + service.Name
 	case b.Connection.Host != "":
-		remains += "host " + b.Connection.Host
+		remains += b.hostText()
 	default:
 		remains += "the Keystone of Secret " + admin.Name
 	}

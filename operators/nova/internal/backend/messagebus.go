@@ -36,7 +36,7 @@ func (m MessageBus) settings(b Backend, in engine.Inputs) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	name, defaultPort := "amqp", 5672
+	name, defaultPort := "amqp", int32(5672)
 	if admin.TLS {
 		name, defaultPort = "amqps", 5671
 	}

@@ -29,9 +29,9 @@ func (b Backend) service(in engine.Inputs) (*corev1.Service, error) {
 // address returns the address of the server. For a Service, the port is the first port with
 // one of the names, or the first port; for a host, it is the port of the spec, or
 // defaultPort.
-func (b Backend) address(in engine.Inputs, defaultPort int, ports ...string) (host string, port int, err error) {
+func (b Backend) address(in engine.Inputs, defaultPort int32, ports ...string) (host string, port int, err error) {
 	if b.Connection.Host != "" {
-		return b.host(int(ptr.Deref(b.Connection.Port, int32(defaultPort)))) //nolint:gosec // a port
+		return b.host(int(ptr.Deref(b.Connection.Port, defaultPort)))
 	}
 	service, err := b.service(in)
 	if err != nil {
@@ -54,6 +54,14 @@ func (b Backend) host(port int) (string, int, error) {
 		return "", 0, engine.Stop(engine.ReasonInvalid, "host %s %s", b.Connection.Host, err)
 	}
 	return host, port, nil
+}
+
+// hostText is the host of the spec in a message.
+func (b Backend) hostText() string {
+	if b.Connection.Port == nil {
+		return "host " + b.Connection.Host
+	}
+	return "host " + join(b.Connection.Host, int(*b.Connection.Port))
 }
 
 func hostname(service *corev1.Service) string {

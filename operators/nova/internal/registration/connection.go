@@ -64,9 +64,11 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 }
 
 // metadata has the addresses of clouds' metadata services that are not link-local: AWS,
-// Azure, Alibaba, Oracle; and the addresses that NAT64 translates.
+// Google, Oracle, Azure, Alibaba; and the addresses that NAT64 translates.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::254/128"),
+	netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"),
 	netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("100.100.100.200/32"),
 	netip.MustParsePrefix("192.0.0.192/32"),

@@ -53,7 +53,7 @@ func (e *Conflict) Error() string {
 	if e.Found != "" {
 		found = fmt.Sprintf("has the mark %q", Quote(e.Found))
 	}
-	return fmt.Sprintf("%s: %s %q exists and %s, but must have %q: use another name, or remove the %s", e.Address, e.Kind, e.Name, found, e.Want, e.Kind)
+	return fmt.Sprintf("%s: %s %q exists and %s, but must have %q: the operator does not change it, see Conflict in docs/troubleshooting.md", e.Address, e.Kind, e.Name, found, e.Want)
 }
 
 // cause returns why a connection failed, without details that differ between attempts

@@ -90,7 +90,7 @@ func checkVolume(claim *corev1.PersistentVolumeClaim, volumes []*corev1.Persiste
 	case name == "" || claim.Status.Phase == corev1.ClaimLost || slices.ContainsFunc(volumes, isNamed):
 		return nil
 	case !names.MatchString(name):
-		return engine.Conflict("PersistentVolume %s, which no SharedVolume has created, was reserved for claim %s: ask an administrator of the cluster to delete PersistentVolume %s", name, claim.Name, name)
+		return engine.Conflict("PersistentVolume %s, which no SharedVolume has created, was reserved for claim %s and is bound to it: ask an administrator of the cluster to delete PersistentVolume %s", name, claim.Name, name)
 	case claim.Status.Phase == corev1.ClaimBound:
 		return engine.Wait("PersistentVolume %s is gone: waiting until Kubernetes sets claim %s to Lost", name, claim.Name)
 	}

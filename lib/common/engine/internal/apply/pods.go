@@ -43,8 +43,8 @@ func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, e
 	return pods.Items, nil
 }
 
-// podProblem describes why the first pod that cannot start does not start, with the text
-// of "kubectl describe pod".
+// podProblem describes the first pod that cannot start, with the text of "kubectl describe
+// pod", or else the first pod that is not ready.
 func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.Object) (string, error) {
 	if deployment, ok := obj.(*appsv1.Deployment); ok {
 		for _, condition := range deployment.Status.Conditions {
@@ -57,9 +57,12 @@ func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.O
 	if err != nil {
 		return "", err
 	}
-	for i := range pods {
-		if problem := problemOf(&pods[i], c.Mask); problem != "" && pods[i].DeletionTimestamp == nil {
-			return "pod " + pods[i].Name + ": " + problem, nil
+	cannotStart := func(pod *corev1.Pod) string { return problemOf(pod, c.Mask) }
+	for _, problem := range []func(*corev1.Pod) string{cannotStart, unready} {
+		for i := range pods {
+			if text := problem(&pods[i]); text != "" && pods[i].DeletionTimestamp == nil {
+				return "pod " + pods[i].Name + ": " + text, nil
+			}
 		}
 	}
 	return "", nil
@@ -76,11 +79,6 @@ func problemOf(pod *corev1.Pod, mask func(string) string) string {
 			if problem := containerProblem(container, mask); problem != "" {
 				return problem
 			}
-		}
-	}
-	for _, container := range pod.Status.ContainerStatuses {
-		if trouble := unready(container); trouble != "" {
-			return trouble
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
@@ -114,21 +112,25 @@ func containerProblem(container corev1.ContainerStatus, mask func(string) string
 	return strings.TrimPrefix(strings.Join(parts, ""), ", ")
 }
 
-// unreadyAfter is how long a container may run before its probes are the trouble.
+// unreadyAfter is the time after which a running container without an accepted probe is
+// a problem.
 const unreadyAfter = time.Minute
 
-// unready names the probe that a running container fails. The status has no more of it;
-// the answers to the probe are in events of the pod, which no operator may read.
-func unready(container corev1.ContainerStatus) string {
-	running := container.State.Running
-	if running == nil || container.Ready || time.Since(running.StartedAt.Time) < unreadyAfter {
-		return ""
+// unready names the probe that a running container of a pod fails. The cause is in events
+// of the pod, which no operator may read.
+func unready(pod *corev1.Pod) string {
+	for _, container := range pod.Status.ContainerStatuses {
+		running := container.State.Running
+		if running == nil || container.Ready || time.Since(running.StartedAt.Time) < unreadyAfter {
+			continue
+		}
+		probe := "readiness"
+		if container.Started != nil && !*container.Started {
+			probe = "startup"
+		}
+		return fmt.Sprintf("the %s probe of container %s fails: see kubectl describe pod", probe, container.Name)
 	}
-	probe := "readiness"
-	if container.Started != nil && !*container.Started {
-		probe = "startup"
-	}
-	return fmt.Sprintf("the %s probe of container %s fails: see kubectl describe pod", probe, container.Name)
+	return ""
 }
 
 const (

@@ -76,7 +76,9 @@ func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, option
 		if !ok {
 			return fmt.Errorf("%T is not an object", item)
 		}
-		obj.GetObjectKind().SetGroupVersionKind(kind)
+		if obj.GetObjectKind().GroupVersionKind() != kind { // the object may share memory with the cache
+			obj.GetObjectKind().SetGroupVersionKind(kind)
+		}
 		all = append(all, obj)
 		return nil
 	})
