@@ -174,7 +174,8 @@ func (t knownNames) exists(root, folder, name string, outputs []string) bool {
 		return true
 	}
 	if installation, ok := strings.CutPrefix(name, ".demo/"); ok {
-		return slices.Contains(t.installations, installation)
+		_, err := os.Stat(filepath.Join(root, "examples", installation)) // `make push` writes examples as well
+		return err == nil || slices.Contains(t.installations, installation)
 	}
 	for _, from := range []string{".", folder} {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(from), filepath.FromSlash(name))); err == nil {
