@@ -106,8 +106,8 @@ type ExtraFile struct {
 // PodSettings are the settings of a pod that do not depend on the service. An empty map
 // or list replaces the parent's value; an absent field inherits the value.
 type PodSettings struct {
-	// nodeSelector restricts the nodes by label. {} allows all nodes, even if the parent
-	// has a nodeSelector.
+	// nodeSelector restricts the nodes by label. {} allows all nodes, also for a
+	// service whose Nova or ControlPlane restricts them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitzero"`

@@ -5,22 +5,23 @@ import commonv1 "asterism.dev/lib/common/api/v1alpha1"
 // Server is the address of a server at which the operator registers accounts: a Service
 // or a host.
 type Server struct {
-	// serviceRef names the Service of the server. The operator uses the port named mysql,
-	// mariadb or database, for a message bus amqp (amqps with TLS), otherwise the first
-	// port. It cannot be changed.
+	// serviceRef names the Service of the server, and requires adminSecretRef. The operator
+	// uses the port named mysql, mariadb or database, for a message bus amqp (amqps with
+	// TLS), otherwise the first port. It cannot be changed.
 	// +optional
 	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
 
-	// host is the DNS name or the IP address of a server that has no Service in this
-	// namespace, such as a server outside of the cluster. It cannot be changed.
+	// host is the complete DNS name or the IP address of a server that has no Service in
+	// this namespace. It replaces serviceRef, and requires adminSecretRef. It cannot be
+	// changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?){2,}$')",message="must be an IP address or a complete DNS name, such as db.example.org: set field port for the port"
 	Host string `json:"host,omitempty"`
 
-	// port of the host. Default: 3306 for a database; for a message bus 5672, or 5671
-	// with TLS. It cannot be changed.
+	// port of the host. Default: 3306 for a database, which cannot be changed; for a message
+	// bus 5672, or 5671 with TLS.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
