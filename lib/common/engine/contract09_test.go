@@ -91,7 +91,7 @@ func (w *world) awaitGarbageCollector() {
 		}
 		rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{GenerateName: "canary-"}}
 		w.create(rack)
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "canary-"}}
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "canary-"}}
 		w.must(controllerutil.SetOwnerReference(rack, child, w.client.Scheme()))
 		w.create(child)
 		w.must(w.client.Delete(w.ctx, rack))
