@@ -48,9 +48,9 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 const leaveSeconds = 10
 
 // unreadyAfterProbes is the number of probes without an answer, five seconds each, after
-// which a pod leaves its Service. The first requests of a new pod are slow, because each
-// worker opens its connections: a pod that leaves for that refuses all requests.
-const unreadyAfterProbes = 6
+// which a pod leaves its Service. While Keystone does not answer, the requests of all pods
+// wait, and the probes wait behind them: pods that leave for that refuse every request.
+const unreadyAfterProbes = 12
 
 // Stateless builds an HTTP service, with its Kubernetes Service. The path of the probe uses
 // neither database nor bus, so that a busy or waiting service stays ready.
