@@ -46,10 +46,11 @@ func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	}
 	program(t, "my_print_defaults") // mariadb-install-db needs it, its package does not install it
 	install := exec.CommandContext(context.Background(), program(t, "mariadb-install-db"), append(common, "--auth-root-authentication-method=normal", "--skip-test-db")...)
+	install.Env = append(os.Environ(), "TMPDIR="+dir) // at its start a server deletes the temporary tables of others
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
 	}
-	server.run(t, append(append(common, options...), "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"),
+	server.run(t, append(append(common, options...), "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"), "--tmpdir="+dir,
 		"--bind-address=127.0.0.1", "--port="+server.Port, "--init-file="+setUp,
 		"--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"))
 	server.connect(t)
