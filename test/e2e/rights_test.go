@@ -138,7 +138,9 @@ func usedRights(requests []request) (used map[right]bool, refused []string) {
 			continue
 		}
 		if r.Response.Code == 403 {
-			if !inDeletion[r.ObjectRef.Namespace] {
+			// The API server looks up an owner's kind, and knows a new kind only after seconds.
+			isNewKind := strings.Contains(r.Response.Message, "cannot find RESTMapping")
+			if !inDeletion[r.ObjectRef.Namespace] && !isNewKind {
 				refused = append(refused, r.String())
 			}
 			continue
