@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,7 +141,8 @@ var _ = Describe("The demo", Ordered, func() {
 	driftSpecs()
 })
 
-// scaleServices scales services of the demo's ControlPlane, and waits until all are Ready.
+// scaleServices scales services of the demo's ControlPlane, and waits until all are
+// Ready and no pod is being deleted.
 func scaleServices(ctx context.Context, replicas int, services []string) {
 	GinkgoHelper()
 	sizes := map[string]any{}
@@ -152,6 +154,9 @@ func scaleServices(ctx context.Context, replicas int, services []string) {
 	Expect(k8s.Patch(ctx, object("ControlPlane", demoNamespace, "demo"), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(tester))).To(Succeed())
 	awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 	awaitSettled(ctx, demoNamespace)
+	Eventually(func() []corev1.Pod { // a pod of the API answers for ten seconds after its deletion
+		return slices.DeleteFunc(podsOf(ctx, demoNamespace, nil), func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil })
+	}).WithContext(ctx).Should(BeEmpty(), "pods that are being deleted")
 }
 
 // statusOf returns the HTTP status of a URL.

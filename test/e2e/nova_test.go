@@ -82,9 +82,7 @@ func uidsOf(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	uids := map[string]string{}
 	for _, o := range everything(ctx, namespace) {
-		if !strings.Contains(o.GetName(), "-discover-") { // a Job that exists until the hosts are mapped, and its pod
-			uids[o.GetKind()+"/"+o.GetName()] = string(o.GetUID())
-		}
+		uids[o.GetKind()+"/"+o.GetName()] = string(o.GetUID())
 	}
 	return uids
 }

@@ -157,9 +157,16 @@ var installations = []struct{ overlay, folder, description string }{
 	{"shared-volume", "config/shared-volume", "the operator of shared volumes"},
 }
 
+// writeInstallations also writes the examples of getting-started.md, with the image of the
+// registry.
 func (d *demo) writeInstallations() error {
 	for _, install := range installations {
 		if err := d.writeKustomization(install.overlay, install.folder, d.operatorOverrides()); err != nil {
+			return err
+		}
+	}
+	for _, example := range []string{"demo", "demo-compute"} {
+		if _, err := d.folder(example); err != nil {
 			return err
 		}
 	}

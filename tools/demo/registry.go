@@ -31,11 +31,6 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 	if err == nil {
 		err = d.writeInstallations()
 	}
-	for _, example := range []string{"demo", "demo-compute"} {
-		if err == nil {
-			_, err = d.folder(example)
-		}
-	}
 	if err != nil {
 		return err
 	}
