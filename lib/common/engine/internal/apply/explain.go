@@ -11,12 +11,10 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// A child that is not complete, or whose deletion takes long, is examined after
-// explainAfter, and then repeatedly: at least every explainSoon, and after explainLong
-// every explainRarely.
+// A child that is not complete, or whose deletion takes long, is examined every
+// explainEvery, and after explainLong every explainRarely.
 const (
-	explainAfter  = 5 * time.Second
-	explainSoon   = 10 * time.Second
+	explainEvery  = 5 * time.Second
 	explainLong   = 10 * time.Minute
 	explainRarely = time.Minute
 )
@@ -72,9 +70,9 @@ func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explan
 		e.set(owner, key, known)
 	}
 	if known.asked.IsZero() {
-		return known, explainAfter - time.Since(known.since)
+		return known, explainEvery - time.Since(known.since)
 	}
-	interval := min(max(time.Since(known.since)/2, explainAfter), explainSoon)
+	interval := explainEvery
 	if time.Since(known.since) > explainLong {
 		interval = explainRarely
 	}
@@ -109,7 +107,7 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 	if due <= 0 {
 		known.text, known.asked = c.explanationOf(ctx, explain, obj), time.Now()
 		c.Explanations.note(owner, key, known)
-		due = explainAfter
+		due = explainEvery
 	}
 	outcome := *OutcomeOf(incomplete)
 	if known.text != "" {
