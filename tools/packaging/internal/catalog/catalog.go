@@ -1,0 +1,174 @@
+// Package catalog makes the file-based catalog from the bundles and the hand-written upgrade
+// graph.
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/operator-framework/operator-registry/alpha/action/migrations"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
+	"github.com/operator-framework/operator-registry/pkg/image"
+	"github.com/operator-framework/operator-registry/pkg/registry"
+
+	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+// Template is the path of the hand-written upgrade graph.
+const Template = "catalog/template.yaml"
+
+// Render says how bundles are stored in a catalog.
+type Render string
+
+const (
+	// Release has references to bundle images and the metadata of their
+	// ClusterServiceVersions.
+	Release Render = "release"
+	// OLMv1 is Release without dependencies, which OLM v1 refuses.
+	OLMv1 Render = "olmv1"
+	// Imageless has the manifests of the bundles, so that no registry is needed.
+	Imageless Render = "imageless"
+)
+
+// Packages returns one file with the package and its channels for each operator.
+func Packages(project *source.Project, icon []byte) (output.Files, error) {
+	template, err := readTemplate(project)
+	if err != nil {
+		return nil, err
+	}
+	files := output.Files{}
+	for _, operator := range project.Operators {
+		config := declcfg.DeclarativeConfig{}
+		for _, pkg := range template.Packages {
+			if pkg.Name == operator.Package() {
+				pkg.Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
+				pkg.Description = operator.Description
+				config.Packages = append(config.Packages, pkg)
+			}
+		}
+		for _, channel := range template.Channels {
+			if channel.Package == operator.Package() {
+				config.Channels = append(config.Channels, channel)
+			}
+		}
+		if len(config.Packages) != 1 || !releases(config, bundle.Name(project, operator)) {
+			return nil, fmt.Errorf("%s: package %s needs one olm.package and a channel entry %s", Template, operator.Package(), bundle.Name(project, operator))
+		}
+		if files[filepath.Join(operator.Package(), "package.yaml")], err = encode(config); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func releases(config declcfg.DeclarativeConfig, name string) bool {
+	return slices.ContainsFunc(config.Channels, func(channel declcfg.Channel) bool {
+		return slices.ContainsFunc(channel.Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == name })
+	})
+}
+
+// readTemplate reads the packages and channels of the template. Its bundles are files of
+// their own.
+func readTemplate(project *source.Project) (*declcfg.DeclarativeConfig, error) {
+	content, err := os.ReadFile(project.Path(Template))
+	if err != nil {
+		return nil, err
+	}
+	config, err := declcfg.LoadReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Template, err)
+	}
+	return config, nil
+}
+
+// Bundle renders the bundle in a directory, as `opm render` does. The file has the name of
+// the bundle.
+func Bundle(project *source.Project, operator *source.Operator, images bundle.Images, directory string, as Render) (output.Files, error) {
+	rendered, err := render(directory)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", directory, err)
+	}
+	config := declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*rendered}}
+	if as != Imageless {
+		own := bundle.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
+		config.Bundles[0].Image = own.Reference
+		for _, image := range append(images.Of(operator), own) {
+			config.Bundles[0].RelatedImages = append(config.Bundles[0].RelatedImages, declcfg.RelatedImage{Name: image.Name, Image: image.Reference})
+		}
+		if err := withMetadata(&config); err != nil {
+			return nil, err
+		}
+	}
+	if as == OLMv1 {
+		config.Bundles[0].Properties = withoutDependencies(config.Bundles[0].Properties)
+	}
+	content, err := encode(config)
+	return output.Files{filepath.Join(operator.Package(), bundle.Name(project, operator)+".yaml"): content}, err
+}
+
+// render returns a bundle with its manifests.
+func render(directory string) (*declcfg.Bundle, error) {
+	input, err := registry.NewImageInput(image.SimpleReference(""), directory)
+	if err != nil {
+		return nil, err
+	}
+	objects, properties, err := registry.ObjectsAndPropertiesFromBundle(input.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	csv, err := input.Bundle.ClusterServiceVersion()
+	if err != nil {
+		return nil, err
+	}
+	content, err := json.Marshal(csv)
+	return &declcfg.Bundle{
+		Schema: declcfg.SchemaBundle, Name: input.Bundle.Name, Package: input.Bundle.Package,
+		Properties: properties, Objects: objects, CsvJSON: string(content),
+	}, err
+}
+
+// withMetadata replaces the manifests with the metadata of the ClusterServiceVersion, which
+// OpenShift's pipelines require since 4.17.
+func withMetadata(config *declcfg.DeclarativeConfig) error {
+	migrate, err := migrations.NewMigrations("bundle-object-to-csv-metadata")
+	if err != nil {
+		return err
+	}
+	return migrate.Migrate(config)
+}
+
+// withoutDependencies removes the properties that OLM v1 refuses.
+func withoutDependencies(properties []property.Property) []property.Property {
+	return slices.DeleteFunc(properties, func(p property.Property) bool {
+		return p.Type == property.TypeGVKRequired || p.Type == property.TypePackageRequired || p.Type == property.TypeConstraint
+	})
+}
+
+func encode(config declcfg.DeclarativeConfig) ([]byte, error) {
+	content := bytes.NewBufferString(output.Header)
+	if err := declcfg.WriteYAML(config, content); err != nil {
+		return nil, err
+	}
+	return content.Bytes(), nil
+}
+
+// Size is the sum of the sizes of a bundle's objects as JSON, in bytes: OLM copies the
+// objects of a bundle without image into the InstallPlan.
+func Size(config *declcfg.DeclarativeConfig) (size int) {
+	for _, b := range config.Bundles {
+		for _, object := range b.Objects {
+			var compact bytes.Buffer
+			if json.Compact(&compact, []byte(object)) == nil {
+				size += compact.Len()
+			}
+		}
+	}
+	return size
+}
