@@ -1,5 +1,5 @@
-// Command packaging writes the packages of the operators: OLM bundles, the catalog and the
-// manifests of dist. Its input is config, operators/*/config and the packaging.yaml files.
+// Command packaging writes the packages of the operators: OLM bundles, the catalog and
+// the Helm charts. Its input is config, operators/*/config and the packaging.yaml files.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -40,7 +41,16 @@ func generate(root string) error {
 	if err := writeBundles(project, images, root); err != nil {
 		return err
 	}
-	return writeCatalogs(project, images, root)
+	if err := writeCatalogs(project, images, root); err != nil {
+		return err
+	}
+	charts, err := chart.Files(project, icon)
+	if err != nil {
+		return err
+	}
+	all := output.Files{}
+	all.Include("charts", charts)
+	return all.Write(root, "charts")
 }
 
 func writeBundles(project *source.Project, images bundle.Images, root string) error {

@@ -19,11 +19,15 @@ func Render(folder string) ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	for _, resource := range resources.Resources() {
-		content, err := resource.Map()
+		content, err := resource.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", folder, err)
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+		object := &unstructured.Unstructured{} // numbers are int64, as in objects that are read from an API server
+		if err := object.UnmarshalJSON(content); err != nil {
+			return nil, fmt.Errorf("rendering %s: %w", folder, err)
+		}
+		objects = append(objects, object)
 	}
 	return objects, nil
 }

@@ -44,6 +44,8 @@ type Operator struct {
 	CSI bool `json:"csi,omitempty"`
 	// Images are the images that the operator starts, by environment variable.
 	Images []Image `json:"images,omitempty"`
+	// Service is the Helm chart of the service, besides the chart of the operator.
+	Service *Service `json:"service,omitempty"`
 
 	Deployment *appsv1.Deployment                          `json:"-"`
 	Account    string                                      `json:"-"`
@@ -72,6 +74,26 @@ type Image struct {
 	Variable string `json:"variable"`
 	// Image is the reference of the image.
 	Image string `json:"image"`
+}
+
+// Service describes a Helm chart that renders the resource of a service.
+type Service struct {
+	// Chart is the name of the chart, and Summary its description in one line.
+	Chart   string `json:"chart"`
+	Summary string `json:"summary"`
+	// Kind is the kind of the resource.
+	Kind string `json:"kind"`
+	// Policy is a cluster-scoped kind of which the chart can render objects.
+	Policy string `json:"policy,omitempty"`
+}
+
+// CRD returns the definition of a kind, nil if the operator does not have the kind.
+func (o *Operator) CRD(kind string) *apiextensionsv1.CustomResourceDefinition {
+	i := slices.IndexFunc(o.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Spec.Names.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return o.CRDs[i]
 }
 
 // Package is the name of the operator's package, for example nova-api-operator.
@@ -197,9 +219,7 @@ func (o *Operator) readSamples(folder string) error {
 	return nil
 }
 
-func (o *Operator) owns(kind string) bool {
-	return slices.ContainsFunc(o.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Spec.Names.Kind == kind })
-}
+func (o *Operator) owns(kind string) bool { return o.CRD(kind) != nil }
 
 // Container returns the only container of a Deployment.
 func Container(deployment *appsv1.Deployment) *corev1.Container {

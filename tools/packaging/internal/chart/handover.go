@@ -1,0 +1,111 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+// handOver has the objects for namespaces that are handed over, besides the objects of the
+// operators' own kustomizations.
+type handOver struct {
+	// bindings are the RoleBindings of config/namespace by the account's name.
+	bindings map[string]*unstructured.Unstructured
+	// guard are the ValidatingAdmissionPolicy of RoleBindings and its binding.
+	guard []*unstructured.Unstructured
+}
+
+// guardName and guardAccounts are the policy's name, and the operators' accounts in its
+// condition.
+const (
+	guardName     = "asterism-rolebindings"
+	guardAccounts = "asterism-[a-z0-9-]+-operator"
+)
+
+func readHandOver(project *source.Project) (*handOver, error) {
+	read := &handOver{bindings: map[string]*unstructured.Unstructured{}}
+	bindings, err := source.Render(project.Path("config", "namespace"))
+	if err != nil {
+		return nil, err
+	}
+	for _, binding := range bindings {
+		read.bindings[binding.GetName()] = binding
+	}
+	objects, err := source.Render(project.Path("config", "control-plane"))
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if object.GetName() == guardName {
+			read.guard = append(read.guard, object)
+		}
+	}
+	if len(read.guard) != 2 {
+		return nil, fmt.Errorf("config/control-plane has %d objects %s, and needs the policy and its binding", len(read.guard), guardName)
+	}
+	return read, nil
+}
+
+// policy returns the policy of RoleBindings for one account. The kustomization has one policy
+// for all accounts, but several releases of Helm cannot share an object.
+func (r *handOver) policy(operator *source.Operator) (objects []*unstructured.Unstructured) {
+	for _, shared := range r.guard {
+		object := shared.DeepCopy()
+		replaceText(object.Object, guardAccounts, operator.Account)
+		replaceText(object.Object, guardName, "asterism-"+operator.Name+"-rolebindings")
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// replaceText replaces a text in every string of an object.
+func replaceText(node any, old, replacement string) any {
+	switch node := node.(type) {
+	case string:
+		return strings.ReplaceAll(node, old, replacement)
+	case map[string]any:
+		for key, below := range node {
+			node[key] = replaceText(below, old, replacement)
+		}
+	case []any:
+		for i, below := range node {
+			node[i] = replaceText(below, old, replacement)
+		}
+	}
+	return node
+}
+
+// template renders a RoleBinding in each listed namespace, or a ClusterRoleBinding for every
+// namespace.
+func (r *handOver) template(operator *source.Operator) (string, error) {
+	binding := r.bindings[operator.Account]
+	if binding == nil {
+		return "", fmt.Errorf("config/namespace has no RoleBinding %s", operator.Account)
+	}
+	everywhere, err := bindingTemplate(binding, "ClusterRoleBinding", "")
+	if err != nil {
+		return "", err
+	}
+	each, err := bindingTemplate(binding, "RoleBinding", "{{ . | quote }}")
+	return `{{- if eq (include "CHART.watch" .) "*" }}` + "\n" + everywhere +
+		`{{- else }}{{- range compact (splitList " " (include "CHART.watch" .)) }}` + "\n" + each + "{{- end }}{{- end }}\n", err
+}
+
+func bindingTemplate(binding *unstructured.Unstructured, kind, namespace string) (string, error) {
+	object, h := binding.DeepCopy(), &holes{}
+	object.SetKind(kind)
+	unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
+	if namespace != "" {
+		object.SetNamespace(h.inline(namespace))
+	}
+	if err := unstructured.SetNestedField(object.Object, nil, "metadata", "labels", h.lines("CHART.labels")); err != nil {
+		return "", err
+	}
+	if err := setSubjects(object, h.inline("{{ $.Release.Namespace | quote }}")); err != nil {
+		return "", err
+	}
+	return h.encode(object)
+}

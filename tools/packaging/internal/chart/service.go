@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+// serviceChart returns the files of a chart that renders the resource of a service. The
+// workload belongs to the operator, so the chart has no other templates.
+func serviceChart(project *source.Project, operator *source.Operator, icon []byte) (output.Files, error) {
+	service := operator.Service
+	crd := operator.CRD(service.Kind)
+	if crd == nil {
+		return nil, fmt.Errorf("operators/%s/packaging.yaml: service.kind: the operator has no kind %q", operator.Name, service.Kind)
+	}
+	both := map[string]any{"type": "object", "properties": map[string]any{}}
+	for key, kind := range map[string]*apiextensionsv1.CustomResourceDefinition{"spec": crd, "policy": operator.CRD(service.Policy)} {
+		if kind == nil {
+			continue
+		}
+		spec, err := specOf(kind)
+		if err != nil {
+			return nil, err
+		}
+		both["properties"].(map[string]any)[key] = spec
+	}
+	converted, definitions, err := convertSchema(both)
+	if err != nil {
+		return nil, err
+	}
+	schemas := converted["properties"].(schema)
+	fields := fieldsOf(schemas["spec"].(schema))
+	chart := &content{
+		metadata: metadata(project, icon, service.Chart, service.Summary),
+		values:   serviceValues(service, schemas, fields), definitions: definitions,
+		texts: map[string]string{
+			"templates/_helpers.tpl": "service-helpers.tpl", "templates/NOTES.txt": "service-notes.txt", "README.md": "service-readme.md",
+			"templates/resource.yaml": "service-resource.yaml", "templates/secrets.yaml": "service-secrets.yaml",
+		},
+		words: []string{
+			"@APIVERSION@", crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, "@KIND@", service.Kind, "@POLICY@", service.Policy,
+			"@RESOURCE@", crd.Spec.Names.Singular, "@OPERATOR@", operator.Package(), "@FIELDS@\n", fieldTable(fields),
+		},
+	}
+	if service.Policy != "" {
+		chart.texts["templates/policies.yaml"] = "service-policies.yaml"
+	}
+	made, err := chart.files()
+	if err != nil {
+		return nil, err
+	}
+	examples, err := examples(project, operator)
+	made.Include("ci", examples)
+	return made, err
+}
+
+func serviceValues(service *source.Service, schemas schema, fields []field) []value {
+	values := []value{
+		{key: "name", comment: fmt.Sprintf("Name of the %s; empty for the name of the release.", service.Kind), fallback: "", schema: text},
+		{key: "annotations", comment: fmt.Sprintf("Annotations of the %s.", service.Kind), fallback: schema{}, schema: textMap},
+		{
+			key: "secrets", comment: "Secrets that the chart creates: the content by key, by name. Helm also stores them in the Secret of the release. Leave out Secrets that other tools create.",
+			fallback: schema{}, schema: schema{"type": "object", "additionalProperties": schema{"type": "object", "minProperties": 1, "additionalProperties": text}},
+		},
+		{key: "spec", comment: fmt.Sprintf("Spec of the %s.", service.Kind), listing: "Fields:\n" + fieldList(fields), fallback: schema{}, schema: schemas["spec"].(schema)},
+	}
+	if service.Policy != "" {
+		values = append(values, value{
+			key: "policies", comment: fmt.Sprintf("%s objects that the chart creates: the spec by name. They grant, and need an administrator of the cluster.", service.Policy),
+			fallback: schema{}, schema: schema{"type": "object", "additionalProperties": schemas["policy"]},
+		})
+	}
+	return values
+}
+
+// field is a field of a spec.
+type field struct{ name, need, meaning string }
+
+// fieldsOf lists the fields of a spec, the required ones first.
+func fieldsOf(spec schema) (fields []field) {
+	required, _ := spec["required"].([]any)
+	properties := spec["properties"].(schema)
+	for _, need := range []string{"required", ""} {
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			if slices.Contains(required, any(name)) != (need == "required") {
+				continue
+			}
+			description, _ := properties[name].(schema)["description"].(string)
+			fields = append(fields, field{name, need, strings.Join(strings.Fields(description), " ")})
+		}
+	}
+	return fields
+}
+
+func fieldTable(fields []field) (rows string) {
+	for _, f := range fields {
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", f.name, f.need, strings.ReplaceAll(f.meaning, "|", `\|`))
+	}
+	return rows
+}
+
+// fieldList has one field and the first sentence of its meaning in a line.
+func fieldList(fields []field) (list string) {
+	for _, f := range fields {
+		sentence, _, _ := strings.Cut(f.meaning, ". ")
+		if f.need != "" {
+			sentence = f.need + ": " + sentence
+		}
+		for i, line := range wrap(f.name+": "+sentence, 86) {
+			indent := "  "
+			if i > 0 {
+				indent = "      "
+			}
+			list += indent + line + "\n"
+		}
+	}
+	return list
+}
+
+// examples turns the samples of the chart's kind into files of values. The same samples are
+// applied to an API server by the operator's tests.
+func examples(project *source.Project, operator *source.Operator) (output.Files, error) {
+	samples, err := filepath.Glob(project.Path("operators", operator.Name, "config", "samples", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	made := output.Files{}
+	for _, sample := range samples {
+		content, err := os.ReadFile(sample)
+		if err != nil {
+			return nil, err
+		}
+		values, err := valuesOf(operator.Service.Kind, content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sample, err)
+		}
+		if values["spec"] == nil {
+			continue // a sample of another kind
+		}
+		if err := made.Add(strings.TrimSuffix(filepath.Base(sample), ".yaml")+"-values.yaml", values); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// valuesOf returns the values that render the objects of a sample.
+func valuesOf(kind string, sample []byte) (map[string]any, error) {
+	values := map[string]any{}
+	for document := range bytes.SplitSeq(sample, []byte("\n---\n")) {
+		object := struct {
+			Kind       string            `json:"kind"`
+			Metadata   map[string]any    `json:"metadata"`
+			Spec       map[string]any    `json:"spec"`
+			StringData map[string]string `json:"stringData"`
+		}{}
+		if err := yaml.Unmarshal(document, &object); err != nil {
+			return nil, err
+		}
+		switch object.Kind {
+		case kind:
+			values["name"], values["spec"] = object.Metadata["name"], object.Spec
+		case "Secret":
+			secrets, _ := values["secrets"].(map[string]any)
+			if secrets == nil {
+				secrets = map[string]any{}
+				values["secrets"] = secrets
+			}
+			secrets[object.Metadata["name"].(string)] = object.StringData
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,48 @@
+package chart
+
+import (
+	"strings"
+
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+
+	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+// umbrellaChart returns the files of the chart that installs all operators, as the package of
+// meta does with OLM.
+func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
+	chart := &content{
+		metadata: metadata(project, icon, Umbrella, "Installs the operators of an OpenStack Nova control plane and, if wanted, of shared volumes."),
+		texts:    map[string]string{"templates/NOTES.txt": "umbrella-notes.txt", "README.md": "umbrella-readme.md"},
+	}
+	pod, definitions, err := podSchemas(project)
+	if err != nil {
+		return nil, err
+	}
+	chart.definitions = definitions
+	enabled := value{key: "operators", comment: "The operators that are installed."}
+	var own []value
+	var kinds []string
+	for _, operator := range project.Operators {
+		comment := "Install " + operator.Package() + "."
+		if operator.ClusterWide {
+			comment += " The operator has more rights than the others: prefer a release of its own chart in a namespace of its own."
+		}
+		enabled.group = append(enabled.group, value{key: operator.Name, comment: comment, fallback: !operator.ClusterWide, schema: flag})
+		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", fallback: schema{}, schema: schema{"type": "object"}})
+		kinds = append(kinds, resources(operator))
+		chart.metadata.Dependencies = append(chart.metadata.Dependencies, &helm.Dependency{
+			Name: operator.Package(), Version: project.Version, Repository: "file://../" + operator.Package(), Condition: "operators." + operator.Name,
+		})
+	}
+	chart.values = append([]value{globalValue(globalValues(pod)), enabled}, own...)
+	chart.words = []string{"@KINDS@", strings.Join(kinds, ",")}
+	made, err := chart.files()
+	if err != nil {
+		return nil, err
+	}
+	// `helm dependency build` writes the archives and the lock, which has the time.
+	made[".gitignore"] = []byte("/charts/\n/Chart.lock\n")
+	return made, nil
+}
