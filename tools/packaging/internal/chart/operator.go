@@ -220,7 +220,9 @@ func openDeployment(object *unstructured.Unstructured, h *holes) error {
 	container["imagePullPolicy"] = h.inline("{{ .Values.image.pullPolicy }}")
 	container["resources"] = h.inline("{{ toJson .Values.resources }}")
 	variables, _ := container["env"].([]any)
-	variables = slices.DeleteFunc(variables, func(variable any) bool { return isValue(variable.(map[string]any)["name"].(string), variable.(map[string]any)["value"]) })
+	variables = slices.DeleteFunc(variables, func(variable any) bool {
+		return isValue(variable.(map[string]any)["name"].(string), variable.(map[string]any)["value"])
+	})
 	container["env"] = append(variables, h.lines("CHART.env"))
 	container[h.lines("CHART.args")] = nil
 	return nil

@@ -108,7 +108,7 @@ func (c *converter) convert(node map[string]any, name string) (schema, error) {
 				converted["uniqueItems"] = true
 			}
 		case "format", // the formats are sizes of integers, which the bounds repeat
-			"x-kubernetes-validations",  // CEL: the API server evaluates these rules
+			"x-kubernetes-validations",   // CEL: the API server evaluates these rules
 			"x-kubernetes-list-map-keys", // unique keys: the API server checks them
 			"x-kubernetes-map-type", "x-kubernetes-int-or-string":
 		default:
