@@ -25,7 +25,7 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
+generate: generate-common $(generate-operators) generate-packages ## Regenerate deep copies, CRDs, RBAC and packages.
 
 .PHONY: generate-common
 generate-common: generators
@@ -38,6 +38,11 @@ $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen crd paths=./api/... output:crd:dir=config/crd
 	cd operators/$* && controller-gen rbac:roleName=operator paths=./... output:rbac:dir=config/rbac
 	descriptions operators/$*/config/crd/*_*.yaml
+
+# Bundles, catalogs and dist are made from the manifests.
+.PHONY: generate-packages
+generate-packages: $(generate-operators)
+	cd tools/packaging && GOWORK=off go run .
 
 .PHONY: generators
 generators:
@@ -139,8 +144,8 @@ $(benches): bench-%:
 
 ##### Demo
 
-# CLUSTER and IMAGE_REGISTRY are set in the environment or on the command line.
-demo := cd tools/demo && CLUSTER='$(CLUSTER)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
+# CLUSTER, OPERATORS and IMAGE_REGISTRY are set in the environment or on the command line.
+demo := cd tools/demo && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).

@@ -13,6 +13,7 @@ import (
 
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/install"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -40,7 +41,14 @@ func generate(root string) error {
 	if err := writeBundles(project, images, root); err != nil {
 		return err
 	}
-	return writeCatalogs(project, images, root)
+	if err := writeCatalogs(project, images, root); err != nil {
+		return err
+	}
+	manifests, err := install.Files(project, images)
+	if err != nil {
+		return err
+	}
+	return manifests.Write(filepath.Join(root, "dist"), "")
 }
 
 func writeBundles(project *source.Project, images bundle.Images, root string) error {
