@@ -231,7 +231,7 @@ var createdKinds = map[string]v1alpha1.APIResourceReference{
 	"novacells":              {Kind: "NovaCell", Version: "v1alpha1"},
 	"novaapis":               {Kind: "NovaAPI", Version: "v1alpha1"},
 	"novaconductors":         {Kind: "NovaConductor", Version: "v1alpha1"},
-	"novametadatas":          {Kind: "NovaMetadata", Version: "v1alpha1"},
+	"novametadata":           {Kind: "NovaMetadata", Version: "v1alpha1"},
 	"novaschedulers":         {Kind: "NovaScheduler", Version: "v1alpha1"},
 	"sharedvolumes":          {Kind: "SharedVolume", Version: "v1alpha1"},
 }
