@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -49,14 +51,37 @@ var programs = map[string]string{
 // pushOLM pushes an image with the programs that tools/olm builds, and returns its name.
 func pushOLM(prefix string) string {
 	GinkgoHelper()
-	var content bytes.Buffer
-	archive := tar.NewWriter(&content)
-	Expect(archive.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777})).To(Succeed())
+	files := map[string][]byte{}
 	for path, program := range programs {
 		binary, err := os.ReadFile(filepath.Join(os.Getenv("OLM_BINARIES"), program))
 		Expect(err).NotTo(HaveOccurred(), "run this with `make olm-e2e`, which builds OLM")
-		Expect(archive.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(binary))})).To(Succeed())
-		_, err = archive.Write(binary)
+		files[path] = binary
+	}
+	return push(prefix+"/olm:test", files)
+}
+
+// pushCatalogWithout pushes the catalog of a release without a package, and returns its name.
+func pushCatalogWithout(prefix, folder, missing string) string {
+	GinkgoHelper()
+	files, root := map[string][]byte{}, os.DirFS(filepath.Join(folder, "catalog", "release"))
+	Expect(fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path, missing+"/") {
+			return err
+		}
+		files["configs/"+path], err = fs.ReadFile(root, path)
+		return err
+	})).To(Succeed())
+	return push(prefix+"/catalog:incomplete", files)
+}
+
+// push pushes an image with the files, all of which are executable, and returns its name.
+func push(reference string, files map[string][]byte) string {
+	GinkgoHelper()
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	for path, file := range files {
+		Expect(archive.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(file))})).To(Succeed())
+		_, err := archive.Write(file)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(archive.Close()).To(Succeed())
@@ -69,7 +94,7 @@ func pushOLM(prefix string) string {
 		Config: containers.Config{User: "1001", Env: []string{"PATH=/bin"}},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	tag, err := name.NewTag(prefix + "/olm:test")
+	tag, err := name.NewTag(reference)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(remote.Write(tag, image)).To(Succeed())
 	return tag.String()
@@ -80,4 +105,22 @@ func rootFS(image containers.Image) containers.RootFS {
 	config, err := image.ConfigFile()
 	Expect(err).NotTo(HaveOccurred())
 	return config.RootFS
+}
+
+// operands are the images of other projects that config/packaging.yaml names.
+var operands = []string{
+	"efs-csi-driver/amazon/aws-efs-csi-driver:v3.4.1",
+	"sig-storage/csi-node-driver-registrar:v2.17.0",
+	"sig-storage/livenessprobe:v2.19.0",
+}
+
+// pushOperands pushes an empty image for each operand, whose registries this machine may
+// not reach. No pod of this suite runs these images.
+func pushOperands(prefix string) {
+	GinkgoHelper()
+	for _, operand := range operands {
+		tag, err := name.NewTag(prefix + "/" + operand)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(tag, empty.Image)).To(Succeed())
+	}
 }
