@@ -57,7 +57,9 @@ func catalogOf(folder string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(folder, "images.yaml"))
 	Expect(err).NotTo(HaveOccurred())
-	var list struct{ Images []struct{ Name, Image, Digest string } }
+	var list struct {
+		Images []struct{ Name, Image, Digest string }
+	}
 	Expect(yaml.Unmarshal(content, &list)).To(Succeed())
 	for _, image := range list.Images {
 		if image.Name == "catalog" {
