@@ -3,6 +3,8 @@ package install
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,10 +22,16 @@ var Manifests = map[string]string{
 	"namespace.yaml":     "config/namespace",
 }
 
-// Files returns the manifests with the images of a version, and the list of all images.
+// policyKinds are the kinds that a bundle cannot contain.
+var policyKinds = []string{"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+// Files returns the manifests with the images of a version, the policies for an
+// installation with OLM, and the list of all images.
 func Files(project *source.Project, images bundle.Images) (output.Files, error) {
 	files := output.Files{}
-	for file, folder := range Manifests {
+	var policies []any
+	for _, file := range slices.Sorted(maps.Keys(Manifests)) {
+		folder := Manifests[file]
 		objects, err := source.Render(project.Path(folder))
 		if err != nil {
 			return nil, err
@@ -34,10 +42,16 @@ func Files(project *source.Project, images bundle.Images) (output.Files, error) 
 				return nil, fmt.Errorf("%s: %w", folder, err)
 			}
 			documents = append(documents, object.Object)
+			if slices.Contains(policyKinds, object.GetKind()) {
+				policies = append(policies, object.Object)
+			}
 		}
 		if err := files.Add(file, documents...); err != nil {
 			return nil, err
 		}
+	}
+	if err := files.Add("policies.yaml", policies...); err != nil {
+		return nil, err
 	}
 	var all []bundle.NamedImage
 	for _, operator := range project.Operators {
