@@ -1,6 +1,6 @@
 // Command images builds the project's container images without a container daemon: an
-// operator's from its binary, the demo's OpenStack image from Debian's packages, and those
-// of the EFS CSI driver.
+// operator's from its binary, the demo's OpenStack image from Debian's packages, those of
+// the EFS CSI driver, and all images of a release.
 package main
 
 import (
@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"asterism.dev/tools/images/internal/driverimage"
 	"asterism.dev/tools/images/internal/openstackimage"
 	"asterism.dev/tools/images/internal/operatorimage"
+	"asterism.dev/tools/images/internal/release"
 )
 
 const usage = `usage:
@@ -24,6 +26,8 @@ const usage = `usage:
         build ` + openstackimage.Image + ` from Debian's packages (needs root and debootstrap)
   images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
         pack the EFS CSI driver for a cluster on this machine
+  images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH] [--push]
+        build the operators for amd64 and arm64, their bundles and the catalogs
 `
 
 func main() {
@@ -46,7 +50,7 @@ func main() {
 func run(ctx context.Context, command string, args []string) (string, error) {
 	flags := flag.NewFlagSet("images "+command, flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
-	output := flags.String("output", "", "docker-archive to write")
+	output := flags.String("output", "", "docker-archive to write, or folder of a release")
 	switch command {
 	case "operator":
 		name := flags.String("name", "", "name and tag of the image")
@@ -72,9 +76,27 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 			return "", err
 		}
 		return *output, driverimage.Write(ctx, *tag, *driver, *standIn, *output)
+	case "release":
+		return releaseImages(ctx, flags, args, output)
 	default:
 		return "", fmt.Errorf("unknown command\n%s", usage)
 	}
+}
+
+// releaseImages returns the path of the list of images.
+func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, output *string) (string, error) {
+	options := release.Options{Log: os.Stderr}
+	flags.StringVar(&options.Root, "root", "../..", "directory of the repository")
+	flags.StringVar(&options.Registry, "registry", "", "host and path of the images (default: that of config/packaging.yaml)")
+	flags.StringVar(&options.Version, "version", "", "version of the images (default: that of config/packaging.yaml)")
+	flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images, to read their digests")
+	flags.BoolVar(&options.Push, "push", false, "push the images to the registry")
+	if err := parse(flags, args, "output"); err != nil {
+		return "", err
+	}
+	options.Output = *output
+	_, err := release.Write(ctx, options)
+	return filepath.Join(*output, release.ListFile), err
 }
 
 func parse(flags *flag.FlagSet, args []string, required ...string) error {

@@ -1,5 +1,5 @@
-// Command packaging writes the packages of the operators: OLM bundles, the catalog and
-// the Helm charts. Its input is config, operators/*/config and the packaging.yaml files.
+// Command packaging writes the packages of the operators: OLM bundles, the catalog, the
+// manifests of dist and the Helm charts. Its input is config, operators/*/config and the packaging.yaml files.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/catalog"
 	"asterism.dev/tools/packaging/internal/chart"
+	"asterism.dev/tools/packaging/internal/install"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -21,11 +22,24 @@ import (
 //go:embed icon.svg
 var icon []byte
 
+// renders are the catalogs of images.
+var renders = []catalog.Render{catalog.Release, catalog.OLMv1}
+
 func main() {
 	root := flag.String("root", "../..", "directory of the repository")
+	folder := flag.String("output", "", "folder of a release, which gets the bundles, catalogs and charts; default: the committed packages")
+	registry := flag.String("registry", "", "host and path of the release's images (default: that of config/packaging.yaml)")
+	version := flag.String("version", "", "version of the release (default: that of config/packaging.yaml)")
+	digests := flag.String("digests", "", "images.yaml with the digests of the release's images, from tools/images")
 	flag.Parse()
 	logrus.SetLevel(logrus.WarnLevel) // operator-registry reports each optional file that a bundle lacks
-	if err := generate(*root); err != nil {
+	var err error
+	if *folder == "" {
+		err = generate(*root)
+	} else {
+		err = release(*root, *folder, *registry, *version, *digests)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "packaging: %v\n", err)
 		os.Exit(1)
 	}
@@ -38,30 +52,34 @@ func generate(root string) error {
 		return err
 	}
 	images := bundle.ImagesOf(project)
-	if err := writeBundles(project, images, root); err != nil {
+	bundles := func(operator *source.Operator) string {
+		return filepath.Join(root, "operators", operator.Name, "bundle")
+	}
+	for _, operator := range project.Operators {
+		dockerfile := output.Files{"bundle.Dockerfile": bundle.Dockerfile(project, operator)}
+		if err := dockerfile.Write(filepath.Dir(bundles(operator))); err != nil {
+			return err
+		}
+	}
+	if err := writeBundles(project, images, bundles); err != nil {
 		return err
 	}
-	if err := writeCatalogs(project, images, root); err != nil {
+	if err := writeCatalogs(project, images, bundles, filepath.Join(root, "catalog")); err != nil {
 		return err
 	}
-	charts, err := chart.Files(project, icon)
-	if err != nil {
+	if err := writeManifests(project, images, filepath.Join(root, "dist")); err != nil {
 		return err
 	}
-	all := output.Files{}
-	all.Include("charts", charts)
-	return all.Write(root, "charts")
+	return writeCharts(project, images, filepath.Join(root, "charts"))
 }
 
-func writeBundles(project *source.Project, images bundle.Images, root string) error {
+func writeBundles(project *source.Project, images bundle.Images, folder func(*source.Operator) string) error {
 	for _, operator := range project.Operators {
 		files, err := bundle.Files(project, operator, images, icon)
 		if err != nil {
 			return fmt.Errorf("bundle of %s: %w", operator.Name, err)
 		}
-		all := output.Files{"bundle.Dockerfile": bundle.Dockerfile(project, operator)}
-		all.Include("bundle", files)
-		if err := all.Write(filepath.Join(root, "operators", operator.Name), "bundle"); err != nil {
+		if err := files.Write(folder(operator), "."); err != nil {
 			return err
 		}
 	}
@@ -69,24 +87,40 @@ func writeBundles(project *source.Project, images bundle.Images, root string) er
 }
 
 // writeCatalogs keeps the bundles of earlier versions.
-func writeCatalogs(project *source.Project, images bundle.Images, root string) error {
+func writeCatalogs(project *source.Project, images bundle.Images, bundles func(*source.Operator) string, folder string) error {
 	packages, err := catalog.Packages(project, icon)
 	if err != nil {
 		return err
 	}
-	for _, render := range []catalog.Render{catalog.Release, catalog.OLMv1} {
+	for _, render := range renders {
 		files := output.Files{}
 		files.Include("", packages)
 		for _, operator := range project.Operators {
-			rendered, err := catalog.Bundle(project, operator, images, filepath.Join(root, "operators", operator.Name, "bundle"), render)
+			rendered, err := catalog.Bundle(project, operator, images, bundles(operator), render)
 			if err != nil {
 				return err
 			}
 			files.Include("", rendered)
 		}
-		if err := files.Write(filepath.Join(root, "catalog", string(render))); err != nil {
+		if err := files.Write(filepath.Join(folder, string(render))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeManifests(project *source.Project, images bundle.Images, folder string) error {
+	files, err := install.Files(project, images)
+	if err != nil {
+		return err
+	}
+	return files.Write(folder, "")
+}
+
+func writeCharts(project *source.Project, images bundle.Images, folder string) error {
+	files, err := chart.Files(project, images, icon)
+	if err != nil {
+		return err
+	}
+	return files.Write(folder, ".")
 }

@@ -16,9 +16,9 @@ import (
 	"asterism.dev/tools/images/internal/archive"
 )
 
-// user is the numeric user and group that is conventionally named nonroot. Kubernetes
+// User is the numeric user and group that is conventionally named nonroot. Kubernetes
 // cannot verify runAsNonRoot for a name.
-const user = "65532:65532"
+const User = "65532:65532"
 
 // epoch is the value of every time stamp, so that the same binary gives the same image.
 var epoch = time.Unix(0, 0).UTC()
@@ -34,7 +34,7 @@ var architectures = map[elf.Machine]string{
 // Write packs the binary as /manager of the image, and writes the image to output as a
 // docker-archive.
 func Write(image, binary, output string) error {
-	architecture, err := staticArchitecture(binary)
+	architecture, err := Architecture(binary)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func Write(image, binary, output string) error {
 		Created:      v1.Time{Time: epoch},
 		Config: v1.Config{
 			Entrypoint: []string{"/manager"},
-			User:       user,
+			User:       User,
 			WorkingDir: "/",
 			Labels:     labels(image),
 		},
@@ -73,9 +73,9 @@ func labels(image string) map[string]string {
 	}
 }
 
-// staticArchitecture returns the architecture, in Go's spelling, of a static binary. It
+// Architecture returns the architecture, in Go's spelling, of a static binary. It
 // refuses a binary that needs a loader, as the image has none.
-func staticArchitecture(binary string) (string, error) {
+func Architecture(binary string) (string, error) {
 	file, err := elf.Open(binary)
 	if err != nil {
 		return "", fmt.Errorf("operator binary %s: %w", binary, err)

@@ -109,6 +109,9 @@ func TestAnAPIServerAcceptsEveryObject(t *testing.T) {
 		for _, given := range cases[name] {
 			objects, _ := render(t, name, own, given)
 			for _, object := range objects {
+				if namespaced, err := c.IsObjectNamespaced(object); err != nil || namespaced != (object.GetNamespace() != "") {
+					t.Errorf("chart %s: %s: namespaced is %t (%v)", name, id(object), namespaced, err)
+				}
 				err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("charts-test"), client.ForceOwnership)
 				if err != nil {
 					t.Errorf("chart %s: %s: %v", name, id(object), err)

@@ -12,6 +12,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -25,14 +26,14 @@ const Umbrella = "asterism"
 var files embed.FS
 
 // Files returns the files of all charts by their path in the folder charts.
-func Files(project *source.Project, icon []byte) (output.Files, error) {
+func Files(project *source.Project, images bundle.Images, icon []byte) (output.Files, error) {
 	all := output.Files{}
 	handOver, err := readHandOver(project)
 	if err != nil {
 		return nil, err
 	}
 	for _, operator := range project.Operators {
-		chart, err := operatorChart(project, operator, handOver, icon)
+		chart, err := operatorChart(project, operator, images, handOver, icon)
 		if err != nil {
 			return nil, fmt.Errorf("chart of operator %s: %w", operator.Name, err)
 		}

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
@@ -47,7 +48,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return chart.Files(project, []byte("<svg/>"))
+		return chart.Files(project, bundle.ImagesOf(project), []byte("<svg/>"))
 	})
 )
 
@@ -137,7 +138,7 @@ func tryRender(t *testing.T, name, in string, given map[string]any) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	return engine.Engine{Strict: true}.Render(loaded, all)
+	return engine.Engine{Strict: true}.RenderWithContext(t.Context(), loaded, all)
 }
 
 // render returns the objects of a chart by "Kind namespace/name", and its notes.
@@ -197,7 +198,7 @@ func examples(t *testing.T, name string) map[string]map[string]any {
 }
 
 func TestChartsAreTheSameInEachRun(t *testing.T) {
-	again, err := chart.Files(project(t), []byte("<svg/>"))
+	again, err := chart.Files(project(t), bundle.ImagesOf(project(t)), []byte("<svg/>"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,20 +264,13 @@ func TestReleaseFitsIntoASecret(t *testing.T) {
 	}
 }
 
-// stored is the size of a release in Helm's Secret: the chart with its dependencies, and
+// stored is the size of a release in Helm's Secret: the chart without its dependencies and
 // the manifests, as compressed JSON in base64.
 func stored(t *testing.T, loaded *helm.Chart, rendered map[string]string) int {
 	t.Helper()
 	content, err := json.Marshal(map[string]any{"chart": loaded, "manifest": rendered})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, dependency := range loaded.Dependencies() {
-		below, err := json.Marshal(dependency)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = append(content, below...)
 	}
 	var compressed bytes.Buffer
 	writer := gzip.NewWriter(&compressed)
@@ -294,17 +288,17 @@ func TestCommittedChartsAreThoseOfTheGenerator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := chart.Files(project(t), icon)
+	made, err := chart.Files(project(t), bundle.ImagesOf(project(t)), icon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, content := range made {
 		committed, err := os.ReadFile(filepath.Join(root, "charts", path))
 		if err != nil {
-			t.Fatalf("%v; type: make packages", err)
+			t.Fatalf("%v; type: make generate-packages", err)
 		}
 		if !bytes.Equal(committed, content) {
-			t.Errorf("charts/%s is older than its sources; type: make packages", path)
+			t.Errorf("charts/%s is older than its sources; type: make generate-packages", path)
 		}
 	}
 }

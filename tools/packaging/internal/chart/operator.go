@@ -16,8 +16,8 @@ import (
 
 // operatorChart returns the files of an operator's chart. Its templates are the objects of
 // the operator's kustomization with holes.
-func operatorChart(project *source.Project, operator *source.Operator, handOver *handOver, icon []byte) (output.Files, error) {
-	values, definitions, err := operatorValues(project, operator)
+func operatorChart(project *source.Project, operator *source.Operator, images bundle.Images, handOver *handOver, icon []byte) (output.Files, error) {
+	values, definitions, err := operatorValues(project, operator, images)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func operatorChart(project *source.Project, operator *source.Operator, handOver 
 		chart.texts["templates/NOTES.txt"] = "operator-notes-cluster.txt"
 		chart.texts["README.md"] = "operator-readme-cluster.md"
 	}
-	if err := annotate(project, operator, chart); err != nil {
+	if err := annotate(operator, images, chart); err != nil {
 		return nil, err
 	}
 	made, err := chart.files()
@@ -46,7 +46,7 @@ func operatorChart(project *source.Project, operator *source.Operator, handOver 
 }
 
 // annotate adds what Artifact Hub shows of an operator.
-func annotate(project *source.Project, operator *source.Operator, chart *content) error {
+func annotate(operator *source.Operator, images bundle.Images, chart *content) error {
 	var crds []map[string]string
 	var examples []any
 	for _, crd := range operator.CRDs {
@@ -57,14 +57,14 @@ func annotate(project *source.Project, operator *source.Operator, chart *content
 		})
 		examples = append(examples, operator.Samples[names.Kind].Object)
 	}
-	var images []map[string]string
-	for _, image := range bundle.ImagesOf(project).Of(operator) {
-		images = append(images, map[string]string{"name": image.Name, "image": image.Reference})
+	var references []map[string]string
+	for _, image := range images.Of(operator) {
+		references = append(references, map[string]string{"name": image.Name, "image": image.Reference})
 	}
 	annotations := chart.metadata.Annotations
 	annotations["artifacthub.io/operator"] = "true"
 	annotations["artifacthub.io/operatorCapabilities"] = "Basic Install"
-	for name, list := range map[string]any{"crds": crds, "crdsExamples": examples, "images": images} {
+	for name, list := range map[string]any{"crds": crds, "crdsExamples": examples, "images": references} {
 		encoded, err := toYAML(list)
 		if err != nil {
 			return err

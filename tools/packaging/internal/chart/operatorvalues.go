@@ -4,35 +4,34 @@ import (
 	"fmt"
 	"strings"
 
+	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/source"
 )
 
 var (
-	text     = schema{"type": "string"}
-	flag     = schema{"type": "boolean"}
-	name     = schema{"type": "string", "maxLength": 63, "pattern": `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`}
-	textMap  = schema{"type": "object", "additionalProperties": text}
-	watching = schema{"oneOf": []any{
-		schema{"const": "*"},
-		schema{"type": "array", "items": name, "uniqueItems": true},
-	}}
+	text      = schema{typ: "string"}
+	given     = matching(".")
+	flag      = schema{typ: "boolean"}
+	textMap   = mapOf(text)
+	namespace = matching(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	watching  = schema{"oneOf": []any{schema{"const": "*"}, setOf(namespace)}}
 )
 
 // operatorValues returns the values of an operator's chart. The schemas of the pod's settings
 // are those of the operators' own kinds.
-func operatorValues(project *source.Project, operator *source.Operator) ([]value, schema, error) {
+func operatorValues(project *source.Project, operator *source.Operator, images bundle.Images) ([]value, schema, error) {
 	pod, definitions, err := podSchemas(project)
 	if err != nil {
 		return nil, nil, err
 	}
-	values := []value{imageValues(project, operator)}
+	values := []value{imageValues(project, operator, images)}
 	if len(operator.Images) > 0 {
-		values = append(values, operandValues(operator))
+		values = append(values, operandValues(operator, images))
 	}
 	values = append(values,
 		value{key: "imagePullSecrets", comment: "Secrets with credentials for the registry, in the namespace of the release. The Secrets of global.asterism are added.", fallback: []any{}, schema: pod["imagePullSecrets"]},
-		value{key: "replicas", comment: "Number of pods. One pod works; each other pod waits to replace it.", fallback: 1, schema: schema{"type": "integer", "minimum": 0, "maximum": 10}},
-		value{key: "args", comment: "Arguments of the operator, for example --zap-log-level=debug.", fallback: []any{}, schema: schema{"type": "array", "items": schema{"type": "string", "pattern": "^--[a-z]"}}},
+		value{key: "replicas", comment: "Number of pods. One pod works; each other pod waits to replace it.", fallback: 1, schema: schema{typ: "integer", "minimum": 0, "maximum": 10}},
+		value{key: "args", comment: "Arguments of the operator, for example --zap-log-level=debug.", fallback: []any{}, schema: listOf(matching("^--[a-z]"))},
 		environmentValue(operator),
 		value{key: "resources", comment: "Requests and limits of the operator's container. If you lower the limit of memory below 256Mi, set GOMEMLIMIT in env to three quarters of the limit.", fallback: source.Container(operator.Deployment).Resources, schema: pod["resources"]},
 		value{key: "nodeSelector", comment: "Labels of the nodes on which the operator runs.", fallback: schema{}, schema: textMap},
@@ -50,7 +49,7 @@ func operatorValues(project *source.Project, operator *source.Operator) ([]value
 		}},
 		value{key: "networkPolicy", comment: "NetworkPolicy of the operator.", group: []value{
 			{key: "enabled", comment: "Create the NetworkPolicy.", fallback: true, schema: flag},
-			{key: "apiServerPorts", comment: "Ports of the API servers that the operator may reach.", fallback: []any{443, 6443}, schema: schema{"type": "array", "minItems": 1, "uniqueItems": true, "items": schema{"type": "integer", "minimum": 1, "maximum": 65535}}},
+			{key: "apiServerPorts", comment: "Ports of the API servers that the operator may reach.", fallback: []any{443, 6443}, schema: setOf(schema{typ: "integer", "minimum": 1, "maximum": 65535})},
 		}},
 		value{key: "admissionPolicies", comment: "ValidatingAdmissionPolicies that limit what a stolen token of the operator can do.", group: []value{
 			{key: "enabled", comment: "Create the ValidatingAdmissionPolicies.", fallback: true, schema: flag},
@@ -72,30 +71,31 @@ func globalValues(pod map[string]schema) []value {
 // names; other keys of global belong to other charts.
 func globalValue(shared []value) value {
 	return value{
-		key: "global", comment: "Values that a parent chart gives to all of its charts.", schema: schema{"additionalProperties": true},
+		key: "global", comment: "Values that a parent chart gives to all of its charts.", schema: schema{additional: true},
 		group: []value{{key: "asterism", comment: "Values of all operators of Asterism.", group: shared}},
 	}
 }
 
-func imageValues(project *source.Project, operator *source.Operator) value {
+func imageValues(project *source.Project, operator *source.Operator, images bundle.Images) value {
+	_, digest, _ := strings.Cut(images.Operator(operator), "@")
 	return value{key: "image", comment: "Image of the operator.", group: []value{
-		{key: "registry", comment: "Host and path of the registry.", fallback: project.Registry, schema: schema{"type": "string", "minLength": 1}},
-		{key: "repository", comment: "Name of the image in the registry.", fallback: operator.ImageName(), schema: schema{"type": "string", "minLength": 1}},
-		{key: "tag", comment: "Tag of the image; empty for v and the appVersion of the chart.", fallback: "", schema: schema{"type": "string", "pattern": `^([\w][\w.-]{0,127})?$`}},
-		{key: "digest", comment: "Digest of the image, such as sha256:0123…, instead of the tag.", fallback: "", schema: schema{"type": "string", "pattern": `^(sha256:[0-9a-f]{64})?$`}},
+		{key: "registry", comment: "Host and path of the registry.", fallback: project.Registry, schema: given},
+		{key: "repository", comment: "Name of the image in the registry.", fallback: operator.ImageName(), schema: given},
+		{key: "tag", comment: "Tag of the image; empty for v and the appVersion of the chart.", fallback: "", schema: matching(`^([\w][\w.-]{0,127})?$`)},
+		{key: "digest", comment: "Digest of the image, such as sha256:0123…, instead of the tag.", fallback: digest, schema: matching(`^(sha256:[0-9a-f]{64})?$`)},
 		{key: "pullPolicy", comment: "When nodes pull the image.", fallback: "IfNotPresent", schema: schema{"enum": []any{"Always", "IfNotPresent", "Never"}}},
 	}}
 }
 
 // operandValues are the images that the operator starts.
-func operandValues(operator *source.Operator) value {
-	images := value{key: "images", comment: "Images that the operator starts. An empty image stands for the operator's own default."}
+func operandValues(operator *source.Operator, images bundle.Images) value {
+	operands := value{key: "images", comment: "Images that the operator starts. An empty image stands for the operator's own default."}
 	for _, image := range operator.Images {
-		images.group = append(images.group, value{
-			key: operandKey(image), comment: "Image in the variable " + image.Variable + ".", fallback: image.Image, schema: text,
+		operands.group = append(operands.group, value{
+			key: operandKey(image), comment: "Image in the variable " + image.Variable + ".", fallback: images.Operand(image), schema: text,
 		})
 	}
-	return images
+	return operands
 }
 
 // operandKey turns RELATED_IMAGE_LIVENESS_PROBE into livenessProbe.
@@ -127,8 +127,7 @@ func environmentValue(operator *source.Operator) value {
 	return value{
 		key: "env", comment: "Environment variables of the operator. CLUSTER_DOMAIN replaces the domain of the cluster.", fallback: constants,
 		schema: schema{
-			"type": "object", "additionalProperties": text,
-			"propertyNames": schema{"pattern": "^[A-Z][A-Z0-9_]*$", "not": schema{"enum": reserved}},
+			"allOf": []any{textMap, schema{"propertyNames": matching("^[A-Z][A-Z0-9_]*$")}, schema{"propertyNames": schema{"not": schema{"enum": reserved}}}},
 		},
 	}
 }
@@ -141,22 +140,22 @@ func podSchemas(project *source.Project) (map[string]schema, schema, error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			properties, _ := spec["properties"].(map[string]any)
-			pod, _ := properties["pod"].(map[string]any)
-			if pod == nil || properties["resources"] == nil {
+			fields, _ := spec[properties].(map[string]any)
+			pod, _ := fields["pod"].(map[string]any)
+			if pod == nil || fields["resources"] == nil {
 				continue
 			}
-			settings, _ := pod["properties"].(map[string]any)
-			both := map[string]any{"type": "object", "properties": map[string]any{
+			settings, _ := pod[properties].(map[string]any)
+			both := map[string]any{properties: map[string]any{
 				"affinity": settings["affinity"], "tolerations": settings["tolerations"],
-				"imagePullSecrets": settings["imagePullSecrets"], "resources": properties["resources"],
+				"imagePullSecrets": settings["imagePullSecrets"], "resources": fields["resources"],
 			}}
 			converted, definitions, err := convertSchema(both)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", crd.Name, err)
 			}
 			found := map[string]schema{}
-			for key, property := range converted["properties"].(schema) {
+			for key, property := range converted[properties].(schema) {
 				found[key] = property.(schema)
 				delete(found[key], "description")
 			}

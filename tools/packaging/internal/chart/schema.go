@@ -9,6 +9,26 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
+// schema is a JSON schema.
+type schema = map[string]any
+
+// Keywords of schemas.
+const (
+	typ        = "type"
+	properties = "properties"
+	additional = "additionalProperties"
+	items      = "items"
+	pattern    = "pattern"
+	object     = "object"
+)
+
+func matching(expression string) schema { return schema{typ: "string", pattern: expression} }
+func mapOf(content schema) schema       { return schema{typ: object, additional: content} }
+func listOf(content schema) schema      { return schema{typ: "array", items: content} }
+func setOf(content schema) schema {
+	return schema{typ: "array", items: content, "uniqueItems": true}
+}
+
 // specOf returns the schema of a kind's spec in its only version.
 func specOf(crd *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
 	content, err := json.Marshal(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
@@ -56,11 +76,11 @@ type child struct {
 
 // children returns the schemas directly below a schema, in a stable order.
 func children(node map[string]any) (found []child) {
-	properties, _ := node["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		found = append(found, child{name, true, properties[name].(map[string]any)})
+	below, _ := node[properties].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(below)) {
+		found = append(found, child{name, true, below[name].(map[string]any)})
 	}
-	for _, name := range []string{"items", "additionalProperties"} {
+	for _, name := range []string{items, additional} {
 		if below, ok := node[name].(map[string]any); ok {
 			found = append(found, child{name, false, below})
 		}
@@ -99,10 +119,10 @@ func (c *converter) convert(node map[string]any, name string) (schema, error) {
 	converted := schema{}
 	for keyword, content := range node {
 		switch keyword {
-		case "type", "description", "default", "enum", "pattern", "anyOf", "minimum", "maximum",
+		case typ, "description", "default", "enum", pattern, "anyOf", "minimum", "maximum",
 			"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 			converted[keyword] = content
-		case "properties", "items", "additionalProperties", "required":
+		case properties, items, additional, "required":
 		case "x-kubernetes-list-type":
 			if content == "set" {
 				converted["uniqueItems"] = true
@@ -122,21 +142,21 @@ func (c *converter) convert(node map[string]any, name string) (schema, error) {
 }
 
 func (c *converter) convertChildren(node map[string]any, converted schema) error {
-	properties := schema{}
+	fields := schema{}
 	for _, below := range children(node) {
 		result, err := c.reference(below.node, below.name)
 		if err != nil {
 			return fmt.Errorf("%s.%w", below.name, err)
 		}
 		if below.property {
-			properties[below.name] = result
+			fields[below.name] = result
 		} else {
 			converted[below.name] = result
 		}
 	}
-	if node["properties"] != nil {
-		converted["properties"] = properties
-		converted["additionalProperties"] = false
+	if node[properties] != nil {
+		converted[properties] = fields
+		converted[additional] = false
 	}
 	return nil
 }
@@ -144,10 +164,10 @@ func (c *converter) convertChildren(node map[string]any, converted schema) error
 // withoutDefaults returns the required properties that have no default: the API server
 // adds defaults before it looks for required properties.
 func withoutDefaults(node map[string]any) (required []any) {
-	properties, _ := node["properties"].(map[string]any)
+	fields, _ := node[properties].(map[string]any)
 	names, _ := node["required"].([]any)
 	for _, name := range names {
-		property, _ := properties[name.(string)].(map[string]any)
+		property, _ := fields[name.(string)].(map[string]any)
 		if property["default"] == nil {
 			required = append(required, name)
 		}

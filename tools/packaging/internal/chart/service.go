@@ -24,7 +24,7 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 	if crd == nil {
 		return nil, fmt.Errorf("operators/%s/packaging.yaml: service.kind: the operator has no kind %q", operator.Name, service.Kind)
 	}
-	both := map[string]any{"type": "object", "properties": map[string]any{}}
+	specs := map[string]any{}
 	for key, kind := range map[string]*apiextensionsv1.CustomResourceDefinition{"spec": crd, "policy": operator.CRD(service.Policy)} {
 		if kind == nil {
 			continue
@@ -33,13 +33,13 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 		if err != nil {
 			return nil, err
 		}
-		both["properties"].(map[string]any)[key] = spec
+		specs[key] = spec
 	}
-	converted, definitions, err := convertSchema(both)
+	converted, definitions, err := convertSchema(map[string]any{properties: specs})
 	if err != nil {
 		return nil, err
 	}
-	schemas := converted["properties"].(schema)
+	schemas := converted[properties].(schema)
 	fields := fieldsOf(schemas["spec"].(schema))
 	chart := &content{
 		metadata: metadata(project, icon, service.Chart, service.Summary),
@@ -71,14 +71,14 @@ func serviceValues(service *source.Service, schemas schema, fields []field) []va
 		{key: "annotations", comment: fmt.Sprintf("Annotations of the %s.", service.Kind), fallback: schema{}, schema: textMap},
 		{
 			key: "secrets", comment: "Secrets that the chart creates: the content by key, by name. Helm also stores them in the Secret of the release. Leave out Secrets that other tools create.",
-			fallback: schema{}, schema: schema{"type": "object", "additionalProperties": schema{"type": "object", "minProperties": 1, "additionalProperties": text}},
+			fallback: schema{}, schema: mapOf(textMap),
 		},
 		{key: "spec", comment: fmt.Sprintf("Spec of the %s.", service.Kind), listing: "Fields:\n" + fieldList(fields), fallback: schema{}, schema: schemas["spec"].(schema)},
 	}
 	if service.Policy != "" {
 		values = append(values, value{
 			key: "policies", comment: fmt.Sprintf("%s objects that the chart creates: the spec by name. They grant, and need an administrator of the cluster.", service.Policy),
-			fallback: schema{}, schema: schema{"type": "object", "additionalProperties": schemas["policy"]},
+			fallback: schema{}, schema: mapOf(schemas["policy"].(schema)),
 		})
 	}
 	return values
@@ -90,13 +90,13 @@ type field struct{ name, need, meaning string }
 // fieldsOf lists the fields of a spec, the required ones first.
 func fieldsOf(spec schema) (fields []field) {
 	required, _ := spec["required"].([]any)
-	properties := spec["properties"].(schema)
+	all := spec[properties].(schema)
 	for _, need := range []string{"required", ""} {
-		for _, name := range slices.Sorted(maps.Keys(properties)) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if slices.Contains(required, any(name)) != (need == "required") {
 				continue
 			}
-			description, _ := properties[name].(schema)["description"].(string)
+			description, _ := all[name].(schema)["description"].(string)
 			fields = append(fields, field{name, need, strings.Join(strings.Fields(description), " ")})
 		}
 	}
@@ -158,26 +158,26 @@ func examples(project *source.Project, operator *source.Operator) (output.Files,
 // valuesOf returns the values that render the objects of a sample.
 func valuesOf(kind string, sample []byte) (map[string]any, error) {
 	values := map[string]any{}
-	for document := range bytes.SplitSeq(sample, []byte("\n---\n")) {
-		object := struct {
+	for content := range bytes.SplitSeq(sample, []byte("\n---\n")) {
+		document := struct {
 			Kind       string            `json:"kind"`
 			Metadata   map[string]any    `json:"metadata"`
 			Spec       map[string]any    `json:"spec"`
 			StringData map[string]string `json:"stringData"`
 		}{}
-		if err := yaml.Unmarshal(document, &object); err != nil {
+		if err := yaml.Unmarshal(content, &document); err != nil {
 			return nil, err
 		}
-		switch object.Kind {
+		switch document.Kind {
 		case kind:
-			values["name"], values["spec"] = object.Metadata["name"], object.Spec
+			values["name"], values["spec"] = document.Metadata["name"], document.Spec
 		case "Secret":
 			secrets, _ := values["secrets"].(map[string]any)
 			if secrets == nil {
 				secrets = map[string]any{}
 				values["secrets"] = secrets
 			}
-			secrets[object.Metadata["name"].(string)] = object.StringData
+			secrets[document.Metadata["name"].(string)] = document.StringData
 		}
 	}
 	return values, nil

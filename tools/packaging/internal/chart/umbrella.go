@@ -30,7 +30,7 @@ func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
 			comment += " The operator has more rights than the others: prefer a release of its own chart in a namespace of its own."
 		}
 		enabled.group = append(enabled.group, value{key: operator.Name, comment: comment, fallback: !operator.ClusterWide, schema: flag})
-		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", fallback: schema{}, schema: schema{"type": "object"}})
+		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", fallback: schema{}, schema: schema{typ: object}})
 		kinds = append(kinds, resources(operator))
 		chart.metadata.Dependencies = append(chart.metadata.Dependencies, &helm.Dependency{
 			Name: operator.Package(), Version: project.Version, Repository: "file://../" + operator.Package(), Condition: "operators." + operator.Name,

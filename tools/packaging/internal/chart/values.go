@@ -11,9 +11,6 @@ import (
 	"asterism.dev/tools/packaging/internal/output"
 )
 
-// schema is a JSON schema.
-type schema = map[string]any
-
 // value is a key of values.yaml. values.yaml, values.schema.json and the table of the README
 // are made from the same list.
 type value struct {
@@ -81,7 +78,7 @@ func encodeSchema(title string, values []value, definitions schema) ([]byte, err
 }
 
 func groupSchema(values []value) schema {
-	properties := schema{}
+	fields := schema{}
 	for _, v := range values {
 		property := schema{"description": v.comment}
 		if v.group != nil {
@@ -92,9 +89,9 @@ func groupSchema(values []value) schema {
 		for key, keyword := range v.schema {
 			property[key] = keyword
 		}
-		properties[v.key] = property
+		fields[v.key] = property
 	}
-	return schema{"type": "object", "additionalProperties": false, "properties": properties}
+	return schema{typ: object, additional: false, properties: fields}
 }
 
 // table returns the rows of the README's table of values.

@@ -157,7 +157,7 @@ func TestValuesAreRefused(t *testing.T) {
 		{"asterism", "nova-operators: {}", "additional properties 'nova-operators' not allowed"},
 		{"asterism", "operators: {keystone: true}", "additional properties 'keystone' not allowed"},
 		{"asterism", "nova-operator: {replica: 2}", "additional properties 'replica' not allowed"},
-		{"nova", "{}", "missing properties 'cells', 'containerImage', 'database', 'identity', 'messageBus'"},
+		{"nova", "{}", "missing properties 'cells', 'database', 'identity', 'messageBus'"},
 		{"nova", nova + "}", "missing property 'cells'"},
 		{"nova", nova + ", cells: [{name: cell1, conductors: {}}]}", "additional properties 'conductors' not allowed"},
 		{"nova", nova + ", cells: [{name: cell1}], deletionPolicy: Keep}", "'/spec/deletionPolicy'"},

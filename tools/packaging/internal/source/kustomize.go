@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -26,6 +27,9 @@ func Render(folder string) ([]*unstructured.Unstructured, error) {
 		object := &unstructured.Unstructured{} // numbers are int64, as in objects that are read from an API server
 		if err := object.UnmarshalJSON(content); err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", folder, err)
+		}
+		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
+			object.SetNamespace("") // kustomize does not know that this kind has no namespace
 		}
 		objects = append(objects, object)
 	}

@@ -1,0 +1,97 @@
+// Package ociimage makes the images of a release in the formats of OCI: an index with one
+// image for each platform, and artifacts that refer to an image.
+package ociimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// File is a file of an image.
+type File struct {
+	// Path has no slash at its beginning.
+	Path    string
+	Mode    int64
+	Content []byte
+}
+
+// Variant is an image for one architecture, in Go's spelling.
+type Variant struct {
+	Architecture string
+	Files        []File
+}
+
+// Index returns an index with an image of one layer for each variant. The same variants,
+// configuration, annotations and date give the same digest.
+func Index(variants []Variant, config v1.Config, annotations map[string]string, created time.Time) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, variant := range variants {
+		image, err := build(variant, config, created)
+		if err != nil {
+			return nil, fmt.Errorf("image for %s: %w", variant.Architecture, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+			MediaType: types.OCIManifestSchema1,
+			Platform:  &v1.Platform{OS: "linux", Architecture: variant.Architecture},
+		}})
+	}
+	annotated, ok := mutate.Annotations(index, annotations).(v1.ImageIndex)
+	if !ok {
+		return nil, fmt.Errorf("annotations of an index: got %T", annotated)
+	}
+	return annotated, nil
+}
+
+func build(variant Variant, config v1.Config, created time.Time) (v1.Image, error) {
+	layer, err := newLayer(variant.Files, created)
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		OS: "linux", Architecture: variant.Architecture, Created: v1.Time{Time: created},
+		Config: config, RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(image, mutate.Addendum{
+		Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: created}},
+	})
+}
+
+// newLayer sorts the files, so that their order does not change the digest.
+func newLayer(files []File, created time.Time) (v1.Layer, error) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	var content bytes.Buffer
+	writer := tar.NewWriter(&content)
+	for _, file := range files {
+		header := &tar.Header{Name: file.Path, Mode: file.Mode, Size: int64(len(file.Content)), ModTime: created, Format: tar.FormatPAX}
+		if err := writer.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", file.Path, err)
+		}
+		if _, err := writer.Write(file.Content); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", file.Path, err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil }
+	return tarball.LayerFromOpener(open,
+		tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressionLevel(gzip.DefaultCompression),
+		tarball.WithCompressedCaching)
+}

@@ -1,0 +1,51 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// resolveOperands asks registries for the digests of the operands. It comes first, because
+// the build takes minutes and a registry may be out of reach.
+func (r *release) resolveOperands(ctx context.Context) error {
+	for _, operator := range r.project.Operators {
+		for _, operand := range operator.Images {
+			if slices.ContainsFunc(r.list.Images, func(known Image) bool { return known.Reference == operand.Image }) {
+				continue
+			}
+			digest, err := r.operandDigest(ctx, operand.Image)
+			if err != nil {
+				return fmt.Errorf("operators/%s/packaging.yaml: %s: %w", operator.Name, operand.Image, err)
+			}
+			variable := strings.ToLower(strings.TrimPrefix(operand.Variable, "RELATED_IMAGE_"))
+			r.list.Images = append(r.list.Images, Image{
+				Name: strings.ReplaceAll(variable, "_", "-"), Kind: kindOperand, Reference: operand.Image, Digest: digest,
+			})
+		}
+	}
+	return nil
+}
+
+// operandDigest reads the digest at the mirror if there is one: a mirror keeps digests.
+func (r *release) operandDigest(ctx context.Context, image string) (string, error) {
+	reference, err := name.NewTag(image, name.StrictValidation)
+	if err != nil {
+		return "", err
+	}
+	if r.Mirror != "" {
+		if reference, err = name.NewTag(r.Mirror + "/" + reference.RepositoryStr() + ":" + reference.TagStr()); err != nil {
+			return "", fmt.Errorf("--mirror: %w", err)
+		}
+	}
+	found, err := remote.Head(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err != nil {
+		return "", fmt.Errorf("no digest from %s; if this machine cannot reach the registry, copy the image to a registry and name it by --mirror: %w", reference.RegistryStr(), err)
+	}
+	return found.Digest.String(), nil
+}

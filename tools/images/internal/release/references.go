@@ -1,0 +1,83 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"go.yaml.in/yaml/v3"
+)
+
+// checkReferences fails if a manifest of a bundle or a file of a catalog refers to an image
+// that the list lacks, or refers to an image by tag: a mirror of the list would be
+// incomplete. Examples for users are JSON inside of annotations, and name images of users.
+func checkReferences(output string, list List) error {
+	var missing []error
+	err := eachReference(output, func(file, reference string) {
+		if !list.has(reference) {
+			missing = append(missing, fmt.Errorf("%s refers to %q, which is not by digest in %s", file, reference, ListFile))
+		}
+	})
+	return errors.Join(append(missing, err)...)
+}
+
+// eachReference calls visit for every reference in the bundles and catalogs.
+func eachReference(output string, visit func(file, reference string)) error {
+	for _, folder := range []string{bundlesFolder, catalogFolder} {
+		err := filepath.WalkDir(filepath.Join(output, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Base(filepath.Dir(path)) == "scorecard" {
+				return err // the image in the configuration of scorecard is a tool of developers
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := referencesIn(content, func(reference string) { visit(path, reference) }); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// referencesIn finds the values of image fields, and other texts that are references.
+func referencesIn(content []byte, visit func(string)) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document any
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		walk("", document, visit)
+	}
+}
+
+func walk(key string, value any, visit func(string)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			walk(key, field, visit)
+		}
+	case []any:
+		for _, item := range value {
+			walk("", item, visit)
+		}
+	case string:
+		_, err := name.ParseReference(value, name.StrictValidation)
+		if key == "image" || key == "containerImage" || (err == nil && strings.Contains(value, "/")) {
+			visit(value)
+		}
+	}
+}

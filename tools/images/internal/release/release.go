@@ -1,0 +1,173 @@
+// Package release makes the images of a version: an index for each operator, the bundles
+// and the catalogs that refer to the indexes by digest, and for each image a bill of
+// materials and its provenance.
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// Options of a release.
+type Options struct {
+	// Root is the directory of the repository.
+	Root string
+	// Registry is the host and path of the images; config/packaging.yaml has the default.
+	Registry string
+	// Version without "v"; config/packaging.yaml has the default.
+	Version string
+	// Output is the folder of the release. An earlier release in the folder is removed.
+	Output string
+	// Mirror is the host and path of a registry with copies of the operands, which are
+	// the images of other projects. Without Mirror, their own registries are asked.
+	Mirror string
+	// Push pushes the images to Registry.
+	Push bool
+	// Log receives a line for each image.
+	Log io.Writer
+	// Program builds the operators. The default is the Go toolchain.
+	Program Program
+}
+
+// Names in the folder of a release. bundlesFolder and catalogFolder are written by
+// tools/packaging.
+const (
+	bundlesFolder = "bundles"
+	catalogFolder = "catalog"
+	layoutFolder  = "oci"
+	sbomFolder    = "sbom"
+	originFolder  = "provenance"
+)
+
+// release is a release that is being made.
+type release struct {
+	Options
+	project   *project
+	list      List
+	layout    layout.Path
+	published []published
+}
+
+// published is an image of this release, in the layout.
+type published struct {
+	Image
+	index     v1.ImageIndex
+	referrers []v1.Image
+}
+
+// Write writes a release to its folder, and returns the list of its images.
+func Write(ctx context.Context, options Options) (List, error) {
+	r, err := prepare(ctx, options)
+	if err != nil {
+		return List{}, err
+	}
+	steps := []func(context.Context) error{
+		r.resolveOperands,
+		r.operators, r.renderPackages, // the bundles refer to the operators' digests
+		r.bundles, r.renderPackages, // the catalogs refer to the bundles' digests
+		r.earlier, r.check,
+		r.catalogs,
+	}
+	if options.Push {
+		steps = append(steps, r.push)
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return List{}, err
+		}
+	}
+	return r.list, r.writeSources()
+}
+
+func prepare(ctx context.Context, options Options) (*release, error) {
+	r := &release{Options: options}
+	var err error
+	for _, folder := range []*string{&r.Root, &r.Output} {
+		if *folder, err = filepath.Abs(*folder); err != nil {
+			return nil, err
+		}
+	}
+	if r.project, err = readProject(ctx, r.Root); err != nil {
+		return nil, err
+	}
+	r.Registry, r.Version = strings.TrimSuffix(r.Registry, "/"), strings.TrimPrefix(r.Version, "v")
+	if r.Registry == "" {
+		r.Registry = r.project.Registry
+	}
+	if r.Version == "" {
+		r.Version = r.project.Version
+	}
+	r.list.Version = r.Version
+	if r.Program == nil {
+		r.Program = goProgram(r.Root, r.Output)
+	}
+	return r, r.clear()
+}
+
+// clear removes an earlier release, and nothing else that the folder may have.
+func (r *release) clear() error {
+	for _, name := range []string{bundlesFolder, catalogFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
+		if err := os.RemoveAll(filepath.Join(r.Output, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{sbomFolder, originFolder} {
+		if err := os.MkdirAll(filepath.Join(r.Output, name), 0o755); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.layout, err = layout.Write(filepath.Join(r.Output, layoutFolder), empty.Index)
+	return err
+}
+
+// renderPackages lets tools/packaging write the bundles and catalogs with the digests that
+// are known so far.
+func (r *release) renderPackages(ctx context.Context) error {
+	r.note("render bundles and catalogs")
+	list := filepath.Join(r.Output, ListFile)
+	if err := r.list.write(list); err != nil {
+		return err
+	}
+	packaging := exec.CommandContext(ctx, "go", "run", ".", "-root", r.Root,
+		"-registry", r.Registry, "-version", r.Version, "-digests", list, "-output", r.Output)
+	packaging.Dir = filepath.Join(r.Root, "tools", "packaging")
+	packaging.Env = append(os.Environ(), "GOWORK=off")
+	if message, err := packaging.CombinedOutput(); err != nil {
+		return fmt.Errorf("tools/packaging: %w\n%s", err, message)
+	}
+	return nil
+}
+
+// earlier adds the images of earlier versions, which the catalogs still offer.
+func (r *release) earlier(context.Context) error {
+	var failed []error
+	err := eachReference(r.Output, func(file, reference string) {
+		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || filepath.Base(filepath.Dir(file)) == "manifests" || r.list.has(reference) {
+			return
+		}
+		repository, digest, pinned := strings.Cut(reference, "@")
+		if !pinned {
+			failed = append(failed, fmt.Errorf("%s refers to %s by tag: replace the file with that of the version's release", file, reference))
+			return
+		}
+		r.list.Images = append(r.list.Images, Image{Name: filepath.Base(repository), Kind: kindEarlier, Reference: repository, Digest: digest})
+	})
+	return errors.Join(append(failed, err)...)
+}
+
+func (r *release) check(context.Context) error { return checkReferences(r.Output, r.list) }
+
+func (r *release) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Log, format+"\n", args...) // a lost line of progress is no error
+}
