@@ -164,7 +164,7 @@ olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriv
 .PHONY: olm-e2e
 olm-e2e: ## Install the bundles with the real OLM on a new cluster, upgrade and remove them (as root).
 	mkdir -p $(olm-programs)
-	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool
+	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool ./cp
 	cd tools/cluster && GOWORK=off go run . up
 	. .cluster/env && cd test/olm && \
 	  OLM_BINARIES=$(olm-programs) OLM_MODULE=$$(cd ../../tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager) \
