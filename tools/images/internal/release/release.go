@@ -47,6 +47,8 @@ const (
 	layoutFolder  = "oci"
 	sbomFolder    = "sbom"
 	originFolder  = "provenance"
+	// programsFolder is removed when the images are complete.
+	programsFolder = "bin"
 )
 
 // release is a release that is being made.
@@ -71,6 +73,7 @@ func Write(ctx context.Context, options Options) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
+	defer func() { _ = os.RemoveAll(filepath.Join(r.Output, programsFolder)) }() // the images have the programs
 	steps := []func(context.Context) error{
 		r.resolveOperands,
 		r.operators, r.renderPackages, // the bundles refer to the operators' digests
@@ -101,6 +104,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 		return nil, err
 	}
 	r.Registry, r.Version = strings.TrimSuffix(r.Registry, "/"), strings.TrimPrefix(r.Version, "v")
+	r.Mirror = strings.TrimSuffix(r.Mirror, "/")
 	if r.Registry == "" {
 		r.Registry = r.project.Registry
 	}
