@@ -10,7 +10,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
-suites := test/e2e # outside of the workspace, like the tools
+suites := test/e2e test/olm # outside of the workspace, like the tools
 tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
@@ -25,7 +25,7 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
+generate: generate-common $(generate-operators) generate-packages ## Regenerate deep copies, CRDs, RBAC and packages.
 
 .PHONY: generate-common
 generate-common: generators
@@ -38,6 +38,11 @@ $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen crd paths=./api/... output:crd:dir=config/crd
 	cd operators/$* && controller-gen rbac:roleName=operator paths=./... output:rbac:dir=config/rbac
 	descriptions operators/$*/config/crd/*_*.yaml
+
+# Bundles, catalogs and dist are made from the manifests.
+.PHONY: generate-packages
+generate-packages: $(generate-operators)
+	cd tools/packaging && GOWORK=off go run .
 
 .PHONY: generators
 generators:
@@ -139,8 +144,8 @@ $(benches): bench-%:
 
 ##### Demo
 
-# CLUSTER and IMAGE_REGISTRY are set in the environment or on the command line.
-demo := cd tools/demo && CLUSTER='$(CLUSTER)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
+# CLUSTER, OPERATORS and IMAGE_REGISTRY are set in the environment or on the command line.
+demo := cd tools/demo && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
@@ -151,6 +156,19 @@ demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
 	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=300s --show-node-events=false .
+
+# OLM's release has no images that every machine can pull, so it is built from its modules.
+olm-programs := $(CACHE)/olm
+olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1
+
+.PHONY: olm-e2e
+olm-e2e: ## Install the bundles with the real OLM on a new cluster, upgrade and remove them (as root).
+	mkdir -p $(olm-programs)
+	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool
+	cd tools/cluster && GOWORK=off go run . up
+	. .cluster/env && cd test/olm && \
+	  OLM_BINARIES=$(olm-programs) OLM_MODULE=$$(cd ../../tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager) \
+	  GOWORK=off go tool ginkgo --timeout=40m --show-node-events=false .
 
 .PHONY: demo-down
 demo-down: ## Remove everything that the demo has created.

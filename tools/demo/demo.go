@@ -23,15 +23,16 @@ const (
 
 // demo is one run, with its folders and its cluster.
 type demo struct {
-	root     string            // of the repository
-	dir      string            // of the embedded cluster's state
-	existing bool              // the cluster of KUBECONFIG is used
-	registry string            // prefix of every image's name; "" on the embedded cluster
-	timeout  time.Duration     // for each wait on the cluster
-	env      []string          // of the programs that the demo runs
-	kube     *kube             // set once the cluster is up
-	tags     map[string]string // of the operators' images, by operator; set once they are built
-	driver   string            // tag of the images of the EFS CSI driver; set once they are built
+	root      string            // of the repository
+	dir       string            // of the embedded cluster's state
+	existing  bool              // the cluster of KUBECONFIG is used
+	installed bool              // the operators run on this cluster, installed by other means
+	registry  string            // prefix of every image's name; "" on the embedded cluster
+	timeout   time.Duration     // for each wait on the cluster
+	env       []string          // of the programs that the demo runs
+	kube      *kube             // set once the cluster is up
+	tags      map[string]string // of the operators' images, by operator; set once they are built
+	driver    string            // tag of the images of the EFS CSI driver; set once they are built
 }
 
 func newDemo(dir string, timeout time.Duration) (*demo, error) {
@@ -53,6 +54,13 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 		d.existing = true
 	default:
 		return nil, fmt.Errorf("CLUSTER=%s is invalid: set it to existing (the cluster of KUBECONFIG), or unset it (a cluster is booted on this machine)", cluster)
+	}
+	switch operators := os.Getenv("OPERATORS"); {
+	case operators == "":
+	case operators == "installed" && d.existing:
+		d.installed = true
+	default:
+		return nil, fmt.Errorf("OPERATORS=%s is invalid: set it to installed (operators on a cluster with CLUSTER=existing, installed by OLM or Helm), or unset it (the demo deploys the operators)", operators)
 	}
 	return d, nil
 }

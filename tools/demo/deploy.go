@@ -118,6 +118,15 @@ func (d *demo) deployOperators(ctx context.Context, line *line) error {
 	if err := d.apply(ctx, line, "hand-over", "-k", filepath.Join(d.root, "config", "namespace")); err != nil {
 		return err
 	}
+	return d.awaitOperators(ctx, line)
+}
+
+// awaitOperators waits until the ControlPlane's CRD and the operators are ready.
+func (d *demo) awaitOperators(ctx context.Context, line *line) error {
+	names, err := d.operators()
+	if err != nil {
+		return err
+	}
 	wanted := []object{{resource: definitions, kind: "CustomResourceDefinition", name: "controlplanes." + group}}
 	for _, name := range names {
 		wanted = append(wanted, operatorDeployment(name))

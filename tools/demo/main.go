@@ -25,6 +25,7 @@ const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down | push]
 
 environment:
   CLUSTER=existing     use the cluster of KUBECONFIG instead of booting one
+  OPERATORS=installed  with CLUSTER=existing: use operators that OLM or Helm has installed
   IMAGE_REGISTRY=HOST/PATH
                        registry of that cluster's images; the demo pushes missing ones
                        (building the OpenStack image needs root once)

@@ -25,6 +25,14 @@ const (
 
 // steps returns all steps of the demo.
 func (d *demo) steps() []step {
+	if d.installed {
+		return append([]step{
+			{stepTools, nil, d.prepareTools},
+			{stepConnection, nil, d.connect},
+			{stepOpenStack, []string{stepTools}, d.buildOpenStack},
+			{stepPush, []string{stepOpenStack}, d.push},
+		}, d.deployment(stepPush, stepConnection)...)
+	}
 	if d.existing {
 		return append([]step{
 			{stepTools, nil, d.prepareTools},
@@ -48,9 +56,13 @@ func (d *demo) steps() []step {
 
 // deployment returns the steps inside the cluster.
 func (d *demo) deployment(images string, cluster ...string) []step {
+	deploy := d.deployOperators
+	if d.installed {
+		deploy = d.awaitOperators
+	}
 	return []step{
 		{stepServices, []string{images, cluster[0]}, d.startServices},
-		{stepDeploy, append(cluster, images), d.deployOperators},
+		{stepDeploy, append(cluster, images), deploy},
 		{stepNova, []string{stepServices, stepDeploy}, d.deployNova},
 		{stepCompute, []string{stepServices, stepDeploy}, d.startCompute},
 		{stepServer, []string{stepNova, stepCompute}, d.bootServer},

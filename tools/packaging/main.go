@@ -13,6 +13,7 @@ import (
 
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/install"
 	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -62,7 +63,10 @@ func generate(root string) error {
 	if err := writeBundles(project, images, bundles); err != nil {
 		return err
 	}
-	return writeCatalogs(project, images, bundles, filepath.Join(root, "catalog"))
+	if err := writeCatalogs(project, images, bundles, filepath.Join(root, "catalog")); err != nil {
+		return err
+	}
+	return writeManifests(project, images, filepath.Join(root, "dist"))
 }
 
 func writeBundles(project *source.Project, images bundle.Images, folder func(*source.Operator) string) error {
@@ -99,4 +103,12 @@ func writeCatalogs(project *source.Project, images bundle.Images, bundles func(*
 		}
 	}
 	return nil
+}
+
+func writeManifests(project *source.Project, images bundle.Images, folder string) error {
+	files, err := install.Files(project, images)
+	if err != nil {
+		return err
+	}
+	return files.Write(folder, "")
 }

@@ -41,7 +41,10 @@ func release(root, folder, registry, version, digests string) error {
 	if err := writeBundles(project, images, bundles); err != nil {
 		return err
 	}
-	return writeCatalogs(project, images, bundles, filepath.Join(folder, "catalog"))
+	if err := writeCatalogs(project, images, bundles, filepath.Join(folder, "catalog")); err != nil {
+		return err
+	}
+	return writeManifests(project, images, filepath.Join(folder, "dist"))
 }
 
 // readDigests returns the digests by reference. Without a file, the packages refer to

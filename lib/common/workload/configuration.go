@@ -39,6 +39,9 @@ func (s Service) Inputs() []engine.Need {
 // Configuration checks the user's snippet and builds the two ConfigMaps and the Secret that
 // the init container merges.
 func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
+	if s.Image() == "" {
+		return nil, engine.Stop(engine.ReasonInvalid, "spec.containerImage is not set, and the operator has no default image: set spec.containerImage, or %s in the operator's Deployment", imageVariable(s.Project))
+	}
 	connections, err := s.connections(in)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 func (s Service) container(name string, command []string) *applycorev1.ContainerApplyConfiguration {
 	c := applycorev1.Container().
 		WithName(name).
-		WithImage(s.Spec.ContainerImage).
+		WithImage(s.Image()).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithCommand(command...).
 		WithSecurityContext(applycorev1.SecurityContext().

@@ -1,8 +1,11 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -87,6 +90,17 @@ const (
 	stateVolume       = "state"
 	temporaryVolume   = "tmp"
 )
+
+// Image returns the image of a spec, or the default image of the operator: the value of
+// RELATED_IMAGE_<PROJECT>, "" if the operator has none.
+func Image(stated, project string) string {
+	return cmp.Or(stated, os.Getenv(imageVariable(project)))
+}
+
+func imageVariable(project string) string { return "RELATED_IMAGE_" + strings.ToUpper(project) }
+
+// Image returns the image of the service and of its Jobs.
+func (s Service) Image() string { return Image(s.Spec.ContainerImage, s.Project) }
 
 func (s Service) etc() string   { return path.Join("/etc", s.Project) }
 func (s Service) state() string { return path.Join("/var/lib", s.Project) }

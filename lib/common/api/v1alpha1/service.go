@@ -5,11 +5,12 @@ import corev1 "k8s.io/api/core/v1"
 // ServiceSpec has the first fields of the spec of every kind that stands for a service.
 type ServiceSpec struct {
 	// containerImage is the image of the service, of its init container and of its Jobs.
-	// A change restarts the pods.
-	// +required
+	// Default: the default image of the operator, if the operator has one. A change restarts
+	// the pods.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	ContainerImage string `json:"containerImage"`
+	ContainerImage string `json:"containerImage,omitempty"`
 
 	// replicas is the number of pods. Default: 1.
 	// +optional

@@ -81,7 +81,7 @@ spec:
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("a name of 25 characters", `metadata: {name: a234567890123456789012345}`, "metadata.name must be at most 24 lower-case letters"),
-		Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
+		Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
 		Entry("no Nova", `spec: {nova: null}`, "spec.nova: Required value"),
 		Entry("no cells", `spec: {nova: {cells: null}}`, "spec.nova.cells: Required value"),
 		Entry("a reserved cell name", `spec: {nova: {cells: [{name: cell0}]}}`, "must not be one of the reserved names"),

@@ -21,6 +21,6 @@ func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) 
 		script = "nova-manage api_db sync\n" + script
 	}
 	return []engine.Child{conductor.Job(workload.Task{
-		Purpose: "db", Script: script, Depends: []string{conductor.DatabaseHash(in), cr.Spec.ContainerImage},
+		Purpose: "db", Script: script, Depends: []string{conductor.DatabaseHash(in), conductor.Image()},
 	})}, nil
 }

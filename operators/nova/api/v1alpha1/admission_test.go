@@ -89,7 +89,7 @@ var _ = Describe("Nova", Ordered, func() {
 	},
 		Entry("a name of 25 characters", `metadata: {name: a234567890123456789012345}`, "metadata.name must be at most 24 lower-case letters"),
 		Entry("a name with a dot", `metadata: {name: nova.demo}`, "metadata.name must be at most 24 lower-case letters"),
-		Entry("no image", `spec: {containerImage: null}`, "spec.containerImage: Required value"),
+		Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
 
 		Entry("no cells", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),
 		Entry("65 cells", cells(65), "Too many: 65: must have at most 64 items"),
@@ -326,7 +326,6 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("no API database", `spec: {apiDatabaseSecretRef: null}`, "spec.apiDatabaseSecretRef: Required value"),
 		Entry("no identity", `spec: {identitySecretRef: null}`, "spec.identitySecretRef: Required value"),
 		Entry("no superconductor", `spec: {superconductorRef: null}`, "spec.superconductorRef: Required value"),
-		Entry("no image", `spec: {conductor: {containerImage: null}}`, "must have containerImage"),
 	)
 
 	DescribeTable("on update refuses", func(patch, message string) {

@@ -105,12 +105,13 @@ func (n *Nova) Common() *commonv1.Status { return &n.Status.Status }
 // +kubebuilder:validation:XValidation:rule="(has(self.namePrefix) ? self.namePrefix : '-') == (has(oldSelf.namePrefix) ? oldSelf.namePrefix : '-')",message="must not change namePrefix: databases, vhosts and accounts are named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix if every connection has a connectionSecretRef: the operator then registers nothing that the prefix would name"
 type NovaSpec struct {
-	// containerImage is the image of every service that has no containerImage of its own. A
-	// change first synchronises the schemas of the databases, then restarts the services.
-	// +required
+	// containerImage is the image of every service that has no containerImage of its own.
+	// Default: the default image of the operator of Nova, if this operator has one. A change
+	// first synchronises the schemas of the databases, then restarts the services.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	ContainerImage string `json:"containerImage"`
+	ContainerImage string `json:"containerImage,omitempty"`
 
 	// namePrefix is the beginning of the names of the databases, vhosts and accounts that
 	// the operator registers: <namePrefix>_api, <namePrefix>_cell0, <namePrefix>_nova,

@@ -123,9 +123,8 @@ type NovaCellSpec struct {
 	SuperconductorRef commonv1.ObjectReference `json:"superconductorRef"`
 
 	// conductor has the settings of the cell's conductor. Its containerImage also runs
-	// nova-manage.
+	// nova-manage; default: the default image of the operator, if the operator has one.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="has(self.containerImage)",message="must have containerImage: it runs the conductor and nova-manage"
 	Conductor commonv1.ServiceTemplate `json:"conductor"`
 }
 

@@ -32,7 +32,7 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Name:     "nova",
 		Instance: cr.Name + "-cell0",
 		Project:  "nova",
-		Spec:     cr.Spec.Superconductor.Spec(cr.Spec.ContainerImage, cr.Spec.Pod),
+		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.Pod),
 		Databases: []workload.Database{
 			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: "nova_api"},
 			{Section: "database", Secret: c.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},

@@ -30,7 +30,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				APIDatabaseSecretRef: c.APIDatabaseSecretRef,
 				IdentitySecretRef:    c.IdentitySecretRef,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
-				Conductor:            cell.Conductor.WithDefaults(cr.Spec.ContainerImage, cr.Spec.Pod),
+				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
 			},
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -197,8 +198,12 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	}}, err
 }
 
+// image returns the image of the services. The Nova passes the default image of its own
+// operator on, because the schemas are synchronised before the services restart.
+func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImage, "nova") }
+
 func service(cr *novav1.Nova, template commonv1.ServiceTemplate, in engine.Inputs) commonv1.ServiceSpec {
-	spec := template.Spec(cr.Spec.ContainerImage, cr.Spec.Pod)
+	spec := template.Spec(image(cr), cr.Spec.Pod)
 	spec.RestartTriggers = restartTriggers(cr, in)
 	return spec
 }

@@ -154,7 +154,8 @@ func installModes(operator *source.Operator) []v1alpha1.InstallMode {
 // strategy is the Deployment with its rights. OLM writes the namespaces of the
 // OperatorGroup to an annotation of the pods.
 func strategy(operator *source.Operator, images Images) v1alpha1.NamedInstallStrategy {
-	deployment := Deployment(operator, images)
+	deployment := operator.Deployment.DeepCopy()
+	SetImages(deployment, operator, images)
 	container := source.Container(deployment)
 	watched := corev1.EnvVar{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
@@ -170,15 +171,13 @@ func strategy(operator *source.Operator, images Images) v1alpha1.NamedInstallStr
 	return v1alpha1.NamedInstallStrategy{StrategyName: v1alpha1.InstallStrategyNameDeployment, StrategySpec: details}
 }
 
-// Deployment is the operator's Deployment with the images of a version.
-func Deployment(operator *source.Operator, images Images) *appsv1.Deployment {
-	deployment := operator.Deployment.DeepCopy()
+// SetImages gives an operator's Deployment the images of a version.
+func SetImages(deployment *appsv1.Deployment, operator *source.Operator, images Images) {
 	container := source.Container(deployment)
 	container.Image = images.Operator(operator)
 	for _, image := range operator.Images {
 		container.Env = append(container.Env, corev1.EnvVar{Name: image.Variable, Value: images.Operand(image)})
 	}
-	return deployment
 }
 
 // definitions are the operator's kinds, and the kinds of the operators that it requires.
@@ -232,7 +231,7 @@ var createdKinds = map[string]v1alpha1.APIResourceReference{
 	"novacells":              {Kind: "NovaCell", Version: "v1alpha1"},
 	"novaapis":               {Kind: "NovaAPI", Version: "v1alpha1"},
 	"novaconductors":         {Kind: "NovaConductor", Version: "v1alpha1"},
-	"novametadatas":          {Kind: "NovaMetadata", Version: "v1alpha1"},
+	"novametadata":           {Kind: "NovaMetadata", Version: "v1alpha1"},
 	"novaschedulers":         {Kind: "NovaScheduler", Version: "v1alpha1"},
 	"sharedvolumes":          {Kind: "SharedVolume", Version: "v1alpha1"},
 }

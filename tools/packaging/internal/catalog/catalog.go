@@ -152,11 +152,12 @@ func withoutDependencies(properties []property.Property) []property.Property {
 }
 
 func encode(config declcfg.DeclarativeConfig) ([]byte, error) {
-	content := bytes.NewBufferString(output.Header)
-	if err := declcfg.WriteYAML(config, content); err != nil {
+	var content bytes.Buffer
+	if err := declcfg.WriteYAML(config, &content); err != nil {
 		return nil, err
 	}
-	return content.Bytes(), nil
+	documents, _ := bytes.CutPrefix(content.Bytes(), []byte("---\n")) // a document without a schema is refused
+	return append([]byte(output.Header), documents...), nil
 }
 
 // Size is the sum of the sizes of a bundle's objects as JSON, in bytes: OLM copies the

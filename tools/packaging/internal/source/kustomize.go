@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -23,7 +24,11 @@ func Render(folder string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", folder, err)
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+		object := &unstructured.Unstructured{Object: content}
+		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
+			object.SetNamespace("") // kustomize does not know that this kind has no namespace
+		}
+		objects = append(objects, object)
 	}
 	return objects, nil
 }

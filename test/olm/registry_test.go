@@ -1,0 +1,126 @@
+package olm
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	containers "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// serveRegistry serves a registry on this machine until the suite ends, and returns the
+// prefix of its images. containerd uses HTTP for loopback addresses.
+func serveRegistry() string {
+	GinkgoHelper()
+	blobs := GinkgoT().TempDir()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	server := &http.Server{
+		Handler:           registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs))),
+		ReadHeaderTimeout: time.Minute,
+	}
+	go func() { _ = server.Serve(listener) }()
+	DeferCleanup(server.Close)
+	return listener.Addr().String() + "/asterism"
+}
+
+// programs are the programs of OLM's own image, by the path of the program in the image.
+var programs = map[string]string{
+	"bin/olm":     "olm",
+	"bin/catalog": "catalog",
+	"bin/opm":     "opm",
+	"bin/cp":      "copy-content",
+	"bin/cpb":     "cpb",
+}
+
+// pushOLM pushes an image with the programs that tools/olm builds, and returns its name.
+func pushOLM(prefix string) string {
+	GinkgoHelper()
+	files := map[string][]byte{}
+	for path, program := range programs {
+		binary, err := os.ReadFile(filepath.Join(os.Getenv("OLM_BINARIES"), program))
+		Expect(err).NotTo(HaveOccurred(), "run this with `make olm-e2e`, which builds OLM")
+		files[path] = binary
+	}
+	return push(prefix+"/olm:test", files)
+}
+
+// pushCatalogWithout pushes the catalog of a release without a package, and returns its name.
+func pushCatalogWithout(prefix, folder, missing string) string {
+	GinkgoHelper()
+	files, root := map[string][]byte{}, os.DirFS(filepath.Join(folder, "catalog", "release"))
+	Expect(fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path, missing+"/") {
+			return err
+		}
+		files["configs/"+path], err = fs.ReadFile(root, path)
+		return err
+	})).To(Succeed())
+	return push(prefix+"/catalog:incomplete", files)
+}
+
+// push pushes an image with the files, all of which are executable, and returns its name.
+func push(reference string, files map[string][]byte) string {
+	GinkgoHelper()
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	for path, file := range files {
+		Expect(archive.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(file))})).To(Succeed())
+		_, err := archive.Write(file)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Expect(archive.Close()).To(Succeed())
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil })
+	Expect(err).NotTo(HaveOccurred())
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	Expect(err).NotTo(HaveOccurred())
+	image, err = mutate.ConfigFile(image, &containers.ConfigFile{
+		Architecture: "amd64", OS: "linux", RootFS: rootFS(image),
+		Config: containers.Config{User: "1001", Env: []string{"PATH=/bin"}},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	tag, err := name.NewTag(reference)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(remote.Write(tag, image)).To(Succeed())
+	return tag.String()
+}
+
+func rootFS(image containers.Image) containers.RootFS {
+	GinkgoHelper()
+	config, err := image.ConfigFile()
+	Expect(err).NotTo(HaveOccurred())
+	return config.RootFS
+}
+
+// operands are the images of other projects that config/packaging.yaml names.
+var operands = []string{
+	"efs-csi-driver/amazon/aws-efs-csi-driver:v3.4.1",
+	"sig-storage/csi-node-driver-registrar:v2.17.0",
+	"sig-storage/livenessprobe:v2.19.0",
+}
+
+// pushOperands pushes an empty image for each operand, whose registries this machine may
+// not reach. No pod of this suite runs these images.
+func pushOperands(prefix string) {
+	GinkgoHelper()
+	for _, operand := range operands {
+		tag, err := name.NewTag(prefix + "/" + operand)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(tag, empty.Image)).To(Succeed())
+	}
+}

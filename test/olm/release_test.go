@@ -1,0 +1,71 @@
+package olm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+// release is a version whose images are in the registry.
+type release struct {
+	version string
+	folder  string
+	catalog string // reference of the catalog's image
+}
+
+// makeRelease releases a version from a copy of the repository, and pushes the images. Like
+// a maintainer, it adds the version to the upgrade graph, beside the catalogs of the
+// earlier release.
+func makeRelease(ctx context.Context, registry, version string, earlier *release) release {
+	GinkgoHelper()
+	root, made := GinkgoT().TempDir(), release{version: version, folder: GinkgoT().TempDir()}
+	_, err := run(ctx, "", "bash", "-c", `cd "$0" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C "$1"`, repository(), root)
+	Expect(err).NotTo(HaveOccurred())
+	if earlier != nil {
+		for _, render := range []string{"release", "olmv1"} {
+			_, err := run(ctx, "", "cp", "-r", filepath.Join(earlier.folder, "catalog", render), filepath.Join(root, "catalog"))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		addVersion(filepath.Join(root, "catalog", "template.yaml"), earlier.version, version)
+	}
+	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools/images" && GOWORK=off go run . release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,
+		root, registry, version, made.folder)
+	Expect(err).NotTo(HaveOccurred())
+	made.catalog = catalogOf(made.folder)
+	return made
+}
+
+// addVersion appends a version to each channel of the upgrade graph.
+func addVersion(template, earlier, version string) {
+	GinkgoHelper()
+	content, err := os.ReadFile(template)
+	Expect(err).NotTo(HaveOccurred())
+	entry := regexp.MustCompile(`- name: ([a-z-]+)\.v` + regexp.QuoteMeta(earlier))
+	Expect(entry.Match(content)).To(BeTrue())
+	changed := entry.ReplaceAll(content, fmt.Appendf(nil, "$0\n- name: $1.v%s\n  replaces: $1.v%s", version, earlier))
+	Expect(os.WriteFile(template, changed, 0o600)).To(Succeed())
+}
+
+// catalogOf returns the reference of the catalog's image by digest.
+func catalogOf(folder string) string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(folder, "images.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var list struct {
+		Images []struct{ Name, Image, Digest string }
+	}
+	Expect(yaml.Unmarshal(content, &list)).To(Succeed())
+	for _, image := range list.Images {
+		if image.Name == "catalog" {
+			return image.Image + "@" + image.Digest
+		}
+	}
+	Fail("images.yaml has no catalog")
+	return ""
+}

@@ -1,0 +1,100 @@
+package catalog_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
+
+	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+const root = "../../../.."
+
+func load(t *testing.T, render catalog.Render) *declcfg.DeclarativeConfig {
+	t.Helper()
+	config, err := declcfg.LoadFS(t.Context(), os.DirFS(filepath.Join(root, "catalog", string(render))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// TestCatalogsAreValid: the checks of `opm validate`.
+func TestCatalogsAreValid(t *testing.T) {
+	for _, render := range []catalog.Render{catalog.Release, catalog.OLMv1} {
+		if _, err := declcfg.ConvertToModel(*load(t, render)); err != nil {
+			t.Errorf("%s: %v", render, err)
+		}
+	}
+}
+
+// TestRendersDifferOnlyInDependencies: OLM v1 refuses a bundle with dependencies.
+func TestRendersDifferOnlyInDependencies(t *testing.T) {
+	release, v1 := load(t, catalog.Release), load(t, catalog.OLMv1)
+	isDependency := func(p property.Property) bool {
+		return slices.Contains([]string{property.TypeGVKRequired, property.TypePackageRequired, property.TypeConstraint}, p.Type)
+	}
+	found := false
+	for i := range release.Bundles {
+		properties := release.Bundles[i].Properties
+		release.Bundles[i].Properties = slices.DeleteFunc(slices.Clone(properties), isDependency)
+		found = found || len(release.Bundles[i].Properties) < len(properties)
+		if slices.ContainsFunc(v1.Bundles[i].Properties, isDependency) {
+			t.Errorf("%s has dependencies", v1.Bundles[i].Name)
+		}
+	}
+	if !found {
+		t.Error("no bundle of the release catalog has dependencies")
+	}
+	if encode(t, release) != encode(t, v1) {
+		t.Error("the catalogs differ in more than dependencies")
+	}
+}
+
+func encode(t *testing.T, config *declcfg.DeclarativeConfig) string {
+	t.Helper()
+	var content bytes.Buffer
+	if err := declcfg.WriteYAML(*config, &content); err != nil {
+		t.Fatal(err)
+	}
+	return content.String()
+}
+
+// TestInstallPlanFits: OLM writes the manifests of bundles without images to one
+// InstallPlan. etcd accepts 1.5 MiB.
+func TestInstallPlanFits(t *testing.T) {
+	project, err := source.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, operator := range project.Operators {
+		directory := filepath.Join(root, "operators", operator.Name, "bundle")
+		files, err := catalog.Bundle(project, operator, bundle.ImagesOf(project), directory, catalog.Imageless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, content := range files {
+			config, err := declcfg.LoadReader(bytes.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := catalog.Size(config)
+			t.Logf("%s: %d bytes", operator.Package(), size)
+			if size == 0 {
+				t.Errorf("%s has no manifests", operator.Package())
+			}
+			sum += size
+		}
+	}
+	if limit := 1_000_000; sum > limit {
+		t.Errorf("the manifests of all bundles have %d bytes, want at most %d", sum, limit)
+	}
+}

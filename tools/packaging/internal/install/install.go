@@ -1,0 +1,83 @@
+// Package install makes the manifests for an installation with kubectl alone.
+package install
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/source"
+)
+
+// Manifests are the files in dist, and the kustomizations that they are made from.
+var Manifests = map[string]string{
+	"install.yaml":       "config/control-plane",
+	"shared-volume.yaml": "config/shared-volume",
+	"namespace.yaml":     "config/namespace",
+}
+
+// policyKinds are the kinds that a bundle cannot contain.
+var policyKinds = []string{"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+// Files returns the manifests with the images of a version, the policies for an
+// installation with OLM, and the list of all images.
+func Files(project *source.Project, images bundle.Images) (output.Files, error) {
+	files := output.Files{}
+	var policies []any
+	for _, file := range slices.Sorted(maps.Keys(Manifests)) {
+		folder := Manifests[file]
+		objects, err := source.Render(project.Path(folder))
+		if err != nil {
+			return nil, err
+		}
+		documents := make([]any, 0, len(objects))
+		for _, object := range objects {
+			if err := replace(project, object, images); err != nil {
+				return nil, fmt.Errorf("%s: %w", folder, err)
+			}
+			documents = append(documents, object.Object)
+			if slices.Contains(policyKinds, object.GetKind()) {
+				policies = append(policies, object.Object)
+			}
+		}
+		if err := files.Add(file, documents...); err != nil {
+			return nil, err
+		}
+	}
+	if err := files.Add("policies.yaml", policies...); err != nil {
+		return nil, err
+	}
+	var all []bundle.NamedImage
+	for _, operator := range project.Operators {
+		all = append(all, images.Of(operator)...)
+	}
+	return files, files.Add("images.yaml", map[string]any{"images": all})
+}
+
+// replace gives an operator's Deployment the images of the version.
+func replace(project *source.Project, object *unstructured.Unstructured, images bundle.Images) error {
+	if object.GetKind() != "Deployment" {
+		return nil
+	}
+	for _, operator := range project.Operators {
+		if operator.Deployment.Name != object.GetName() {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+			return err
+		}
+		bundle.SetImages(deployment, operator, images)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment)
+		delete(content, "status")
+		object.Object = content
+		return err
+	}
+	return fmt.Errorf("Deployment %s belongs to no operator", object.GetName())
+}
