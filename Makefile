@@ -193,6 +193,7 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	@echo; echo 'Next, apply one of:'; \
 	echo '  kubectl apply --namespace olm -f .release/catalogsource.yaml   # OLM v0; on OpenShift, the namespace is openshift-marketplace'; \
 	echo '  kubectl apply -f .release/clustercatalog.yaml                  # OLM v1'; \
+	echo '  kubectl apply --server-side -f .release/dist/install.yaml      # without OLM'; \
 	echo 'For a cluster without access to the registry, mirror the images of .release/images.yaml.'
 
 ##### Documentation

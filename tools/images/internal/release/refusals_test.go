@@ -46,6 +46,7 @@ func TestReferencesOutsideOfTheListAreRefused(t *testing.T) {
 		output := t.TempDir()
 		writeFile(t, text, output, bundlesFolder, "one-operator", "manifests", "object.yaml")
 		writeFile(t, "schema: olm.package", output, catalogFolder, "release", "one-operator", "package.yaml")
+		writeFile(t, "kind: List", output, distFolder, "install.yaml")
 		if err := checkReferences(output, listOfOne); (err != nil) != refused {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -54,7 +55,6 @@ func TestReferencesOutsideOfTheListAreRefused(t *testing.T) {
 
 func TestImagesOfEarlierVersionsAreListed(t *testing.T) {
 	output := t.TempDir()
-	writeFile(t, "kind: Any", output, bundlesFolder, "one-operator", "manifests", "object.yaml")
 	catalogs := filepath.Join(output, catalogFolder, "release", "one-operator")
 	writeFile(t, "image: a.example/x/one@"+digestTwo, catalogs, "one-operator.v0.1.0.yaml")
 	r := &release{Options: Options{Output: output, Version: "0.2.0"}}

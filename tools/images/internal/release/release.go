@@ -39,11 +39,11 @@ type Options struct {
 	Program Program
 }
 
-// Names in the folder of a release. bundlesFolder and catalogFolder are written by
-// tools/packaging.
+// Names in the folder of a release. tools/packaging writes the first three.
 const (
 	bundlesFolder = "bundles"
 	catalogFolder = "catalog"
+	distFolder    = "dist"
 	layoutFolder  = "oci"
 	sbomFolder    = "sbom"
 	originFolder  = "provenance"
@@ -120,7 +120,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 
 // clear removes an earlier release, and nothing else that the folder may have.
 func (r *release) clear() error {
-	for _, name := range []string{bundlesFolder, catalogFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
+	for _, name := range []string{bundlesFolder, catalogFolder, distFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
 		if err := os.RemoveAll(filepath.Join(r.Output, name)); err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (r *release) renderPackages(ctx context.Context) error {
 // earlier adds the images of earlier versions, which the catalogs still offer.
 func (r *release) earlier(context.Context) error {
 	var failed []error
-	err := eachReference(r.Output, func(file, reference string) {
-		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || filepath.Base(filepath.Dir(file)) == "manifests" || r.list.has(reference) {
+	err := eachReference(r.Output, []string{catalogFolder}, func(file, reference string) {
+		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || r.list.has(reference) {
 			return
 		}
 		repository, digest, pinned := strings.Cut(reference, "@")
