@@ -20,7 +20,7 @@ func checkReferences(output string, list List) error {
 	var missing []error
 	err := eachReference(output, []string{bundlesFolder, catalogFolder, distFolder}, func(file, reference string) {
 		if !list.has(reference) {
-			missing = append(missing, fmt.Errorf("%s refers to %q, which is not by digest in %s", file, reference, ListFile))
+			missing = append(missing, fmt.Errorf("%s refers to %q, which %s does not list by digest", file, reference, ListFile))
 		}
 	})
 	return errors.Join(append(missing, err)...)
