@@ -51,7 +51,9 @@ func generate(root string) error {
 		return err
 	}
 	images := bundle.ImagesOf(project)
-	bundles := func(operator *source.Operator) string { return filepath.Join(root, "operators", operator.Name, "bundle") }
+	bundles := func(operator *source.Operator) string {
+		return filepath.Join(root, "operators", operator.Name, "bundle")
+	}
 	for _, operator := range project.Operators {
 		dockerfile := output.Files{"bundle.Dockerfile": bundle.Dockerfile(project, operator)}
 		if err := dockerfile.Write(filepath.Dir(bundles(operator))); err != nil {
