@@ -165,7 +165,7 @@ olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriv
 .PHONY: olm-e2e
 olm-e2e: ## Install the bundles with the real OLM on a new cluster, upgrade and remove them (as root).
 	mkdir -p $(olm-programs)
-	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool
+	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool ./cp
 	cd tools/cluster && GOWORK=off go run . up
 	. .cluster/env && cd test/olm && \
 	  OLM_BINARIES=$(olm-programs) OLM_MODULE=$$(cd ../../tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager) \
@@ -180,6 +180,22 @@ demo-down: ## Remove everything that the demo has created.
 .PHONY: push
 push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and print the commands of the installation.
 	@$(demo) push
+
+##### Release
+
+release := $(CURDIR)/.release
+
+.PHONY: release
+release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platforms, bundles, catalogs.
+	@[[ -n '$(IMAGE_REGISTRY)' ]] || { \
+	  echo 'release needs IMAGE_REGISTRY=HOST/PATH: a registry that you may push to' >&2; exit 1; }
+	cd tools/images && GOWORK=off go run . release --root $(CURDIR) --output $(release) --push \
+	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)'
+	@echo; echo 'Next, apply one of:'; \
+	echo '  kubectl apply --namespace olm -f .release/catalogsource.yaml   # OLM v0; on OpenShift, the namespace is openshift-marketplace'; \
+	echo '  kubectl apply -f .release/clustercatalog.yaml                  # OLM v1'; \
+	echo '  kubectl apply --server-side -f .release/dist/install.yaml      # without OLM'; \
+	echo 'For a cluster without access to the registry, mirror the images of .release/images.yaml.'
 
 ##### Documentation
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -31,7 +32,7 @@ func serveRegistry() string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{
-		Handler:           registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs))),
+		Handler:           registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)), registry.Logger(log.New(io.Discard, "", 0))),
 		ReadHeaderTimeout: time.Minute,
 	}
 	go func() { _ = server.Serve(listener) }()
@@ -41,11 +42,13 @@ func serveRegistry() string {
 
 // programs are the programs of OLM's own image, by the path of the program in the image.
 var programs = map[string]string{
-	"bin/olm":     "olm",
-	"bin/catalog": "catalog",
-	"bin/opm":     "opm",
-	"bin/cp":      "copy-content",
-	"bin/cpb":     "cpb",
+	"bin/olm":               "olm",
+	"bin/catalog":           "catalog",
+	"bin/opm":               "opm",
+	"bin/copy-content":      "copy-content",
+	"bin/cpb":               "cpb",
+	"bin/cp":                "cp",
+	"bin/grpc_health_probe": "grpc-health-probe",
 }
 
 // pushOLM pushes an image with the programs that tools/olm builds, and returns its name.

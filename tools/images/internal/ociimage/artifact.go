@@ -53,9 +53,9 @@ func Artifact(subject v1.Descriptor, artifactType, title string, content []byte)
 	return partial.CompressedToImage(artifact{manifest, blob})
 }
 
-func (a artifact) RawConfigFile() ([]byte, error)        { return []byte(emptyConfig), nil }
-func (a artifact) MediaType() (types.MediaType, error)   { return types.OCIManifestSchema1, nil }
-func (a artifact) RawManifest() ([]byte, error)          { return a.manifest, nil }
+func (a artifact) RawConfigFile() ([]byte, error)      { return []byte(emptyConfig), nil }
+func (a artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+func (a artifact) RawManifest() ([]byte, error)        { return a.manifest, nil }
 func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	if known, err := a.blob.Digest(); err != nil || known != digest {
 		return nil, fmt.Errorf("the artifact has no blob %s", digest)

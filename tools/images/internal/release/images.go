@@ -210,15 +210,15 @@ func (r *release) annotations(image content) map[string]string {
 func (r *release) labels(image content) map[string]string {
 	description := strings.Join(strings.Fields(image.description), " ")
 	return map[string]string{
-		"name":                    image.name,
-		"vendor":                  r.project.Provider,
-		"version":                 r.Version,
-		"release":                 "1",
-		"summary":                 image.summary,
-		"description":             description,
-		"maintainer":              r.project.maintainer(),
-		"io.k8s.display-name":     image.title,
-		"io.k8s.description":      description,
-		"url":                     r.project.Repository,
+		"name":                image.name,
+		"vendor":              r.project.Provider,
+		"version":             r.Version,
+		"release":             "1",
+		"summary":             image.summary,
+		"description":         description,
+		"maintainer":          r.project.maintainer(),
+		"io.k8s.display-name": image.title,
+		"io.k8s.description":  description,
+		"url":                 r.project.Repository,
 	}
 }

@@ -20,7 +20,7 @@ type Program func(ctx context.Context, operator, architecture string) (string, e
 // goProgram builds in the workspace, with the versions of modules that the tests use.
 func goProgram(root, output string) Program {
 	return func(ctx context.Context, operator, architecture string) (string, error) {
-		binary := filepath.Join(output, "bin", architecture, operator)
+		binary := filepath.Join(output, programsFolder, architecture, operator)
 		args := append([]string{"build"}, goFlags...)
 		build := exec.CommandContext(ctx, "go", append(args, "-o", binary, "./operators/"+operator+"/cmd")...)
 		build.Dir = root

@@ -14,22 +14,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkReferences fails if a manifest of a bundle or a file of a catalog refers to an image
-// that the list lacks, or refers to an image by tag: a mirror of the list would be
+// checkReferences fails if a bundle, a catalog or dist refers to an image that the list lacks, or refers to an image by tag: a mirror of the list would be
 // incomplete. Examples for users are JSON inside of annotations, and name images of users.
 func checkReferences(output string, list List) error {
 	var missing []error
-	err := eachReference(output, func(file, reference string) {
+	err := eachReference(output, []string{bundlesFolder, catalogFolder, distFolder}, func(file, reference string) {
 		if !list.has(reference) {
-			missing = append(missing, fmt.Errorf("%s refers to %q, which is not by digest in %s", file, reference, ListFile))
+			missing = append(missing, fmt.Errorf("%s refers to %q, which %s does not list by digest", file, reference, ListFile))
 		}
 	})
 	return errors.Join(append(missing, err)...)
 }
 
-// eachReference calls visit for every reference in the bundles and catalogs.
-func eachReference(output string, visit func(file, reference string)) error {
-	for _, folder := range []string{bundlesFolder, catalogFolder} {
+// eachReference calls visit for every reference in the folders of a release.
+func eachReference(output string, folders []string, visit func(file, reference string)) error {
+	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(output, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Base(filepath.Dir(path)) == "scorecard" {
 				return err // the image in the configuration of scorecard is a tool of developers

@@ -86,7 +86,7 @@ func (r *release) provenance(image content, entry Image, digests []string) ([]by
 	return provenance.Statement(provenance.Build{
 		Repository: entry.Repository(), Digests: digests,
 		Project: r.project.Repository, Revision: r.project.Revision,
-		External: map[string]any{"image": entry.Name, "registry": r.Registry, "version": r.Version, "platforms": platforms},
+		External: map[string]any{"name": entry.Name, "registry": r.Registry, "version": r.Version, "platforms": platforms},
 		Internal: map[string]any{"go": runtime.Version(), "flags": flags, "created": r.project.Created.UTC().Format(time.RFC3339)},
 		Programs: image.programs,
 	})

@@ -39,14 +39,16 @@ type Options struct {
 	Program Program
 }
 
-// Names in the folder of a release. bundlesFolder and catalogFolder are written by
-// tools/packaging.
+// Names in the folder of a release. tools/packaging writes the first three.
 const (
 	bundlesFolder = "bundles"
 	catalogFolder = "catalog"
+	distFolder    = "dist"
 	layoutFolder  = "oci"
 	sbomFolder    = "sbom"
 	originFolder  = "provenance"
+	// programsFolder is removed when the images are complete.
+	programsFolder = "bin"
 )
 
 // release is a release that is being made.
@@ -71,6 +73,7 @@ func Write(ctx context.Context, options Options) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
+	defer func() { _ = os.RemoveAll(filepath.Join(r.Output, programsFolder)) }() // the images have the programs
 	steps := []func(context.Context) error{
 		r.resolveOperands,
 		r.operators, r.renderPackages, // the bundles refer to the operators' digests
@@ -101,6 +104,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 		return nil, err
 	}
 	r.Registry, r.Version = strings.TrimSuffix(r.Registry, "/"), strings.TrimPrefix(r.Version, "v")
+	r.Mirror = strings.TrimSuffix(r.Mirror, "/")
 	if r.Registry == "" {
 		r.Registry = r.project.Registry
 	}
@@ -116,7 +120,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 
 // clear removes an earlier release, and nothing else that the folder may have.
 func (r *release) clear() error {
-	for _, name := range []string{bundlesFolder, catalogFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
+	for _, name := range []string{bundlesFolder, catalogFolder, distFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
 		if err := os.RemoveAll(filepath.Join(r.Output, name)); err != nil {
 			return err
 		}
@@ -152,8 +156,8 @@ func (r *release) renderPackages(ctx context.Context) error {
 // earlier adds the images of earlier versions, which the catalogs still offer.
 func (r *release) earlier(context.Context) error {
 	var failed []error
-	err := eachReference(r.Output, func(file, reference string) {
-		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || filepath.Base(filepath.Dir(file)) == "manifests" || r.list.has(reference) {
+	err := eachReference(r.Output, []string{catalogFolder}, func(file, reference string) {
+		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || r.list.has(reference) {
 			return
 		}
 		repository, digest, pinned := strings.Cut(reference, "@")

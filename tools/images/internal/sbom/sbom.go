@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	spdxjson "github.com/spdx/tools-golang/json"
@@ -127,7 +128,7 @@ func (d *document) file(architecture string, file ociimage.File) common.ElementI
 func (d *document) program(container common.ElementID, program *debug.BuildInfo) {
 	main := d.module(program.Main)
 	d.relate(container, common.TypeRelationshipContains, main)
-	library := debug.Module{Path: "stdlib", Version: program.GoVersion[len("go"):]}
+	library := debug.Module{Path: "stdlib", Version: strings.TrimPrefix(program.GoVersion, "go")}
 	d.relate(main, common.TypeRelationshipDependsOn, d.module(library))
 	for _, dependency := range program.Deps {
 		d.relate(main, common.TypeRelationshipDependsOn, d.module(*dependency))
@@ -137,10 +138,10 @@ func (d *document) program(container common.ElementID, program *debug.BuildInfo)
 // module adds a module of the program. The project's own modules have no version and no
 // sum, because they are folders of the repository.
 func (d *document) module(module debug.Module) common.ElementID {
-	own := module.Sum == "" && module.Path != "stdlib"
 	if module.Replace != nil && module.Replace.Sum != "" {
 		module = *module.Replace
 	}
+	own := module.Sum == "" && module.Path != "stdlib"
 	element := &spdx.Package{
 		PackageName: module.Path, PackageVersion: module.Version,
 		PackageDownloadLocation: noAssertion, PrimaryPackagePurpose: "LIBRARY",

@@ -1,0 +1,115 @@
+package release
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+var (
+	digestOne = "sha256:" + strings.Repeat("1", 64)
+	digestTwo = "sha256:" + strings.Repeat("2", 64)
+	listOfOne = List{Images: []Image{{Name: "one", Kind: kindOperator, Reference: "a.example:5000/x/one:v1", Digest: digestOne}}}
+)
+
+func writeFile(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	path := filepath.Join(parts...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReferencesOutsideOfTheListAreRefused(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"image: a.example:5000/x/one@" + digestOne:                         false,
+		"image: a.example:5000/x/one@" + digestTwo:                         true,
+		"image: a.example:5000/x/other@" + digestOne:                       true,
+		"image: a.example:5000/x/one:v1":                                   true,
+		"image: one":                                                       true,
+		"env:\n- {name: RELATED_IMAGE_X, value: 'b.example/y/two:v2'}":     true,
+		"annotations: {containerImage: 'a.example:5000/x/one:v1'}":         true,
+		"---\nfirst: true\n---\nimage: b.example/y/two:v2":                 true,
+		"links: [{url: 'https://a.example/docs'}]\nversion: apps/v1":       false,
+		"annotations: {alm-examples: '[{\"image\": \"b.example/y:v2\"}]'}": false,
+	} {
+		output := t.TempDir()
+		writeFile(t, text, output, bundlesFolder, "one-operator", "manifests", "object.yaml")
+		writeFile(t, "schema: olm.package", output, catalogFolder, "release", "one-operator", "package.yaml")
+		writeFile(t, "kind: List", output, distFolder, "install.yaml")
+		if err := checkReferences(output, listOfOne); (err != nil) != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestImagesOfEarlierVersionsAreListed(t *testing.T) {
+	output := t.TempDir()
+	catalogs := filepath.Join(output, catalogFolder, "release", "one-operator")
+	writeFile(t, "image: a.example/x/one@"+digestTwo, catalogs, "one-operator.v0.1.0.yaml")
+	r := &release{Options: Options{Output: output, Version: "0.2.0"}}
+	if err := r.earlier(t.Context()); err != nil || len(r.list.Images) != 1 || r.list.Images[0].Pinned() != "a.example/x/one@"+digestTwo {
+		t.Errorf("%v, %v", r.list.Images, err)
+	}
+	writeFile(t, "image: a.example/x/one:v0.1.0", catalogs, "one-operator.v0.1.0.yaml")
+	if err := r.earlier(t.Context()); err == nil || !strings.Contains(err.Error(), "by tag") {
+		t.Errorf("a tag of an earlier version: %v", err)
+	}
+}
+
+func TestTagOfAnotherImageIsNotMoved(t *testing.T) {
+	content, err := random.Index(64, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(startRegistry(t) + "/x/one:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(tag, content); err != nil {
+		t.Fatal(err)
+	}
+	image := published{Image: Image{Reference: tag.Name(), Digest: digestOne}}
+	if err := pushImage(t.Context(), image); err == nil || !strings.Contains(err.Error(), "raise the version") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnreachableOperandNamesTheMirror(t *testing.T) {
+	r := &release{Options: Options{Mirror: startRegistry(t)}}
+	_, err := r.operandDigest(t.Context(), "registry.example/x/driver:v1")
+	if err == nil || !strings.Contains(err.Error(), "--mirror") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProgramOfAnotherArchitectureIsRefused(t *testing.T) {
+	amd64 := tinyProgram(t)
+	r := &release{Options: Options{Program: amd64}}
+	path, err := amd64(t.Context(), "", "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Program = func(context.Context, string, string) (string, error) { return path, nil }
+	if _, _, err := r.program(t.Context(), "nova", "arm64"); err == nil || !strings.Contains(err.Error(), "amd64") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSourceDateEpochReplacesTheDate(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	project, err := readProject(t.Context(), root)
+	if err != nil || !project.Created.Equal(time.Unix(1700000000, 0)) {
+		t.Errorf("%v, %v", project.Created, err)
+	}
+}

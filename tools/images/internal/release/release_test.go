@@ -1,0 +1,356 @@
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	intoto "github.com/in-toto/attestation/go/v1"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"asterism.dev/tools/images/internal/provenance"
+	"asterism.dev/tools/images/internal/sbom"
+)
+
+const root = "../../../.."
+
+// startRegistry returns the host of a registry that lives as long as the test.
+func startRegistry(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// tinyProgram builds one program without imports in place of every operator.
+func tinyProgram(t *testing.T) Program {
+	t.Helper()
+	source := t.TempDir()
+	for file, text := range map[string]string{"go.mod": "module example.dev/tiny\n", "main.go": "package main\n\nfunc main() { println(`ran`) }\n"} {
+		if err := os.WriteFile(filepath.Join(source, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(ctx context.Context, _, architecture string) (string, error) {
+		binary := filepath.Join(source, architecture)
+		build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, goFlags...), "-o", binary, ".")...)
+		build.Dir = source
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOWORK=off")
+		output, err := build.CombinedOutput()
+		if err != nil {
+			err = errors.New(string(output))
+		}
+		return binary, err
+	}
+}
+
+// mirrorOperands fills a registry with stand-ins for the images of other projects.
+func mirrorOperands(t *testing.T, host string) {
+	t.Helper()
+	project, err := readProject(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, operator := range project.Operators {
+		for _, operand := range operator.Images {
+			content, err := random.Image(64, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reference, err := name.NewTag(operand.Image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, err := name.NewTag(host + "/" + reference.RepositoryStr() + ":" + reference.TagStr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := remote.Write(target, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// write makes and pushes a release of tiny programs from the bundles of this repository.
+func write(t *testing.T, host, mirror string) (folder string, list List) {
+	t.Helper()
+	folder = t.TempDir()
+	list, err := Write(t.Context(), Options{
+		Root: root, Registry: host + "/asterism", Output: folder, Mirror: mirror, Push: true, Log: io.Discard, Program: tinyProgram(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, list
+}
+
+// TestRelease makes two releases, because a release takes seconds.
+func TestRelease(t *testing.T) {
+	first, mirror := startRegistry(t), startRegistry(t)
+	mirrorOperands(t, mirror)
+	folder, list := write(t, first, mirror)
+
+	t.Run("the same source gives the same digests in another folder", func(t *testing.T) {
+		again, repeated := write(t, first, mirror) // pushes to the same registry, which refuses other digests
+		if !slices.Equal(list.Images, repeated.Images) {
+			t.Errorf("first  %v\nsecond %v", list.Images, repeated.Images)
+		}
+		for _, file := range []string{"sbom/meta-operator.spdx.json", "provenance/meta-operator.intoto.json", "oci/index.json"} {
+			if a, b := read(t, folder, file), read(t, again, file); !bytes.Equal(a, b) {
+				t.Errorf("%s differs", file)
+			}
+		}
+	})
+	t.Run("the list is complete and readable", func(t *testing.T) {
+		stored, err := ReadList(filepath.Join(folder, ListFile))
+		if err != nil || !slices.Equal(stored.Images, list.Images) {
+			t.Errorf("%v, read %v", err, stored.Images)
+		}
+		counts := map[string]int{}
+		for _, image := range list.Images {
+			counts[image.Kind]++
+		}
+		if counts[kindOperator] == 0 || counts[kindBundle] != counts[kindOperator] || counts[kindCatalog] != 2 || counts[kindOperand] == 0 {
+			t.Errorf("kinds %v", counts)
+		}
+	})
+	t.Run("both platforms run the program as non-root", func(t *testing.T) { checkOperator(t, pull(t, list, "nova-api-operator")) })
+	t.Run("bundles have the annotations as labels", func(t *testing.T) { checkBundle(t, pull(t, list, "nova-api-operator-bundle")) })
+	t.Run("no layer names a path of this machine", func(t *testing.T) { checkPaths(t, list, folder) })
+	t.Run("each image has its SBOM and provenance as referrers", func(t *testing.T) { checkReferrers(t, list) })
+	t.Run("a mirror of the list has all images that bundles and catalogs name", func(t *testing.T) { checkMirror(t, list, mirror) })
+}
+
+func read(t *testing.T, parts ...string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// pull returns the images of an index by architecture.
+func pull(t *testing.T, list List, image string) map[string]v1.Image {
+	t.Helper()
+	i := slices.IndexFunc(list.Images, func(known Image) bool { return known.Name == image })
+	return pullIndex(t, list.Images[i].Pinned())
+}
+
+func pullIndex(t *testing.T, pinned string) map[string]v1.Image {
+	t.Helper()
+	reference, err := name.NewDigest(pinned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]v1.Image{}
+	for _, variant := range manifest.Manifests {
+		if all[variant.Platform.Architecture], err = index.Image(variant.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// files returns the files of an image's only layer.
+func files(t *testing.T, image v1.Image) map[string][]byte {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for reader := tar.NewReader(content); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[header.Name], err = io.ReadAll(reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkOperator(t *testing.T, images map[string]v1.Image) {
+	t.Helper()
+	for _, architecture := range []string{"amd64", "arm64"} {
+		if images[architecture] == nil {
+			t.Fatalf("no image for %s", architecture)
+		}
+		config, err := images[architecture].ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.Architecture != architecture || config.OS != "linux" || config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/manager"}) {
+			t.Errorf("%s/%s, user %s, entry point %s", config.OS, config.Architecture, config.Config.User, config.Config.Entrypoint)
+		}
+		for _, label := range []string{
+			"name", "vendor", "version", "release", "summary", "description", "maintainer", "io.k8s.display-name",
+			"org.opencontainers.image.title", "org.opencontainers.image.version", "org.opencontainers.image.licenses",
+			"org.opencontainers.image.created", "org.opencontainers.image.source",
+		} {
+			if config.Config.Labels[label] == "" {
+				t.Errorf("%s lacks the label %s", architecture, label)
+			}
+		}
+		content := files(t, images[architecture])
+		if !bytes.Equal(content["licenses/LICENSE"], read(t, root, "LICENSE")) || len(content["manager"]) == 0 || len(content) != 2 {
+			t.Errorf("%s has %d files", architecture, len(content))
+		}
+	}
+}
+
+func checkBundle(t *testing.T, images map[string]v1.Image) {
+	t.Helper()
+	config, err := images["amd64"].ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var annotations struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := readYAML(filepath.Join(root, "operators/nova-api/bundle/metadata/annotations.yaml"), &annotations); err != nil {
+		t.Fatal(err)
+	}
+	for label, value := range annotations.Annotations {
+		if config.Config.Labels[label] != value {
+			t.Errorf("label %s is %q instead of %q", label, config.Config.Labels[label], value)
+		}
+	}
+	content := files(t, images["amd64"])
+	for _, file := range []string{"manifests/nova-api-operator.clusterserviceversion.yaml", "metadata/annotations.yaml", "tests/scorecard/config.yaml"} {
+		if content[file] == nil {
+			t.Errorf("the bundle lacks %s", file)
+		}
+	}
+}
+
+func checkPaths(t *testing.T, list List, folder string) {
+	t.Helper()
+	repository, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{repository, folder, os.TempDir() + "/"}
+	for _, variable := range []string{"GOROOT", "GOMODCACHE", "GOCACHE"} {
+		value, err := exec.CommandContext(t.Context(), "go", "env", variable).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, strings.TrimSpace(string(value)))
+	}
+	for _, image := range list.Images {
+		if image.Kind == kindOperand {
+			continue
+		}
+		for architecture, variant := range pullIndex(t, image.Pinned()) {
+			for file, content := range files(t, variant) {
+				for _, path := range paths {
+					if bytes.Contains(content, []byte(path)) {
+						t.Errorf("%s for %s: /%s contains %s", image.Name, architecture, file, path)
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkReferrers(t *testing.T, list List) {
+	t.Helper()
+	for _, image := range list.Images {
+		if image.Kind == kindOperand {
+			continue
+		}
+		documents := referrersOf(t, image)
+		document, err := spdxjson.Read(bytes.NewReader(documents[sbom.MediaType]))
+		if err != nil {
+			t.Fatalf("%s: %v", image.Name, err)
+		}
+		if err := spdxlib.ValidateDocument(document); err != nil {
+			t.Errorf("%s: %v", image.Name, err)
+		}
+		statement := &intoto.Statement{}
+		if err := protojson.Unmarshal(documents[provenance.MediaType], statement); err != nil {
+			t.Fatalf("%s: %v", image.Name, err)
+		}
+		if err := statement.Validate(); err != nil {
+			t.Errorf("%s: %v", image.Name, err)
+		}
+		if got := "sha256:" + statement.GetSubject()[0].GetDigest()["sha256"]; got != image.Digest || len(statement.GetSubject()) != 3 {
+			t.Errorf("%s: first of %d subjects is %s", image.Name, len(statement.GetSubject()), got)
+		}
+	}
+}
+
+// referrersOf returns the only blob of each referrer by the type of the artifact.
+func referrersOf(t *testing.T, image Image) map[string][]byte {
+	t.Helper()
+	reference, err := name.NewDigest(image.Pinned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := remote.Referrers(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := found.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := map[string][]byte{}
+	for _, referrer := range manifest.Manifests {
+		artifact, err := remote.Image(reference.Context().Digest(referrer.Digest.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stated, err := artifact.Manifest() // this registry lists the type of the configuration instead
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := artifact.Layers()
+		if err != nil || len(layers) != 1 {
+			t.Fatalf("%d blobs, %v", len(layers), err)
+		}
+		content, err := layers[0].Compressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if documents[stated.ArtifactType], err = io.ReadAll(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return documents
+}
