@@ -18,6 +18,7 @@ import (
 var notRun = map[string]string{
 	"make":                               "tools/docs compares the targets with the Makefile",
 	"cd":                                 "builds an image",
+	"helm":                               "the demo installs the operators without Helm",
 	"podman":                             "the cluster has no podman",
 	"skopeo":                             "no registry",
 	"mariadb-dump":                       "needs an account of MariaDB outside of the cluster",

@@ -25,13 +25,13 @@ func operatorChart(project *source.Project, operator *source.Operator, images bu
 		metadata: metadata(project, icon, operator.Package(), operator.Summary),
 		values:   values, definitions: definitions,
 		texts: map[string]string{
-			"templates/_helpers.tpl": "operator-helpers.tpl", "templates/NOTES.txt": "operator-notes.txt", "README.md": "operator-readme.md",
+			"templates/_helpers.tpl": "operator-helpers.tpl", "templates/NOTES.txt": "operator-notes.txt", "README.md": "operator-readme.md.tpl",
 		},
 		words: []string{"@NAMESPACE@", operator.Namespace, "@ENVIRONMENT@\n", environment(operator), "@KINDS@", resources(operator)},
 	}
 	if operator.ClusterWide {
 		chart.texts["templates/NOTES.txt"] = "operator-notes-cluster.txt"
-		chart.texts["README.md"] = "operator-readme-cluster.md"
+		chart.texts["README.md"] = "operator-readme-cluster.md.tpl"
 	}
 	if err := annotate(operator, images, chart); err != nil {
 		return nil, err

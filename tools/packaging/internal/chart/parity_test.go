@@ -171,8 +171,11 @@ func TestOperatorChartEqualsItsKustomization(t *testing.T) {
 }
 
 func TestUmbrellaEqualsControlPlane(t *testing.T) {
-	rendered, _ := render(t, "asterism", namespace, map[string]any{})
+	rendered, notes := render(t, "asterism", namespace, map[string]any{})
 	same(t, rendered, kustomization(t, "control-plane"))
+	if !strings.Contains(notes, "novas.nova.asterism.dev") || strings.Contains(notes, "sharedvolumes.storage.asterism.dev") {
+		t.Errorf("the notes do not list the installed kinds:\n%s", notes)
+	}
 }
 
 func TestUmbrellaWithEveryNamespaceEqualsAllNamespaces(t *testing.T) {

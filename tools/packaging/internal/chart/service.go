@@ -45,12 +45,12 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 		metadata: metadata(project, icon, service.Chart, service.Summary),
 		values:   serviceValues(service, schemas, fields), definitions: definitions,
 		texts: map[string]string{
-			"templates/_helpers.tpl": "service-helpers.tpl", "templates/NOTES.txt": "service-notes.txt", "README.md": "service-readme.md",
+			"templates/_helpers.tpl": "service-helpers.tpl", "templates/NOTES.txt": "service-notes.txt", "README.md": "service-readme.md.tpl",
 			"templates/resource.yaml": "service-resource.yaml", "templates/secrets.yaml": "service-secrets.yaml",
 		},
 		words: []string{
 			"@APIVERSION@", crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, "@KIND@", service.Kind, "@POLICY@", service.Policy,
-			"@RESOURCE@", crd.Spec.Names.Singular, "@OPERATOR@", operator.Package(), "@FIELDS@\n", fieldTable(fields),
+			"@RESOURCE@", crd.Spec.Names.Singular, "@OPERATOR@", operator.Package(), "@FIELDS@\n", fieldTable(fields), "@UNWATCHED@", unwatched(operator),
 		},
 	}
 	if service.Policy != "" {
@@ -63,6 +63,14 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 	examples, err := examples(project, operator)
 	made.Include("ci", examples)
 	return made, err
+}
+
+// unwatched explains a resource without a status.
+func unwatched(operator *source.Operator) string {
+	if operator.ClusterWide {
+		return "If the resource gets no status, its operator does not run."
+	}
+	return "If the resource gets no status, its operator does not run, or the namespace is not handed over\nto the operator."
 }
 
 func serviceValues(service *source.Service, schemas schema, fields []field) []value {

@@ -1,7 +1,7 @@
 package chart
 
 import (
-	"strings"
+	"fmt"
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 
@@ -14,7 +14,7 @@ import (
 func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
 	chart := &content{
 		metadata: metadata(project, icon, Umbrella, "Installs the operators of an OpenStack Nova control plane and, if wanted, of shared volumes."),
-		texts:    map[string]string{"templates/NOTES.txt": "umbrella-notes.txt", "README.md": "umbrella-readme.md"},
+		texts:    map[string]string{"templates/NOTES.txt": "umbrella-notes.txt", "README.md": "umbrella-readme.md.tpl"},
 	}
 	pod, definitions, err := podSchemas(project)
 	if err != nil {
@@ -23,7 +23,7 @@ func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
 	chart.definitions = definitions
 	enabled := value{key: "operators", comment: "The operators that are installed."}
 	var own []value
-	var kinds []string
+	kinds := "{{- $kinds := list }}\n"
 	for _, operator := range project.Operators {
 		comment := "Install " + operator.Package() + "."
 		if operator.ClusterWide {
@@ -31,13 +31,13 @@ func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
 		}
 		enabled.group = append(enabled.group, value{key: operator.Name, comment: comment, fallback: !operator.ClusterWide, schema: flag})
 		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", fallback: schema{}, schema: schema{typ: object}})
-		kinds = append(kinds, resources(operator))
+		kinds += fmt.Sprintf("{{- if index .Values.operators %q }}{{ $kinds = append $kinds %q }}{{ end }}\n", operator.Name, resources(operator))
 		chart.metadata.Dependencies = append(chart.metadata.Dependencies, &helm.Dependency{
 			Name: operator.Package(), Version: project.Version, Repository: "file://../" + operator.Package(), Condition: "operators." + operator.Name,
 		})
 	}
 	chart.values = append([]value{globalValue(globalValues(pod)), enabled}, own...)
-	chart.words = []string{"@KINDS@", strings.Join(kinds, ",")}
+	chart.words = []string{"@KINDS@\n", kinds}
 	made, err := chart.files()
 	if err != nil {
 		return nil, err
