@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ mapped. DATABASE and MESSAGE BUS are the address in the spec: a Service, a host,
 the Secret with the address.
 
 The command ends with 0 if every cell is ready, with 1 if a cell is not ready, and
-with 2 after an error.`,
+with 2 if there is no cell or after an error.`,
 		Example: `  kubectl asterism cells -n openstack
   kubectl asterism cells -n openstack -o wide
   kubectl asterism cells -n openstack -o jsonpath='{.items[*].uuid}'`,
@@ -87,8 +88,16 @@ func (env *environment) cells(ctx context.Context, allNamespaces bool) ([]cell, 
 		namespace = ""
 	}
 	var found novav1.NovaCellList
-	if err := access.WithWatch.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+	err = access.WithWatch.List(ctx, &found, client.InNamespace(namespace))
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("the API server does not serve NovaCells: install the operator nova")
+	case err != nil:
 		return nil, fmt.Errorf("NovaCells cannot be listed: %w", err)
+	case len(found.Items) == 0 && allNamespaces:
+		return nil, errors.New("the cluster has no NovaCell")
+	case len(found.Items) == 0:
+		return nil, fmt.Errorf("namespace %s has no NovaCell: name another namespace with -n, or use -A", namespace)
 	}
 	var conductors conductorv1.NovaConductorList
 	if err := access.WithWatch.List(ctx, &conductors, client.InNamespace(namespace)); err != nil {
@@ -148,12 +157,9 @@ func address(c novav1.Connection) string {
 
 func (env *environment) printCells(cells []cell, printer printers.ResourcePrinter, wide, namespaces bool) error {
 	var err error
-	switch {
-	case printer != nil:
+	if printer != nil {
 		err = printDocument(env.Out, printer, "CellList", cells)
-	case len(cells) == 0:
-		env.hint("no NovaCell is found: name another namespace with -n, or use -A")
-	default:
+	} else {
 		err = env.table(cellRows(cells, wide, namespaces, env.now()))
 	}
 	if err != nil {

@@ -114,10 +114,7 @@ func (env *environment) reportFile(ctx context.Context, access *cluster.Cluster,
 }
 
 func (env *environment) hintMissing(unread []cluster.Unread) {
-	for _, u := range unread {
-		env.hint("warning: %s", u)
-	}
 	if len(unread) > 0 {
-		env.hint("warning: the archive lacks %d things, which its file unread.txt lists", len(unread))
+		env.hint("warning: %d things could not be read: file unread.txt of the archive lists them with the reasons", len(unread))
 	}
 }

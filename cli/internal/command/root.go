@@ -107,16 +107,17 @@ func (env *environment) hintUnread(unread []cluster.Unread) {
 	}
 }
 
-// version returns the version of the module, or of the commit of a build from a checkout.
+// release is the version that the linker sets; see target cli of the Makefile.
+var release string
+
+// version returns the release, or else the version that Go has recorded.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return info.Main.Version + " (" + setting.Value[:min(len(setting.Value), 12)] + ")"
-		}
 	}
 	return info.Main.Version
 }

@@ -140,11 +140,13 @@ func (s *status) notFound() error {
 	if s.allNamespaces {
 		where = "the cluster"
 	}
-	if s.name != "" {
-		what = strings.TrimSpace(strings.TrimPrefix(s.kind+" "+s.name, " "))
-		return fmt.Errorf("%s has no %s: check the name and -n, or use \"kubectl asterism status -A\"", where, what)
+	if s.name == "" {
+		return fmt.Errorf("%s has no %s: name another namespace with -n, or use -A", where, what)
 	}
-	return fmt.Errorf("%s has no %s: name another namespace with -n, or use -A", where, what)
+	if s.kind != "" {
+		what = s.kind
+	}
+	return fmt.Errorf("%s has no %s with the name %s: \"kubectl asterism status -A\" shows all", where, what, s.name)
 }
 
 func (s *status) print(nodes []tree.Node) error {

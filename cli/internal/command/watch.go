@@ -11,8 +11,8 @@ import (
 	"asterism.dev/cli/internal/tree"
 )
 
-// clear moves the cursor to the top and clears the terminal.
-const clear = "\x1b[H\x1b[2J"
+// clearTerminal moves the cursor to the top and clears the terminal.
+const clearTerminal = "\x1b[H\x1b[2J"
 
 // watch shows the state after each change, until the context ends. A terminal is drawn
 // again; elsewhere each picture follows the one before.
@@ -78,7 +78,7 @@ func ageless(nodes []tree.Node) []tree.Node {
 func (s *status) picture(nodes []tree.Node, first bool) error {
 	switch {
 	case s.terminal:
-		_, _ = fmt.Fprint(s.Out, clear)
+		_, _ = fmt.Fprint(s.Out, clearTerminal)
 	case !first && s.printer == nil:
 		_, _ = fmt.Fprintln(s.Out)
 	}

@@ -5,13 +5,13 @@ import "strings"
 // width is the length of a line of text, in characters.
 const width = 88
 
-// wrap breaks the long lines of a text between words. Lines of tables, and lines that begin
-// with a space, stay as they are.
+// wrap breaks the long lines of a text between words. Lines that begin with a space stay as
+// they are.
 func wrap(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "|") || strings.HasPrefix(line, " ") {
+		if strings.HasPrefix(line, " ") {
 			out.WriteString(line + "\n")
 			continue
 		}

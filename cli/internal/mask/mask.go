@@ -80,6 +80,9 @@ func hideValue(found string) string {
 	if !secretName.MatchString(part[2]) || part[4] == hidden {
 		return found
 	}
+	if quote := part[4][:1]; quote == `"` || quote == "'" {
+		return part[1] + part[2] + part[3] + quote + hidden + quote
+	}
 	return part[1] + part[2] + part[3] + hidden
 }
 

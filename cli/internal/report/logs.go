@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,5 +60,13 @@ func (r *collection) log(ctx context.Context, pod corev1.Pod, container string, 
 		return
 	}
 	r.logs += int64(len(content))
+	if int64(len(content)) >= bound {
+		content = wholeLines(content) // a part of a secret would not be recognised
+	}
 	r.archive.add(file(pod.Namespace, "pods", pod.Name, container, container, "logs", run+".log"), []byte(r.masker.Text(string(content))))
+}
+
+// wholeLines removes the last line if it is not complete.
+func wholeLines(content []byte) []byte {
+	return content[:bytes.LastIndexByte(content, '\n')+1]
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,7 @@ type Node struct {
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 	Reason    string                 `json:"reason,omitempty"`
 	Message   string                 `json:"message,omitempty"`
+	Rest      string                 `json:"-"` // of the message, without the names of the objects below
 	Created   metav1.Time            `json:"created"`
 	Cause     *Cause                 `json:"cause,omitempty"`
 	Children  []Node                 `json:"children,omitempty"`
@@ -43,8 +45,12 @@ func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstru
 	if !isOwn(o) {
 		n.Available = "" // a Deployment has a condition of this name with another meaning
 	}
+	n.Rest = n.Message
 	if path := f.Path(o); len(path) > 1 {
 		n.Cause = explain(path[len(path)-1])
+		for _, below := range path[1:] {
+			n.Rest = strings.TrimPrefix(n.Rest, below.GetKind()+" "+below.GetName()+": ")
+		}
 	}
 	above = append(slices.Clip(above), o)
 	for _, child := range f.children[o.GetUID()] {

@@ -45,7 +45,7 @@ func (t *table) branch(n Node, stem, below string) {
 	if t.namespaces && stem == "" {
 		name = n.Namespace + " " + name
 	}
-	t.add(stem+name, n.Short, string(n.Available), duration.HumanDuration(t.now.Sub(n.Created.Time)), cut(oneLine(n.Message)))
+	t.add(stem+name, n.Short, string(n.Available), duration.HumanDuration(t.now.Sub(n.Created.Time)), cut(oneLine(n.Rest)))
 	if n.Cause != nil && !t.told[*n.Cause] {
 		t.told[*n.Cause] = true
 		bar := "  "

@@ -12,7 +12,11 @@ import (
 // that the sections are those of all reasons.
 const troubleshooting = "docs/troubleshooting.md"
 
-var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
+var (
+	link = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
+	// header is the header of a table.
+	header = regexp.MustCompile(`(?m)^\|.*\n\|---.*\n`)
+)
 
 // readReasons returns the sections of the page, without the targets of links.
 func readReasons(root string) (map[string]string, error) {
@@ -21,19 +25,10 @@ func readReasons(root string) (map[string]string, error) {
 		return nil, err
 	}
 	reasons := map[string]string{}
-	reason := ""
-	for line := range strings.Lines(string(page)) {
-		switch heading, isReason := strings.CutPrefix(line, "### "); {
-		case isReason:
-			reason = strings.TrimSpace(heading)
-		case strings.HasPrefix(line, "#"):
-			reason = ""
-		case reason != "":
-			reasons[reason] += plain(line)
-		}
-	}
-	for reason, text := range reasons {
-		reasons[reason] = strings.TrimSpace(text)
+	for _, section := range strings.Split("\n"+string(page), "\n### ")[1:] {
+		heading, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n## ") // the next section of level 2
+		reasons[strings.TrimSpace(heading)] = plain(text)
 	}
 	if len(reasons) == 0 {
 		return nil, fmt.Errorf("%s has no headings of level 3", troubleshooting)
@@ -41,13 +36,26 @@ func readReasons(root string) (map[string]string, error) {
 	return reasons, nil
 }
 
-// plain returns a line of Markdown for a terminal. Lines of a block are indented.
-func plain(line string) string {
-	if strings.HasPrefix(line, "```") {
-		return "\n"
+// plain returns a text of Markdown for a terminal: commands are indented, and a row of a
+// table is a line of a list.
+func plain(text string) string {
+	var out strings.Builder
+	block := false
+	for line := range strings.Lines(header.ReplaceAllString(text, "")) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			block = !block
+			line = "\n"
+		case block:
+			line = "    " + line
+		case strings.HasPrefix(line, "|"):
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			line = "- " + strings.TrimSpace(cells[0]) + ": " + strings.TrimSpace(strings.Join(cells[1:], " ")) + "\n"
+			fallthrough
+		default:
+			line = strings.ReplaceAll(link.ReplaceAllString(line, "$1"), "`", "")
+		}
+		out.WriteString(line)
 	}
-	if strings.HasPrefix(line, "|---") {
-		return ""
-	}
-	return strings.ReplaceAll(link.ReplaceAllString(line, "$1"), "`", "")
+	return strings.TrimSpace(out.String())
 }
