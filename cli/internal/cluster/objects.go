@@ -18,8 +18,8 @@ type Unread struct {
 	Err  error
 }
 
-// String returns one line.
-func (u Unread) String() string { return fmt.Sprintf("%s cannot be read: %v", u.What, u.Err) }
+// Error returns one line.
+func (u Unread) Error() string { return fmt.Sprintf("%s cannot be read: %v", u.What, u.Err) }
 
 // Objects lists the objects of the kinds in a namespace; all namespaces, if it is empty. A
 // kind that the API server does not serve has no objects. A kind without the right to list

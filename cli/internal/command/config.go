@@ -76,7 +76,7 @@ func (env *environment) effectiveConfiguration(ctx context.Context, word string)
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	text, err := access.Output(ctx, name, container, "cat", effective)
 	if err != nil {
-		return "", fmt.Errorf("Pod %s: %s cannot be read: %w: name a pod of a service of Nova, and check that you may create pods/exec", pod.Name, effective, err)
+		return "", fmt.Errorf("%s of Pod %s cannot be read: %w: name a pod of a service of Nova, and check that you may create pods/exec", effective, pod.Name, err)
 	}
 	// The pod has masked the secrets. A second mask costs nothing.
 	return mask.New().Text(string(text)), nil

@@ -125,7 +125,10 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 	if s.name != "" {
 		roots = forest.Select(s.kind, s.name)
 	}
-	if len(roots) == 0 {
+	switch {
+	case len(roots) == 0 && len(unread) > 0:
+		return nil, fmt.Errorf("nothing is found, and %w: ask for the role view in the namespace", unread[0])
+	case len(roots) == 0:
 		return nil, s.notFound()
 	}
 	var nodes []tree.Node

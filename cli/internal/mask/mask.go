@@ -58,7 +58,7 @@ var (
 	forms = []*regexp.Regexp{
 		regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
 		regexp.MustCompile(`\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*`),         // tokens of Kubernetes
-		regexp.MustCompile(`\bgAAAAA[\w-]{40,}=*`),                         // tokens of Keystone
+		regexp.MustCompile(`\bgAAAAA[\w-]{40,}=*`),                        // tokens of Keystone
 		regexp.MustCompile(`(?i)\b(?:bearer|basic)[ \t]+[\w.~+/-]{8,}=*`), // HTTP headers
 	}
 	// userinfo is the account in a URL. A password may contain @ and /.

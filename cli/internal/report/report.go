@@ -75,7 +75,7 @@ func (r *collection) unreadText() string {
 	}
 	var text strings.Builder
 	for _, u := range r.unread {
-		text.WriteString(u.String() + "\n")
+		text.WriteString(u.Error() + "\n")
 	}
 	return text.String()
 }
@@ -115,4 +115,3 @@ func (r *collection) secrets(ctx context.Context, namespace string) {
 		r.archive.add(file(namespace, "core", "secrets.yaml"), document(all))
 	}
 }
-

@@ -1,0 +1,94 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/cli/internal/cluster"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+// screen is an output that the test reads while the command runs.
+type screen struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (s *screen) Write(text []byte) (int, error) {
+	s.Lock()
+	defer s.Unlock()
+	return s.Buffer.Write(text)
+}
+
+// await returns the output when it contains the text the given number of times.
+func (s *screen) await(t *testing.T, text string, times int) string {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s.Lock()
+		now := s.String()
+		s.Unlock()
+		if strings.Count(now, text) >= times {
+			return now
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%q is not %d times in the output:\n%s", text, times, now)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestWatchShowsEachChangeOnce(t *testing.T) {
+	for name, terminal := range map[string]bool{"a file": false, "a terminal": true} {
+		t.Run(name, func(t *testing.T) {
+			out := &screen{}
+			env := newTestEnvironment(t, "testdata/ready", out, out)
+			env.terminal = terminal
+			access, err := env.connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, interrupt := context.WithCancel(context.Background())
+			code := make(chan int)
+			go func() { code <- run(ctx, []string{"status", "--watch"}, env) }()
+			first := out.await(t, "NovaCell/demo-cell1", 1)
+			if strings.Contains(first, "\x1b") != terminal {
+				t.Errorf("a terminal alone has control characters, got %q", first)
+			}
+			fail(t, access)
+			second := out.await(t, "the cell has lost its bus", 1)
+			interrupt()
+			if got := <-code; got != codeNotReady {
+				t.Errorf("exit code %d, want %d", got, codeNotReady)
+			}
+			if got := strings.Count(second, "NAME"); got != 2 {
+				t.Errorf("%d pictures, want 2:\n%s", got, second)
+			}
+		})
+	}
+}
+
+func fail(t *testing.T, access *cluster.Cluster) {
+	t.Helper()
+	cell := &novav1.NovaCell{}
+	if err := access.Get(context.Background(), types.NamespacedName{Namespace: "openstack", Name: "demo-cell1"}, cell); err != nil {
+		t.Fatal(err)
+	}
+	before := client.MergeFrom(cell.DeepCopy())
+	cell.Status.Conditions[0].Status = "False"
+	cell.Status.Conditions[0].Reason = "Waiting"
+	cell.Status.Conditions[0].Message = "the cell has lost its bus"
+	if err := access.Patch(context.Background(), cell, before); err != nil {
+		t.Fatal(err)
+	}
+}
