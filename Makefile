@@ -11,7 +11,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
 suites := test/e2e # outside of the workspace, like the tools
-tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
+tools := cli $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
 
@@ -25,11 +25,15 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) ## Regenerate deep copies, CRDs and RBAC.
+generate: generate-common $(generate-operators) generate-cli ## Regenerate deep copies, CRDs, RBAC and the texts of the CLI.
 
 .PHONY: generate-common
 generate-common: generators
 	cd lib/common && controller-gen object paths=./api/... && go generate ./internal/...
+
+.PHONY: generate-cli
+generate-cli:
+	cd cli && GOWORK=off go generate ./...
 
 .PHONY: $(generate-operators)
 $(generate-operators): generate-%: generators
@@ -70,7 +74,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard tools/*/main.go))))
+tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard cli/main.go tools/*/main.go))))
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
@@ -107,7 +111,8 @@ $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && go test $(test-flags) ./...
 
-# Tools are not in the workspace.
+# Tools are not in the workspace. Of these, only the tests of the CLI use the API server.
+test-cli: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(tool-tests): test-%:
 	cd $* && GOWORK=off go test -count 1 ./...
@@ -162,6 +167,14 @@ demo-down: ## Remove everything that the demo has created.
 push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and print the commands of the installation.
 	@$(demo) push
 
+BIN := $(HOME)/.local/bin
+
+.PHONY: cli
+cli: ## Build kubectl asterism and install it in BIN (default: ~/.local/bin).
+	cd cli && CGO_ENABLED=0 GOWORK=off go build -trimpath -o '$(BIN)/kubectl-asterism' \
+	  -ldflags '-s -w -X asterism.dev/cli/internal/command.release=$(shell git describe --always --dirty 2>/dev/null)' .
+	install -m 755 cli/kubectl_complete-asterism '$(BIN)/'
+
 ##### Documentation
 
 site := $(CURDIR)/.site
@@ -205,7 +218,7 @@ vulncheck: ## Find known vulnerabilities in called code (sends requests to vuln.
 
 .PHONY: fmt
 fmt: linter ## Format every Go file.
-	golangci-lint fmt --config .golangci.yml lib operators tools test
+	golangci-lint fmt --config .golangci.yml cli lib operators tools test
 
 .PHONY: linter
 linter:

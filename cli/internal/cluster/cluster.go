@@ -5,6 +5,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -32,11 +33,17 @@ type Cluster struct {
 	Output func(ctx context.Context, pod types.NamespacedName, container string, command ...string) ([]byte, error)
 }
 
+// nowhere is the address that the flags return if no cluster is selected.
+const nowhere = "http://localhost:8080"
+
 // Connect returns the access to the cluster that the flags select.
 func Connect(flags *genericclioptions.ConfigFlags) (*Cluster, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("no cluster is selected: %w: set KUBECONFIG or --kubeconfig", err)
+	}
+	if config.Host == nowhere && (flags.APIServer == nil || *flags.APIServer == "") {
+		return nil, errors.New("no cluster is selected: set KUBECONFIG or --kubeconfig")
 	}
 	// The API server limits requests itself, and a report sends some hundreds.
 	config.QPS, config.Burst = -1, 0

@@ -75,7 +75,8 @@ func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 const retryWatch = 5 * time.Second
 
 // Changes returns a channel that receives a value after changes of objects of the kinds,
-// until the context ends. Several changes may be one value.
+// until the context ends. Several changes may be one value. The start of a watch is a value as
+// well, because changes before the start are not known.
 func (c *Cluster) Changes(ctx context.Context, namespace string, kinds ...schema.GroupVersionKind) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	for _, kind := range kinds {
@@ -95,11 +96,17 @@ func (c *Cluster) follow(ctx context.Context, namespace string, kind schema.Grou
 			}
 			continue
 		}
+		signal(changed)
 		for range stream.ResultChan() {
-			select {
-			case changed <- struct{}{}:
-			default: // a value that is not received yet stands for this change as well
-			}
+			signal(changed)
 		}
+	}
+}
+
+// signal sends a value. A value that is not received yet stands for this change as well.
+func signal(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
 	}
 }

@@ -32,7 +32,8 @@ import (
 	"asterism.dev/cli/internal/cluster"
 )
 
-var update = flag.Bool("update", false, "write the outputs of the commands in testdata")
+// update is true if the test shall write the outputs of the commands. enginetest has the flag.
+func update() bool { return flag.Lookup("update").Value.String() == "true" }
 
 // now is the time of the commands in testdata.
 var now = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
@@ -59,7 +60,7 @@ func TestTranscripts(t *testing.T) {
 					got.WriteString(line + replay(t, filepath.Dir(path), strings.Fields(arguments)))
 				}
 			}
-			if *update {
+			if update() {
 				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -139,17 +141,18 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 }
 
 func (s *status) notFound() error {
-	where, what := "namespace "+s.namespace(), "object of Asterism"
+	where := "namespace " + s.namespace()
 	if s.allNamespaces {
 		where = "the cluster"
 	}
-	if s.name == "" {
-		return fmt.Errorf("%s has no %s: name another namespace with -n, or use -A", where, what)
+	switch {
+	case s.name != "":
+		what := cmp.Or(s.kind, "object of Asterism")
+		return fmt.Errorf("%s has no %s with the name %s: \"kubectl asterism status -A\" shows all", where, what, s.name)
+	case s.allNamespaces:
+		return errors.New("the cluster has no object of Asterism: create a ControlPlane")
 	}
-	if s.kind != "" {
-		what = s.kind
-	}
-	return fmt.Errorf("%s has no %s with the name %s: \"kubectl asterism status -A\" shows all", where, what, s.name)
+	return fmt.Errorf("%s has no object of Asterism: name another namespace with -n, or use -A", where)
 }
 
 func (s *status) print(nodes []tree.Node) error {
