@@ -123,7 +123,7 @@ func cellOf(c novav1.NovaCell, conductors []conductorv1.NovaConductor) cell {
 	ready := meta.FindStatusCondition(c.Status.Conditions, commonv1.ConditionReady)
 	switch {
 	case ready == nil:
-		shown.Message = "no operator has written a status"
+		shown.Message = "no status: check that the operator nova runs"
 	case c.Status.ObservedGeneration < c.Generation:
 		shown.Message = fmt.Sprintf("its operator has not seen generation %d", c.Generation)
 	case ready.Status == metav1.ConditionTrue:

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -180,7 +181,7 @@ func (e *explanation) state(ctx context.Context, forest *tree.Forest, o *unstruc
 func (e *explanation) stateText(o *unstructured.Unstructured, name string) string {
 	c := tree.Condition(o, name)
 	if c.Type == "" {
-		return fmt.Sprintf(" the object has no condition %s: %s", name, tree.StateOf(o).Message)
+		return strings.TrimSpace("the object has no condition " + cmp.Or(name, "yet") + ". " + tree.StateOf(o).Message)
 	}
 	lines := []string{
 		fmt.Sprintf(" status   %s, since %s (%s)", c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), duration.HumanDuration(e.now().Sub(c.LastTransitionTime.Time))),

@@ -11,10 +11,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"asterism.dev/cli/internal/cluster"
 )
@@ -43,6 +46,9 @@ type environment struct {
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The libraries log faults that the commands report as well.
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 	flags := genericclioptions.NewConfigFlags(true)
 	return run(ctx, os.Args[1:], &environment{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},

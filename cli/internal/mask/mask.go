@@ -3,6 +3,7 @@
 package mask
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,11 +26,18 @@ var harmless = []string{
 // Masker replaces the values of the Secrets that it knows, and texts that have the form of a
 // secret.
 type Masker struct {
-	values config.Masks
+	known []known // the longest first, because a value may be the beginning of another
+}
+
+// known is a value of a Secret, in one encoding.
+type known struct {
+	value string
+	probe string // a part of the value that every spelling of the value contains
+	masks config.Masks
 }
 
 // New returns a Masker that knows no Secret.
-func New() *Masker { return &Masker{values: config.Masks{}} }
+func New() *Masker { return &Masker{} }
 
 // shortest is the length from which the value of an unknown key counts as a secret. Shorter
 // values may be ordinary words, and every such word in a log would be hidden.
@@ -41,8 +49,35 @@ func (m *Masker) Learn(data map[string][]byte) {
 		if slices.Contains(harmless, key) || len(value) < shortest && !secretKey.MatchString(key) {
 			continue
 		}
-		m.values.Add(map[string][]byte{"secret " + key: value}) // Masks asks whether the key names a secret
+		masks := config.Masks{}
+		masks.Add(map[string][]byte{"secret " + key: value}) // Masks asks whether the key names a secret
+		for text := range masks {
+			m.add(text)
+		}
 	}
+}
+
+func (m *Masker) add(value string) {
+	at, found := slices.BinarySearchFunc(m.known, value, func(k known, value string) int {
+		return cmp.Or(cmp.Compare(len(value), len(k.value)), cmp.Compare(k.value, value))
+	})
+	if !found {
+		m.known = slices.Insert(m.known, at, known{value: value, probe: probe(value), masks: config.Masks{value: nil}})
+	}
+}
+
+var letters = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+// probe returns the longest sequence of letters and digits, which no encoding of Masks
+// changes. To look for it is much faster than to look for every spelling of the value.
+func probe(value string) string {
+	longest := ""
+	for _, part := range letters.FindAllString(value, -1) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
 }
 
 // secretKey matches the keys of Secrets whose values are secret in any length.
@@ -67,7 +102,11 @@ var (
 
 // Text replaces the secrets in a text.
 func (m *Masker) Text(text string) string {
-	text = m.values.Hide(text)
+	for _, k := range m.known {
+		if strings.Contains(text, k.probe) {
+			text = k.masks.Hide(text)
+		}
+	}
 	for _, form := range forms {
 		text = form.ReplaceAllString(text, hidden)
 	}

@@ -70,9 +70,12 @@ func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructur
 	}
 	first := First(o)
 	if child := named(waiting, first.Message); child != nil {
+		if isJob(child) && first.Reason == reasonJobFailed {
+			return nil // the message has the end of the Job's output, which the Job does not have
+		}
 		return child
 	}
-	if first.Reason == "Progressing" || first.Reason == "" {
+	if first.Reason == reasonProgressing || first.Reason == "" {
 		return waiting[0]
 	}
 	return nil

@@ -47,7 +47,7 @@ func containerTrouble(container corev1.ContainerStatus) string {
 		state = strings.TrimSuffix(now.Waiting.Reason+": "+now.Waiting.Message, ": ")
 	}
 	if container.RestartCount > 0 && last != nil {
-		state += fmt.Sprintf(", %d restarts, the last run %s", container.RestartCount, ended(last))
+		state += fmt.Sprintf(", restarts: %d, the last run %s", container.RestartCount, ended(last))
 	}
 	return fmt.Sprintf("container %s: %s", container.Name, state)
 }

@@ -18,6 +18,12 @@ const (
 	reasonOutdated = "Outdated"
 )
 
+// Reasons of the operators.
+const (
+	reasonProgressing = "Progressing"
+	reasonJobFailed   = "JobFailed"
+)
+
 // State is the state of an object.
 type State struct {
 	Ready   metav1.ConditionStatus
@@ -63,7 +69,7 @@ func ownState(o *unstructured.Unstructured) State {
 	case ready.Type == "":
 		state = State{
 			Ready: metav1.ConditionUnknown, Reason: reasonNoStatus,
-			Message: "no operator has written a status: check that its operator runs and that the namespace is handed over to it",
+			Message: "no status: check that its operator runs, and that the namespace is handed over to it",
 		}
 	case seen < o.GetGeneration():
 		state = State{
