@@ -12,26 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Unread is something that could not be read, with the reason.
-type Unread struct {
+// UnreadError reports something that could not be read, with the reason.
+type UnreadError struct {
 	What string
 	Err  error
 }
 
 // Error returns one line.
-func (u Unread) Error() string { return fmt.Sprintf("%s cannot be read: %v", u.What, u.Err) }
+func (u UnreadError) Error() string { return fmt.Sprintf("%s cannot be read: %v", u.What, u.Err) }
 
 // Objects lists the objects of the kinds in a namespace; all namespaces, if it is empty. A
 // kind that the API server does not serve has no objects. A kind without the right to list
 // is unread, and every other error ends the list.
-func (c *Cluster) Objects(ctx context.Context, namespace string, kinds ...schema.GroupVersionKind) ([]*unstructured.Unstructured, []Unread, error) {
+func (c *Cluster) Objects(ctx context.Context, namespace string, kinds ...schema.GroupVersionKind) ([]*unstructured.Unstructured, []UnreadError, error) {
 	var found []*unstructured.Unstructured
-	var unread []Unread
+	var unread []UnreadError
 	for _, kind := range kinds {
 		objects, err := c.List(ctx, namespace, kind)
 		switch {
 		case apierrors.IsForbidden(err):
-			unread = append(unread, Unread{What: What(kind, namespace), Err: err})
+			unread = append(unread, UnreadError{What: What(kind, namespace), Err: err})
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s cannot be read: %w", What(kind, namespace), err)
 		}

@@ -113,7 +113,7 @@ func (env *environment) reportFile(ctx context.Context, access *cluster.Cluster,
 	return err
 }
 
-func (env *environment) hintMissing(unread []cluster.Unread) {
+func (env *environment) hintMissing(unread []cluster.UnreadError) {
 	if len(unread) > 0 {
 		env.hint("warning: %d things could not be read: file unread.txt of the archive lists them with the reasons", len(unread))
 	}

@@ -107,7 +107,7 @@ func (env *environment) hint(format string, arguments ...any) {
 }
 
 // hintUnread names what the output lacks.
-func (env *environment) hintUnread(unread []cluster.Unread) {
+func (env *environment) hintUnread(unread []cluster.UnreadError) {
 	for _, u := range unread {
 		env.hint("warning: %s. The output lacks them: ask for the role view in the namespace", u)
 	}

@@ -17,14 +17,20 @@ import (
 
 // screen is an output that the test reads while the command runs.
 type screen struct {
-	sync.Mutex
-	bytes.Buffer
+	lock sync.Mutex
+	text bytes.Buffer
 }
 
 func (s *screen) Write(text []byte) (int, error) {
-	s.Lock()
-	defer s.Unlock()
-	return s.Buffer.Write(text)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *screen) String() string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.text.String()
 }
 
 // await returns the output when it contains the text the given number of times.
@@ -34,9 +40,7 @@ func (s *screen) await(t *testing.T, text string, times int) string {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s.Lock()
 		now := s.String()
-		s.Unlock()
 		if strings.Count(now, text) >= times {
 			return now
 		}

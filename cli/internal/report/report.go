@@ -34,13 +34,13 @@ type collection struct {
 	cluster *cluster.Cluster
 	archive *archive
 	masker  *mask.Masker
-	unread  []cluster.Unread
+	unread  []cluster.UnreadError
 	logs    int64 // bytes of logs so far
 }
 
 // Write writes a report as a tar.gz file. It returns what could not be read, which the report
 // also lists. An error is one of the archive itself.
-func Write(ctx context.Context, c *cluster.Cluster, out io.Writer, options Options) ([]cluster.Unread, error) {
+func Write(ctx context.Context, c *cluster.Cluster, out io.Writer, options Options) ([]cluster.UnreadError, error) {
 	r := &collection{Options: options, cluster: c, masker: mask.New(), archive: newArchive(out, options.Now)}
 	namespaces := append([]string{r.Namespace}, r.Operators...)
 	r.archive.add("version", []byte("asterism\n"+r.Version+"\n"))
@@ -64,7 +64,7 @@ func Write(ctx context.Context, c *cluster.Cluster, out io.Writer, options Optio
 
 func (r *collection) miss(what string, err error) {
 	text := r.masker.Text(err.Error())
-	r.unread = append(r.unread, cluster.Unread{What: what, Err: fmt.Errorf("%s", text)})
+	r.unread = append(r.unread, cluster.UnreadError{What: what, Err: fmt.Errorf("%s", text)})
 }
 
 // unreadText lists what the report lacks, so that its reader does not take a missing object
