@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/mask"
 	"asterism.dev/cli/internal/meaning"
 	"asterism.dev/cli/internal/tree"
 )
@@ -23,6 +24,7 @@ import (
 type explanation struct {
 	*environment
 	book    meaning.Book
+	masker  *mask.Masker
 	cluster *cluster.Cluster
 }
 
@@ -54,7 +56,7 @@ conditions of every kind are listed.`,
 		if err != nil {
 			return err
 		}
-		e := &explanation{environment: env, book: book}
+		e := &explanation{environment: env, book: book, masker: mask.New()}
 		switch {
 		case len(arguments) == 0:
 			return e.list()
@@ -188,7 +190,7 @@ func (e *explanation) stateText(o *unstructured.Unstructured, name string) strin
 		" reason   " + c.Reason,
 	}
 	if c.Message != "" {
-		lines = append(lines, " message  "+strings.Join(strings.Fields(c.Message), " "))
+		lines = append(lines, " message  "+e.masker.Text(strings.Join(strings.Fields(c.Message), " ")))
 	}
 	if c.ObservedGeneration < o.GetGeneration() {
 		lines = append(lines, fmt.Sprintf(" note     the condition is of generation %d, and the object has generation %d: the operator has not seen the newest spec", c.ObservedGeneration, o.GetGeneration()))
@@ -212,7 +214,7 @@ func (e *explanation) events(ctx context.Context, about []*unstructured.Unstruct
 		for _, event := range list.Items {
 			if event.InvolvedObject.UID == o.GetUID() {
 				age := duration.HumanDuration(e.now().Sub(lastSeen(event)))
-				lines = append(lines, fmt.Sprintf(" %-5s %-8s %s: %s", age, event.Type, event.Reason, strings.Join(strings.Fields(event.Message), " ")))
+				lines = append(lines, fmt.Sprintf(" %-5s %-8s %s: %s", age, event.Type, event.Reason, e.masker.Text(strings.Join(strings.Fields(event.Message), " "))))
 			}
 		}
 		if len(lines) == 0 {

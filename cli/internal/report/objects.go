@@ -61,8 +61,7 @@ func (r *collection) objects(ctx context.Context, namespace string) {
 	}
 }
 
-// clusterScoped adds the objects of Asterism's kinds without a namespace, and the names and
-// versions of the definitions of all kinds.
+// clusterScoped adds the objects of Asterism's kinds without a namespace.
 func (r *collection) clusterScoped(ctx context.Context) {
 	for _, kind := range cluster.OwnClusterScoped() {
 		for _, o := range r.list(ctx, "", kind) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,12 @@ type collection struct {
 // also lists. An error is one of the archive itself.
 func Write(ctx context.Context, c *cluster.Cluster, out io.Writer, options Options) ([]cluster.UnreadError, error) {
 	r := &collection{Options: options, cluster: c, masker: mask.New(), archive: newArchive(out, options.Now)}
-	namespaces := append([]string{r.Namespace}, r.Operators...)
+	namespaces := []string{r.Namespace}
+	for _, namespace := range r.Operators {
+		if !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
 	r.archive.add("version", []byte("asterism\n"+r.Version+"\n"))
 	for _, namespace := range namespaces { // before everything that the values of Secrets mask
 		r.Progress("Secrets of namespace " + namespace)

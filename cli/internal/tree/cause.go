@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
+	"asterism.dev/cli/internal/mask"
 )
 
 // Cause is the state because of which an object is not ready: of the last object that no
@@ -92,8 +94,18 @@ func First(o *unstructured.Unstructured) metav1.Condition {
 	return Condition(o, commonv1.ConditionReady)
 }
 
+// masker hides secrets that a program may have written into its termination message. The
+// operators mask the messages of conditions themselves.
+var masker = mask.New()
+
 // explain returns the state of an object that no child blocks.
 func explain(o *unstructured.Unstructured) *Cause {
+	cause := raw(o)
+	cause.Message = masker.Text(cause.Message)
+	return cause
+}
+
+func raw(o *unstructured.Unstructured) *Cause {
 	state := StateOf(o)
 	cause := &Cause{Kind: o.GetKind(), Name: o.GetName(), Reason: state.Reason, Message: state.Message}
 	switch {

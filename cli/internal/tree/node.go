@@ -35,6 +35,7 @@ func (f *Forest) Node(o *unstructured.Unstructured) Node { return f.node(o, nil)
 
 func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstructured) Node {
 	state := StateOf(o)
+	state.Message = masker.Text(state.Message)
 	n := Node{
 		Own:  isOwn(o),
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
