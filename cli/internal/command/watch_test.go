@@ -5,11 +5,14 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"asterism.dev/cli/internal/cluster"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
@@ -36,19 +39,31 @@ func (s *screen) String() string {
 // await returns the output when it contains the text the given number of times.
 func (s *screen) await(t *testing.T, text string, times int) string {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		now := s.String()
-		if strings.Count(now, text) >= times {
-			return now
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%q is not %d times in the output:\n%s", text, times, now)
-		case <-tick.C:
-		}
+	err := await(func() bool { return strings.Count(s.String(), text) >= times })
+	if err != nil {
+		t.Fatalf("%q is not %d times in the output: %v:\n%s", text, times, err, s.String())
+	}
+	return s.String()
+}
+
+func await(done func() bool) error {
+	return wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return done(), nil
+	})
+}
+
+// counter counts the lists of objects.
+type counter struct{ lists atomic.Int64 }
+
+func (c *counter) list(ctx context.Context, objects client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	c.lists.Add(1)
+	return objects.List(ctx, list, options...)
+}
+
+func (c *counter) await(t *testing.T, lists int64) {
+	t.Helper()
+	if err := await(func() bool { return c.lists.Load() >= lists }); err != nil {
+		t.Fatalf("%d lists, want %d: %v", c.lists.Load(), lists, err)
 	}
 }
 
@@ -62,10 +77,14 @@ func TestWatchShowsEachChangeOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			lists := &counter{}
+			access.WithWatch = interceptor.NewClient(access.WithWatch, interceptor.Funcs{List: lists.list})
+			env.connect = func() (*cluster.Cluster, error) { return access, nil }
 			ctx, interrupt := context.WithCancel(context.Background())
 			code := make(chan int)
 			go func() { code <- run(ctx, []string{"status", "--watch"}, env) }()
 			first := out.await(t, "NovaCell/demo-cell1", 1)
+			lists.await(t, int64(2*len(kinds()))) // the state was read again, and has not changed
 			if strings.Contains(first, "\x1b") != terminal {
 				t.Errorf("a terminal alone has control characters, got %q", first)
 			}
