@@ -151,6 +151,7 @@ func TestAPIServer(t *testing.T) {
 	}
 	t.Run("watch", s.testWatch)
 	t.Run("rights", s.testRights)
+	t.Run("timeout", s.testTimeout)
 }
 
 func (s *server) testWatch(t *testing.T) {
@@ -196,24 +197,34 @@ func (s *server) testRights(t *testing.T) {
 			t.Errorf("%v with the role view: %d\n%s\n%s", arguments, code, out, errOut)
 		}
 	}
-	if got := s.unread(t, "viewer"); !slices.Equal(got, []string{"RoleBinding", "Secret", "SharedVolumeDriver", "SharedVolumePolicy"}) {
+	if got := s.unread(t, "--as", "viewer"); !slices.Equal(got, []string{"RoleBinding", "Secret", "SharedVolumeDriver", "SharedVolumePolicy"}) {
 		t.Errorf("with the role view, a report lacks %v", got)
 	}
 	if code, _, errOut := s.run(t, "status", "--as", "nobody"); code != codeError || !strings.Contains(errOut, "forbidden") {
 		t.Errorf("status without rights: %d\n%s", code, errOut)
 	}
-	if got := s.unread(t, "nobody"); len(got) < 15 {
+	if got := s.unread(t, "--as", "nobody"); len(got) < 15 {
 		t.Errorf("without rights, a report lacks only %v", got)
 	}
 }
 
-// unread returns the kinds that a report of the user lacks.
-func (s *server) unread(t *testing.T, user string) []string {
+// testTimeout: an archive is complete and lists what it lacks when the time is over.
+func (s *server) testTimeout(t *testing.T) {
+	if got := s.unread(t, "--timeout", "1ns"); len(got) < 15 {
+		t.Errorf("without time, a report lacks only %v", got)
+	}
+	if got := s.unread(t); len(got) > 0 {
+		t.Errorf("an administrator's report lacks %v", got)
+	}
+}
+
+// unread returns the kinds that a report with these arguments lacks.
+func (s *server) unread(t *testing.T, arguments ...string) []string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.tar.gz")
-	code, _, errOut := s.run(t, "report", "--operator-namespaces", "", "--as", user, "--file", name)
+	code, _, errOut := s.run(t, append([]string{"report", "--operator-namespaces", "", "--file", name}, arguments...)...)
 	if code != 0 {
-		t.Fatalf("report of %s: %d %s", user, code, errOut)
+		t.Fatalf("report %v: %d %s", arguments, code, errOut)
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -74,17 +74,3 @@ func TestReportFileIsCompleteAndPrivate(t *testing.T) {
 		t.Error("the archive has no file unread.txt")
 	}
 }
-
-// TestReportOfAnEndedContext: the archive of an interrupted report names what it lacks.
-func TestReportOfAnEndedContext(t *testing.T) {
-	var out, errOut bytes.Buffer
-	env := newTestEnvironment(t, "testdata/few-rights", &out, &errOut)
-	ctx, end := context.WithCancel(context.Background())
-	end()
-	if code := run(ctx, []string{"report", "--file", "-"}, env); code != 0 {
-		t.Fatalf("exit code %d: %s", code, errOut.String())
-	}
-	if !strings.Contains(unpack(t, &out), "=== asterism-report/unread.txt") {
-		t.Error("the archive has no file unread.txt")
-	}
-}
