@@ -79,5 +79,5 @@ func replace(project *source.Project, object *unstructured.Unstructured, images 
 		object.Object = content
 		return err
 	}
-	return fmt.Errorf("Deployment %s belongs to no operator", object.GetName())
+	return fmt.Errorf("no operator has the Deployment %s", object.GetName())
 }
