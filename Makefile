@@ -11,7 +11,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
 suites := test/e2e test/olm # outside of the workspace, like the tools
-tools := $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
+tools := cli $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
 
@@ -25,11 +25,15 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) generate-packages ## Regenerate deep copies, CRDs, RBAC and packages.
+generate: generate-common $(generate-operators) generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, packages and the texts of the CLI.
 
 .PHONY: generate-common
 generate-common: generators
 	cd lib/common && controller-gen object paths=./api/... && go generate ./internal/...
+
+.PHONY: generate-cli
+generate-cli:
+	cd cli && GOWORK=off go generate ./...
 
 .PHONY: $(generate-operators)
 $(generate-operators): generate-%: generators
@@ -75,7 +79,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard tools/*/main.go))))
+tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard cli/main.go tools/*/main.go))))
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
@@ -112,8 +116,9 @@ $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && go test $(test-flags) ./...
 
-# Tools are not in the workspace. An API server examines the objects of the charts.
-test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
+# Tools are not in the workspace. Of these, the tests of the CLI and of the charts use the
+# API server.
+test-cli test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(tool-tests): test-%:
 	cd $* && GOWORK=off go test -count 1 ./...
@@ -197,6 +202,14 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	echo '  kubectl apply --server-side -f .release/dist/install.yaml      # without OLM'; \
 	echo 'For a cluster without access to the registry, mirror the images of .release/images.yaml.'
 
+BIN := $(HOME)/.local/bin
+
+.PHONY: cli
+cli: ## Build kubectl asterism and install it in BIN (default: ~/.local/bin).
+	cd cli && CGO_ENABLED=0 GOWORK=off go build -trimpath -o '$(BIN)/kubectl-asterism' \
+	  -ldflags '-s -w -X asterism.dev/cli/internal/command.release=$(shell git describe --always --dirty 2>/dev/null)' .
+	install -m 755 cli/kubectl_complete-asterism '$(BIN)/'
+
 ##### Documentation
 
 site := $(CURDIR)/.site
@@ -240,7 +253,7 @@ vulncheck: ## Find known vulnerabilities in called code (sends requests to vuln.
 
 .PHONY: fmt
 fmt: linter ## Format every Go file.
-	golangci-lint fmt --config .golangci.yml lib operators tools test
+	golangci-lint fmt --config .golangci.yml cli lib operators tools test
 
 .PHONY: linter
 linter:

@@ -173,6 +173,7 @@ func (t knownNames) exists(root, folder, name string, outputs []string) bool {
 	if name == "-" || strings.ContainsAny(name, "<$*") || strings.Contains(name, "://") || slices.Contains(outputs, name) {
 		return true
 	}
+	name = strings.TrimPrefix(name, ".release/") // make release writes dist with other images
 	if installation, ok := strings.CutPrefix(name, ".demo/"); ok {
 		_, err := os.Stat(filepath.Join(root, "examples", installation)) // `make push` writes examples as well
 		return err == nil || slices.Contains(t.installations, installation)

@@ -68,6 +68,14 @@ func clusterServiceVersion(project *source.Project, operator *source.Operator, i
 	return csv, nil
 }
 
+// features are properties that OpenShift's console shows. All images can be mirrored; an
+// operator reads neither a proxy nor the TLS profile of the cluster, and has no account at
+// a cloud.
+var features = []string{
+	"disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp",
+	"cnf", "cni", "csi",
+}
+
 // annotations are read by OpenShift's console, by the catalogs' pipelines and by
 // certification.
 func annotations(project *source.Project, operator *source.Operator, images Images) (map[string]string, error) {
@@ -79,7 +87,6 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 	if err != nil {
 		return nil, fmt.Errorf("%s: created: %w", source.ProjectFile, err)
 	}
-	const features = "features.operators.openshift.io/"
 	all := map[string]string{
 		"alm-examples":   examples,
 		"capabilities":   "Basic Install",
@@ -90,21 +97,13 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 		"repository":     project.Repository,
 		"support":        project.Support,
 
-		features + "disconnected":     "true",
-		features + "fips-compliant":   "false",
-		features + "proxy-aware":      "false",
-		features + "tls-profiles":     "false",
-		features + "token-auth-aws":   "false",
-		features + "token-auth-azure": "false",
-		features + "token-auth-gcp":   "false",
-		features + "cnf":              "false",
-		features + "cni":              "false",
-		features + "csi":              fmt.Sprint(operator.CSI),
-
 		"operatorframework.io/suggested-namespace": operator.Namespace,
 	}
 	if all["operatorframework.io/suggested-namespace-template"], err = namespaceTemplate(operator); err != nil {
 		return nil, err
+	}
+	for _, feature := range features {
+		all["features.operators.openshift.io/"+feature] = fmt.Sprint(feature == "disconnected" || feature == "csi" && operator.CSI)
 	}
 	if !operator.Standalone {
 		all["operators.operatorframework.io/operator-type"] = "non-standalone"
@@ -217,21 +216,29 @@ func resources(operator *source.Operator) []v1alpha1.APIResourceReference {
 
 // createdKinds are the kinds that the operators create, by resource.
 var createdKinds = map[string]v1alpha1.APIResourceReference{
-	"configmaps":             {Kind: "ConfigMap", Version: "v1"},
-	"secrets":                {Kind: "Secret", Version: "v1"},
-	"services":               {Kind: "Service", Version: "v1"},
-	"persistentvolumeclaims": {Kind: "PersistentVolumeClaim", Version: "v1"},
-	"persistentvolumes":      {Kind: "PersistentVolume", Version: "v1"},
-	"deployments":            {Kind: "Deployment", Version: "v1"},
-	"statefulsets":           {Kind: "StatefulSet", Version: "v1"},
-	"daemonsets":             {Kind: "DaemonSet", Version: "v1"},
-	"jobs":                   {Kind: "Job", Version: "v1"},
-	"routes":                 {Kind: "Route", Version: "v1"},
-	"novas":                  {Kind: "Nova", Version: "v1alpha1"},
-	"novacells":              {Kind: "NovaCell", Version: "v1alpha1"},
-	"novaapis":               {Kind: "NovaAPI", Version: "v1alpha1"},
-	"novaconductors":         {Kind: "NovaConductor", Version: "v1alpha1"},
-	"novametadata":           {Kind: "NovaMetadata", Version: "v1alpha1"},
-	"novaschedulers":         {Kind: "NovaScheduler", Version: "v1alpha1"},
-	"sharedvolumes":          {Kind: "SharedVolume", Version: "v1alpha1"},
+	"configmaps":             core("ConfigMap"),
+	"secrets":                core("Secret"),
+	"services":               core("Service"),
+	"persistentvolumeclaims": core("PersistentVolumeClaim"),
+	"persistentvolumes":      core("PersistentVolume"),
+	"deployments":            core("Deployment"),
+	"statefulsets":           core("StatefulSet"),
+	"daemonsets":             core("DaemonSet"),
+	"jobs":                   core("Job"),
+	"routes":                 core("Route"),
+	"novas":                  own("Nova"),
+	"novacells":              own("NovaCell"),
+	"novaapis":               own("NovaAPI"),
+	"novaconductors":         own("NovaConductor"),
+	"novametadata":           own("NovaMetadata"),
+	"novaschedulers":         own("NovaScheduler"),
+	"sharedvolumes":          own("SharedVolume"),
+}
+
+func core(kind string) v1alpha1.APIResourceReference {
+	return v1alpha1.APIResourceReference{Kind: kind, Version: "v1"}
+}
+
+func own(kind string) v1alpha1.APIResourceReference {
+	return v1alpha1.APIResourceReference{Kind: kind, Version: "v1alpha1"}
 }

@@ -1,0 +1,233 @@
+package command
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"asterism.dev/cli/internal/cluster"
+)
+
+// update is true if the test shall write the outputs of the commands. enginetest has the flag.
+func update() bool { return flag.Lookup("update").Value.String() == "true" }
+
+// now is the time of the commands in testdata.
+var now = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
+
+// prompt begins a command in a transcript.
+const prompt = "$ kubectl asterism"
+
+// TestTranscripts runs the commands of each transcript of testdata in the world of its
+// folder, and compares the outputs. A line of the standard error begins with "! ".
+func TestTranscripts(t *testing.T) {
+	transcripts, err := filepath.Glob("testdata/*/*.txt")
+	if err != nil || len(transcripts) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, path := range transcripts {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "testdata/"), ".txt"), func(t *testing.T) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for line := range strings.Lines(string(content)) {
+				if arguments, ok := strings.CutPrefix(line, prompt); ok {
+					got.WriteString(line + replay(t, filepath.Dir(path), strings.Fields(arguments)))
+				}
+			}
+			if update() {
+				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got.String() != string(content) {
+				t.Errorf("%s: the output differs: run the test with -update and read the difference; got\n%s", path, got.String())
+			}
+		})
+	}
+}
+
+// replay runs a command and returns its output as a transcript has it.
+func replay(t *testing.T, folder string, arguments []string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	env := newTestEnvironment(t, folder, &out, &errOut)
+	code := run(context.Background(), arguments, env)
+	text := out.String()
+	if slices.Contains(arguments, "report") && code == 0 {
+		text = unpack(t, &out)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	for line := range strings.Lines(errOut.String()) {
+		text += "! " + line
+	}
+	return text + fmt.Sprintf("[exit code %d]\n\n", code)
+}
+
+func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *environment {
+	t.Helper()
+	flags := genericclioptions.NewConfigFlags(true)
+	objects := newFakeClient(t, folder)
+	return &environment{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
+		flags:     flags,
+		now:       func() time.Time { return now },
+		version:   "v0.0.0-test",
+		connect: func() (*cluster.Cluster, error) {
+			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(folder)}
+			if c.Namespace == "" {
+				c.Namespace = "openstack"
+			}
+			return c, nil
+		},
+	}
+}
+
+// newFakeClient has the objects of in.yaml. The file forbidden lists kinds that may not be
+// listed.
+func newFakeClient(t *testing.T, folder string) client.WithWatch {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(cluster.Scheme)
+	for _, o := range readObjects(t, filepath.Join(folder, "in.yaml")) {
+		builder.WithObjects(o)
+	}
+	forbidden, err := os.ReadFile(filepath.Join(folder, "forbidden"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return builder.WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			kind, err := c.GroupVersionKindFor(list)
+			if err != nil {
+				return err
+			}
+			name := strings.TrimSuffix(kind.Kind, "List")
+			if slices.Contains(strings.Fields(string(forbidden)), name) {
+				return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(name) + "s"}, "", errors.New("no right"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
+}
+
+// readObjects reads a file of objects. It sets the UIDs of objects and of owners from kind
+// and name, and the data of Secrets, so that the file stays short.
+func readObjects(t *testing.T, path string) []*unstructured.Unstructured {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := decoder.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		o.SetUID(types.UID(o.GetKind() + "/" + o.GetName()))
+		owners := o.GetOwnerReferences()
+		for i := range owners {
+			owners[i].UID = types.UID(owners[i].Kind + "/" + owners[i].Name)
+		}
+		if len(owners) > 0 {
+			o.SetOwnerReferences(owners)
+		}
+		if about, ok := o.Object["involvedObject"].(map[string]any); ok {
+			about["uid"] = fmt.Sprint(about["kind"], "/", about["name"])
+		}
+		if data, ok := o.Object["stringData"].(map[string]any); ok {
+			secret := &corev1.Secret{Data: map[string][]byte{}}
+			for key, value := range data {
+				secret.Data[key] = []byte(value.(string))
+			}
+			encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Object["data"] = encoded["data"]
+			delete(o.Object, "stringData")
+		}
+		objects = append(objects, o)
+	}
+}
+
+// logsOf reads logs/POD.CONTAINER.log and logs/POD.CONTAINER.previous.log.
+func logsOf(folder string) func(context.Context, types.NamespacedName, *corev1.PodLogOptions) ([]byte, error) {
+	return func(_ context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error) {
+		name := pod.Name + "." + options.Container
+		if options.Previous {
+			name += ".previous"
+		}
+		content, err := os.ReadFile(filepath.Join(folder, "logs", name+".log"))
+		if err != nil {
+			return nil, errors.New("the container has no log")
+		}
+		return content[:min(int64(len(content)), *options.LimitBytes)], nil
+	}
+}
+
+// outputOf reads effective.conf for the only command that the program runs.
+func outputOf(folder string) func(context.Context, types.NamespacedName, string, ...string) ([]byte, error) {
+	return func(_ context.Context, _ types.NamespacedName, _ string, command ...string) ([]byte, error) {
+		if !slices.Equal(command, []string{"cat", "/etc/nova/nova.conf.effective"}) {
+			return nil, fmt.Errorf("unexpected command %v", command)
+		}
+		content, err := os.ReadFile(filepath.Join(folder, "effective.conf"))
+		if err != nil {
+			return nil, errors.New("container not found")
+		}
+		return content, nil
+	}
+}
+
+// unpack returns the names and contents of the files of an archive.
+func unpack(t *testing.T, archive io.Reader) string {
+	t.Helper()
+	unzipped, err := gzip.NewReader(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return text.String()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "=== %s\n%s", header.Name, content)
+	}
+}

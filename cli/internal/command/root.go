@@ -1,0 +1,129 @@
+// Package command has the commands of kubectl asterism, one file for each.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"asterism.dev/cli/internal/cluster"
+)
+
+// Codes with which the program ends.
+const (
+	codeNotReady = 1 // something is not ready
+	codeError    = 2
+)
+
+// errNotReady ends the program with codeNotReady. The output has said what is not ready.
+var errNotReady = errors.New("something is not ready")
+
+// environment is what the commands use besides their arguments.
+type environment struct {
+	genericiooptions.IOStreams
+	flags   *genericclioptions.ConfigFlags
+	connect func() (*cluster.Cluster, error)
+	now     func() time.Time
+	version string
+	// terminal is true if a person sees the standard output.
+	terminal bool
+}
+
+// Main runs the program and returns the code with which it ends.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The libraries log faults that the commands report as well.
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+	flags := genericclioptions.NewConfigFlags(true)
+	return run(ctx, os.Args[1:], &environment{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		flags:     flags,
+		connect:   func() (*cluster.Cluster, error) { return cluster.Connect(flags) },
+		now:       time.Now,
+		version:   version(),
+		terminal:  term.IsTerminal(int(os.Stdout.Fd())),
+	})
+}
+
+func run(ctx context.Context, arguments []string, env *environment) int {
+	root := newRoot(env)
+	root.SetArgs(arguments)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNotReady):
+		return codeNotReady
+	}
+	_, _ = fmt.Fprintln(env.ErrOut, "error:", err)
+	return codeError
+}
+
+func newRoot(env *environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-asterism",
+		Short: "Show the state of Nova control planes.",
+		Long: `Show the state of Nova control planes that Asterism's operators run. No command
+changes the cluster.
+
+The program ends with 0; with 1 if something is not ready; with 2 after an error.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl asterism"},
+		SilenceUsage:  true,
+		SilenceErrors: true, // run prints the error
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	env.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(
+		newStatus(env),
+		newCells(env),
+		newConfig(env),
+		newExplain(env),
+		newReport(env),
+		newVersion(env),
+	)
+	return root
+}
+
+// hint writes a line for a person, apart from the data.
+func (env *environment) hint(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(env.ErrOut, format+"\n", arguments...)
+}
+
+// hintUnread names what the output lacks.
+func (env *environment) hintUnread(unread []cluster.UnreadError) {
+	for _, u := range unread {
+		env.hint("warning: %s. The output lacks them: ask for the role view in the namespace", u)
+	}
+}
+
+// release is the version that the linker sets; see target cli of the Makefile.
+var release string
+
+// version returns the release, or else the version that Go has recorded.
+func version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}

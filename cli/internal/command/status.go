@@ -1,0 +1,166 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/tree"
+)
+
+// status is the command status.
+type status struct {
+	*environment
+	cluster       *cluster.Cluster
+	printer       printers.ResourcePrinter // nil for a table
+	kind, name    string                   // of the only root; empty for all
+	allNamespaces bool
+	warned        bool
+}
+
+func newStatus(env *environment) *cobra.Command {
+	s := &status{environment: env}
+	watch := false
+	cmd := &cobra.Command{
+		Use:   "status [NAME | KIND/NAME]",
+		Short: "Show control planes with their children, and why an object is not ready.",
+		Long: `Show each ControlPlane of the namespace with the objects that the operators have
+created for it, and each object of Asterism that a person has created without a
+ControlPlane. Below an object that is not ready, the cause is shown: the last object
+of the chain, its condition and its message. A cause is shown once.
+
+The command ends with 0 if every shown object is ready, with 1 if an object is not
+ready, and with 2 if there is no object or after an error.`,
+		Example: `  kubectl asterism status -n openstack
+  kubectl asterism status demo -n openstack --watch
+  kubectl asterism status novacell/demo-cell1 -n openstack -o yaml`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	output := addOutput(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show the state again after each change, until the program is interrupted")
+	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "Show the control planes of all namespaces")
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) (err error) {
+		if s.printer, err = output.printer(); err != nil {
+			return err
+		}
+		if err := s.choose(arguments); err != nil {
+			return err
+		}
+		if s.cluster, err = env.connect(); err != nil {
+			return err
+		}
+		if watch {
+			return s.watch(cmd.Context())
+		}
+		return s.once(cmd.Context())
+	}
+	return cmd
+}
+
+func (s *status) choose(arguments []string) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	word, name, isReference := strings.Cut(arguments[0], "/")
+	if !isReference {
+		s.name = word
+		return nil
+	}
+	kind, err := cluster.KindOf(word)
+	s.kind, s.name = kind.Kind, name
+	return err
+}
+
+// kinds are the kinds of the tree.
+func kinds() []schema.GroupVersionKind { return append(cluster.Own(), cluster.Workloads...) }
+
+func (s *status) namespace() string {
+	if s.allNamespaces {
+		return ""
+	}
+	return s.cluster.Namespace
+}
+
+// once shows the state.
+func (s *status) once(ctx context.Context) error {
+	nodes, err := s.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.print(nodes); err != nil {
+		return err
+	}
+	return ready(nodes)
+}
+
+// ready returns an error if an object of Asterism's kinds is not ready. The operators judge
+// the other objects: a Job that has failed before its last run is no fault.
+func ready(nodes []tree.Node) error {
+	for _, n := range nodes {
+		if n.Own && n.Ready != metav1.ConditionTrue || ready(n.Children) != nil {
+			return errNotReady
+		}
+	}
+	return nil
+}
+
+func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
+	objects, unread, err := s.cluster.Objects(ctx, s.namespace(), kinds()...)
+	if err != nil {
+		return nil, err
+	}
+	if !s.warned {
+		s.hintUnread(unread)
+		s.warned = true
+	}
+	forest := tree.New(objects)
+	roots := forest.Roots()
+	if s.name != "" {
+		roots = forest.Select(s.kind, s.name)
+	}
+	switch {
+	case len(roots) == 0 && len(unread) > 0:
+		return nil, fmt.Errorf("nothing is found, and %w: ask for the role view in the namespace", unread[0])
+	case len(roots) == 0:
+		return nil, s.notFound()
+	}
+	var nodes []tree.Node
+	for _, root := range roots {
+		nodes = append(nodes, forest.Node(root))
+	}
+	return nodes, nil
+}
+
+func (s *status) notFound() error {
+	where := "namespace " + s.namespace()
+	if s.allNamespaces {
+		where = "the cluster"
+	}
+	switch {
+	case s.name != "":
+		what := cmp.Or(s.kind, "object of Asterism")
+		return fmt.Errorf("%s has no %s with the name %s: \"kubectl asterism status -A\" shows all", where, what, s.name)
+	case s.allNamespaces:
+		return errors.New("the cluster has no object of Asterism: create a ControlPlane")
+	}
+	return fmt.Errorf("%s has no object of Asterism: name another namespace with -n, or use -A", where)
+}
+
+func (s *status) print(nodes []tree.Node) error {
+	if s.printer != nil {
+		return printDocument(s.Out, s.printer, "StatusList", nodes)
+	}
+	return tree.Write(s.Out, nodes, s.allNamespaces, s.now())
+}
+
+// settle is the time in which changes after a change belong to the same picture.
+const settle = 300 * time.Millisecond

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
+	"asterism.dev/cli/internal/meaning"
+	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
+	novaapiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+)
+
+const repository = "../../../.."
+
+func TestMeaningsAreThoseOfTheSources(t *testing.T) {
+	want, err := read(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := meaning.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Error("meanings.json is older than its sources: type \"make generate-cli\"")
+	}
+}
+
+func TestConditionsAreThoseOfTheAPI(t *testing.T) {
+	book, err := read(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := map[string][]string{
+		"ControlPlane":       metav1alpha1.ControlPlaneConditions,
+		"Nova":               novav1.NovaConditions,
+		"NovaCell":           novav1.NovaCellConditions,
+		"NovaAPI":            novaapiv1.NovaAPIConditions,
+		"NovaConductor":      conductorv1.NovaConductorConditions,
+		"NovaMetadata":       metadatav1.NovaMetadataConditions,
+		"NovaScheduler":      schedulerv1.NovaSchedulerConditions,
+		"SharedVolume":       storagev1.SharedVolumeConditions,
+		"SharedVolumeDriver": storagev1.SharedVolumeDriverConditions,
+		"SharedVolumePolicy": storagev1.SharedVolumePolicyConditions,
+	}
+	if got := book.Kinds(); len(got) != len(lists) {
+		t.Errorf("kinds %v, want those of this test", got)
+	}
+	for kind, want := range lists {
+		var got []string
+		for _, c := range book.Stages[kind] {
+			got = append(got, c.Type)
+			if !strings.HasPrefix(c.Text, c.Type+" ") || strings.Contains(c.Text, "Condition"+c.Type) {
+				t.Errorf("%s: the text of %s is %q", kind, c.Type, c.Text)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", kind, got, want)
+		}
+	}
+	if got := book.Common; len(got) != 3 || got[0].Type != commonv1.ConditionReady || got[0].Text == "" {
+		t.Errorf("common conditions %v", got)
+	}
+}
+
+func TestReasonsHaveNoMarkdown(t *testing.T) {
+	reasons, err := readReasons(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, text := range reasons {
+		for _, sign := range []string{"](", "```", "|--", "\n| "} {
+			if strings.Contains(text, sign) {
+				t.Errorf("%s contains %q:\n%s", reason, sign, text)
+			}
+		}
+		if text == "" {
+			t.Errorf("%s has no text", reason)
+		}
+	}
+	if !strings.Contains(reasons["JobFailed"], "\n    kubectl get jobs") {
+		t.Errorf("commands are not indented:\n%s", reasons["JobFailed"])
+	}
+}

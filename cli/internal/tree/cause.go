@@ -1,0 +1,131 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
+	"asterism.dev/cli/internal/mask"
+)
+
+// Cause is the state because of which an object is not ready: of the last object that no
+// child blocks.
+type Cause struct {
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Condition string `json:"condition,omitempty"` // that is not True, if the object has conditions
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// String returns one line.
+func (c Cause) String() string {
+	state := strings.Join(strings.Fields(c.Condition+" "+c.Reason), " ")
+	return strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s/%s %s", c.Kind, c.Name, state))+": "+oneLine(c.Message), ": ")
+}
+
+// Path returns the objects from an object that is not ready down to the object that blocks
+// it. A ready object has no path.
+func (f *Forest) Path(o *unstructured.Unstructured) []*unstructured.Unstructured {
+	if StateOf(o).Ready == metav1.ConditionTrue {
+		return nil
+	}
+	path := []*unstructured.Unstructured{o}
+	for next := f.blocking(o); next != nil && len(path) <= len(f.all); next = f.blocking(next) {
+		path = append(path, next)
+	}
+	return path
+}
+
+// CauseOf returns the cause of the state of an object, nil for a ready object.
+func (f *Forest) CauseOf(o *unstructured.Unstructured) *Cause {
+	path := f.Path(o)
+	if len(path) == 0 {
+		return nil
+	}
+	return explain(path[len(path)-1])
+}
+
+// blocking returns the child that blocks an object. Of Asterism's kinds that is the child in
+// the message of the first condition that is not True, or else, if the reason tells of
+// progress, the first child that is not ready. Of another kind it is the newest child that
+// is not ready.
+func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructured {
+	var waiting []*unstructured.Unstructured
+	for _, child := range f.children[o.GetUID()] {
+		if StateOf(child).Ready != metav1.ConditionTrue {
+			waiting = append(waiting, child)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	if !isOwn(o) {
+		return waiting[len(waiting)-1]
+	}
+	if reason := StateOf(o).Reason; reason == reasonNoStatus || reason == reasonOutdated {
+		return nil // a running operator comes first
+	}
+	first := First(o)
+	if child := named(waiting, first.Message); child != nil {
+		if isJob(child) && first.Reason == reasonJobFailed {
+			return nil // the message has the end of the Job's output, which the Job does not have
+		}
+		return child
+	}
+	if first.Reason == reasonProgressing || first.Reason == "" {
+		return waiting[0]
+	}
+	return nil
+}
+
+// First returns the first condition of an object of Asterism's kinds that is not True, which
+// is the condition of a stage unless only Ready is not True.
+func First(o *unstructured.Unstructured) metav1.Condition {
+	for _, c := range Conditions(o) {
+		if c.Status == metav1.ConditionFalse && c.Type != commonv1.ConditionAvailable && c.Type != commonv1.ConditionStalled {
+			return c
+		}
+	}
+	return Condition(o, commonv1.ConditionReady)
+}
+
+// masker hides secrets that a program may have written into its termination message. The
+// operators mask the messages of conditions themselves.
+var masker = mask.New()
+
+// explain returns the state of an object that no child blocks.
+func explain(o *unstructured.Unstructured) *Cause {
+	cause := raw(o)
+	cause.Message = masker.Text(cause.Message)
+	return cause
+}
+
+func raw(o *unstructured.Unstructured) *Cause {
+	state := StateOf(o)
+	cause := &Cause{Kind: o.GetKind(), Name: o.GetName(), Reason: state.Reason, Message: state.Message}
+	switch {
+	case isOwn(o):
+		if state.Reason != reasonNoStatus && state.Reason != reasonOutdated {
+			first := First(o)
+			cause.Condition, cause.Reason, cause.Message = first.Type, first.Reason, first.Message
+		}
+	case o.GetKind() == "Pod":
+		if trouble := podTrouble(o); trouble != "" {
+			cause.Message = trouble
+		}
+	default:
+		for _, c := range Conditions(o) {
+			if c.Status == metav1.ConditionTrue && (c.Type == "Failed" || c.Type == "ReplicaFailure") {
+				cause.Condition, cause.Reason, cause.Message = c.Type, c.Reason, c.Message
+			}
+		}
+	}
+	return cause
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,103 @@
+// Package tree finds the children of objects, the state of each object, and the cause of a
+// state that is not ready.
+package tree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"asterism.dev/cli/internal/cluster"
+)
+
+// Forest is a set of objects with their children by owner reference.
+type Forest struct {
+	all      []*unstructured.Unstructured
+	owned    map[types.UID]bool
+	children map[types.UID][]*unstructured.Unstructured
+}
+
+// New sorts the objects by age, the order in which a parent creates its children.
+func New(objects []*unstructured.Unstructured) *Forest {
+	f := &Forest{all: slices.Clone(objects), owned: map[types.UID]bool{}, children: map[types.UID][]*unstructured.Unstructured{}}
+	slices.SortStableFunc(f.all, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(
+			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+			cmp.Compare(a.GetKind(), b.GetKind()),
+			cmp.Compare(a.GetName(), b.GetName()),
+		)
+	})
+	known := map[types.UID]bool{}
+	for _, o := range f.all {
+		known[o.GetUID()] = true
+	}
+	for _, o := range f.all {
+		for _, owner := range o.GetOwnerReferences() {
+			f.children[owner.UID] = append(f.children[owner.UID], o)
+			f.owned[o.GetUID()] = f.owned[o.GetUID()] || known[owner.UID]
+		}
+	}
+	return f
+}
+
+// Roots returns the objects of Asterism's kinds that no other object of the forest owns:
+// ControlPlanes, and objects that a person has created without a ControlPlane.
+func (f *Forest) Roots() []*unstructured.Unstructured {
+	var roots []*unstructured.Unstructured
+	for _, o := range f.all {
+		if isOwn(o) && !f.owned[o.GetUID()] {
+			roots = append(roots, o)
+		}
+	}
+	return roots
+}
+
+// Find returns the objects of Asterism's kinds with that name; of one kind, unless kind is
+// empty.
+func (f *Forest) Find(kind, name string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, o := range f.all {
+		if o.GetName() == name && (kind == "" && isOwn(o) || o.GetKind() == kind) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// Select returns the objects that a person means with a name, of a kind unless kind is empty:
+// the roots of this name, because a Nova has the name of its ControlPlane, or else all.
+func (f *Forest) Select(kind, name string) []*unstructured.Unstructured {
+	found := f.Find(kind, name)
+	if kind != "" {
+		return found
+	}
+	roots := slices.DeleteFunc(slices.Clone(found), func(o *unstructured.Unstructured) bool { return f.owned[o.GetUID()] })
+	if len(roots) > 0 {
+		return roots
+	}
+	return found
+}
+
+// Named returns the child that a message names, or nil. The longest name counts, because the
+// name of one child may be the beginning of another.
+func (f *Forest) Named(o *unstructured.Unstructured, message string) *unstructured.Unstructured {
+	return named(f.children[o.GetUID()], message)
+}
+
+func named(children []*unstructured.Unstructured, message string) *unstructured.Unstructured {
+	var found *unstructured.Unstructured
+	for _, child := range children {
+		better := found == nil || len(child.GetName()) > len(found.GetName()) ||
+			len(child.GetName()) == len(found.GetName()) && strings.Contains(message, child.GetKind()+" "+child.GetName())
+		if better && strings.Contains(message, child.GetName()) {
+			found = child
+		}
+	}
+	return found
+}
+
+func isOwn(o *unstructured.Unstructured) bool { return cluster.IsOwn(o.GroupVersionKind().Group) }

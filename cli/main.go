@@ -1,0 +1,13 @@
+// Command kubectl-asterism shows the state of Asterism's control planes. kubectl runs it as
+// "kubectl asterism".
+package main
+
+import (
+	"os"
+
+	"asterism.dev/cli/internal/command"
+)
+
+func main() {
+	os.Exit(command.Main())
+}
