@@ -16,6 +16,7 @@ import (
 	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/install"
 	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/reference"
 	"asterism.dev/tools/packaging/internal/source"
 )
 
@@ -68,6 +69,10 @@ func generate(root string) error {
 		return err
 	}
 	if err := writeManifests(project, images, filepath.Join(root, "dist")); err != nil {
+		return err
+	}
+	page := output.Files{"api.md": reference.Page(project)}
+	if err := page.Write(filepath.Join(root, "docs")); err != nil {
 		return err
 	}
 	return writeCharts(project, images, filepath.Join(root, "charts"))

@@ -1,12 +1,13 @@
 package bundle
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Prefixes of the descriptors that OpenShift's console turns into form fields and links.
@@ -24,61 +25,47 @@ func described(crd *apiextensionsv1.CustomResourceDefinition) v1alpha1.CRDDescri
 		Name: crd.Name, Kind: crd.Spec.Names.Kind, Version: version.Name,
 		DisplayName: words(crd.Spec.Names.Kind), Description: oneLine(schema.Description),
 	}
-	for _, field := range fieldsOf(schema.Properties["spec"]) {
-		path, descriptors := field.descriptors()
+	for _, field := range source.Fields(schema.Properties["spec"]) {
+		path, descriptors := descriptorsOf(field)
 		described.SpecDescriptors = append(described.SpecDescriptors, v1alpha1.SpecDescriptor{
-			Path: path, DisplayName: words(field.name), Description: oneLine(field.schema.Description), XDescriptors: descriptors,
+			Path: path, DisplayName: words(field.Name), Description: oneLine(field.Schema.Description), XDescriptors: descriptors,
 		})
 	}
-	for _, field := range fieldsOf(schema.Properties["status"]) {
+	for _, field := range source.Fields(schema.Properties["status"]) {
 		var descriptors []string
-		if field.name == "conditions" {
+		if field.Name == "conditions" {
 			descriptors = []string{consoleKubernetes + ".conditions"}
 		}
 		described.StatusDescriptors = append(described.StatusDescriptors, v1alpha1.StatusDescriptor{
-			Path: field.name, DisplayName: words(field.name), Description: oneLine(field.schema.Description), XDescriptors: descriptors,
+			Path: field.Name, DisplayName: words(field.Name), Description: oneLine(field.Schema.Description), XDescriptors: descriptors,
 		})
 	}
 	return described
 }
 
-type field struct {
-	name   string
-	schema apiextensionsv1.JSONSchemaProps
-}
-
-func fieldsOf(object apiextensionsv1.JSONSchemaProps) []field {
-	fields := make([]field, 0, len(object.Properties))
-	for name, schema := range object.Properties {
-		fields = append(fields, field{name, schema})
-	}
-	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
-	return fields
-}
-
-// descriptors returns the path of a form field, and its type in the console. The path of a
+// descriptorsOf returns the path of a form field, and its type in the console. The path of a
 // reference is the path of its name.
-func (f field) descriptors() (path string, descriptors []string) {
+func descriptorsOf(f source.Field) (path string, descriptors []string) {
 	switch {
-	case strings.HasSuffix(f.name, "SecretRef"):
-		return f.name + ".name", []string{consoleKubernetes + ":Secret"}
-	case f.name == "replicas":
-		return f.name, []string{consoleUI + "podCount"}
-	case f.name == "resources":
-		return f.name, []string{consoleUI + "resourceRequirements"}
-	case f.schema.Type == "boolean":
-		return f.name, []string{consoleUI + "booleanSwitch"}
-	case f.schema.Type == "integer":
-		return f.name, []string{consoleUI + "number"}
-	case len(f.schema.Enum) > 0:
-		for _, value := range f.schema.Enum {
+	case strings.HasSuffix(f.Name, "SecretRef"):
+		return f.Name + ".name", []string{consoleKubernetes + ":Secret"}
+	case f.Name == "replicas":
+		return f.Name, []string{consoleUI + "podCount"}
+	case f.Name == "resources":
+		return f.Name, []string{consoleUI + "resourceRequirements"}
+	case f.Schema.Type == "boolean":
+		return f.Name, []string{consoleUI + "booleanSwitch"}
+	case f.Schema.Type == "integer":
+		return f.Name, []string{consoleUI + "number"}
+	case len(f.Schema.Enum) > 0:
+		for _, value := range f.Schema.Enum {
 			descriptors = append(descriptors, consoleUI+"select:"+strings.Trim(string(value.Raw), `"`))
 		}
-		return f.name, descriptors
-	case f.schema.Type == "string":
-		return f.name, []string{consoleUI + "text"}
+		return f.Name, descriptors
+	case f.Schema.Type == "string":
+		return f.Name, []string{consoleUI + "text"}
 	}
-	return f.name, nil
+	return f.Name, nil
 }
 
 // words splits a name: "apiDatabaseSecretRef" becomes "API Database Secret", and "NovaAPI"
