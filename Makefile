@@ -10,7 +10,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
-suites := test/e2e test/olm # outside of the workspace, like the tools
+suites := test/e2e test/packages # outside of the workspace, like the tools
 tools := cli $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
 cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
@@ -163,18 +163,26 @@ e2e: demo ## Run every test that needs a node, on the cluster of the demo (as ro
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
 	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=300s --show-node-events=false .
 
-# OLM's release has no images that every machine can pull, so it is built from its modules.
-olm-programs := $(CACHE)/olm
+# The release of OLM has no images that every machine can pull, so OLM is built from its
+# modules, like Helm.
+programs := $(CACHE)/packages
 olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1
+olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)
+test-packages-suite = cd tools/cluster && GOWORK=off go run . up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
+  PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
+  GOWORK=off go tool ginkgo --timeout=40m --show-node-events=false --label-filter=$(1) .
 
 .PHONY: olm-e2e
-olm-e2e: ## Install the bundles with the real OLM on a new cluster, upgrade and remove them (as root).
-	mkdir -p $(olm-programs)
-	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(olm-programs)/ tool ./cp
-	cd tools/cluster && GOWORK=off go run . up
-	. .cluster/env && cd test/olm && \
-	  OLM_BINARIES=$(olm-programs) OLM_MODULE=$$(cd ../../tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager) \
-	  GOWORK=off go tool ginkgo --timeout=40m --show-node-events=false .
+olm-e2e: ## Install, upgrade and remove a release with the real OLM on a new cluster (as root).
+	mkdir -p $(programs)
+	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
+	$(call test-packages-suite,olm)
+
+.PHONY: helm-e2e
+helm-e2e: ## Install, upgrade, roll back and remove a release with the real Helm on a new cluster (as root).
+	mkdir -p $(programs)
+	cd tools/helm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o $(programs)/ tool
+	$(call test-packages-suite,helm)
 
 .PHONY: demo-down
 demo-down: ## Remove everything that the demo has created.
@@ -224,8 +232,8 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 
 ##### Style
 
-# tools/lint has no code of its own.
-lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint,$(tools)) $(suites))
+# tools/lint and tools/helm have no code of their own.
+lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint tools/helm,$(tools)) $(suites))
 
 .PHONY: lint
 lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.

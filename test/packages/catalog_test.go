@@ -1,4 +1,4 @@
-package olm
+package packages
 
 import (
 	"context"
@@ -63,7 +63,7 @@ spec:
   channel: candidate-v0
 `
 
-// versions returns the phases of the ClusterServiceVersions by name.
+// phases returns the phases of the ClusterServiceVersions by name.
 func phases(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -76,7 +76,7 @@ func phases(ctx context.Context) map[string]string {
 // installed are the ClusterServiceVersions of a version when OLM is done.
 func installed(version string) map[string]string {
 	all := map[string]string{}
-	for _, operator := range []string{"meta", "nova", "nova-api", "nova-conductor", "nova-metadata", "nova-scheduler"} {
+	for _, operator := range operators {
 		all[operator+"-operator.v"+version] = "Succeeded"
 	}
 	return all

@@ -1,7 +1,7 @@
-// Package olm tests the bundles and the catalog with the real OLM, on a cluster of
-// tools/cluster: the catalog is served by a pod, Jobs unpack the bundle images, and the
+// Package packages tests a release with the real OLM and the real Helm, on a cluster of
+// tools/cluster. With OLM, a pod serves the catalog, Jobs unpack the bundle images, and the
 // operators run with the rights that OLM gives them.
-package olm
+package packages
 
 import (
 	"testing"
@@ -21,9 +21,9 @@ const (
 // patience is the time limit of everything that does not wait by design.
 const patience = 10 * time.Minute
 
-func TestOLM(t *testing.T) {
+func TestPackages(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(time.Second)
-	RunSpecs(t, "Operators installed by OLM")
+	RunSpecs(t, "Operators of a release")
 }

@@ -1,4 +1,4 @@
-package olm
+package packages
 
 import (
 	"archive/tar"
@@ -55,8 +55,8 @@ var programs = map[string]string{
 func pushOLM(prefix string) string {
 	GinkgoHelper()
 	files := map[string][]byte{}
-	for path, program := range programs {
-		binary, err := os.ReadFile(filepath.Join(os.Getenv("OLM_BINARIES"), program))
+	for path, file := range programs {
+		binary, err := os.ReadFile(program(file))
 		Expect(err).NotTo(HaveOccurred(), "run this with `make olm-e2e`, which builds OLM")
 		files[path] = binary
 	}

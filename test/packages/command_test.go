@@ -1,4 +1,4 @@
-package olm
+package packages
 
 import (
 	"bytes"
@@ -22,17 +22,20 @@ func repository(parts ...string) string {
 }
 
 // run runs a program and returns its standard output.
-func run(ctx context.Context, stdin, program string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, program, args...)
+func run(ctx context.Context, stdin, name string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, name, args...)
 	command.Stdin = strings.NewReader(stdin)
 	var errors bytes.Buffer
 	command.Stderr = &errors
 	out, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, errors.String())
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, errors.String())
 	}
 	return string(out), err
 }
+
+// program returns the path of a program that the Makefile builds for this suite.
+func program(name string) string { return filepath.Join(os.Getenv("PROGRAMS"), name) }
 
 // kubectl runs kubectl, and fails the spec if kubectl fails.
 func kubectl(ctx context.Context, args ...string) string {
@@ -49,7 +52,7 @@ func apply(ctx context.Context, manifests string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// make runs a target of the repository's Makefile, and shows its output.
+// makeTarget runs a target of the repository's Makefile, and shows its output.
 func makeTarget(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, "make", append([]string{"--no-print-directory", "-C", repository()}, args...)...)

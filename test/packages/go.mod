@@ -1,4 +1,4 @@
-module asterism.dev/test/olm
+module asterism.dev/test/packages
 
 go 1.26.0
 
