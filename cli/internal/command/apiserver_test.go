@@ -197,8 +197,10 @@ func (s *server) testRights(t *testing.T) {
 			t.Errorf("%v with the role view: %d\n%s\n%s", arguments, code, out, errOut)
 		}
 	}
-	if got := s.unread(t, "--as", "viewer"); !slices.Equal(got, []string{"RoleBinding", "Secret", "SharedVolumeDriver", "SharedVolumePolicy"}) {
-		t.Errorf("with the role view, a report lacks %v", got)
+	lacks := s.unread(t, "--as", "viewer")
+	lacks = slices.DeleteFunc(lacks, func(kind string) bool { return kind == "Route" || kind == "HTTPRoute" }) // served if another suite has run
+	if !slices.Equal(lacks, []string{"RoleBinding", "Secret", "SharedVolumeDriver", "SharedVolumePolicy"}) {
+		t.Errorf("with the role view, a report lacks %v", lacks)
 	}
 	if code, _, errOut := s.run(t, "status", "--as", "nobody"); code != codeError || !strings.Contains(errOut, "forbidden") {
 		t.Errorf("status without rights: %d\n%s", code, errOut)
