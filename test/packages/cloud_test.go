@@ -22,12 +22,12 @@ func can(ctx context.Context, operator, verb, resource, namespace string) string
 }
 
 // expectRightsInCloud expects that the operators may read Secrets in the namespace of the
-// ControlPlane, and in no other namespace.
-func expectRightsInCloud(ctx context.Context) {
+// ControlPlane, and not in other namespaces.
+func expectRightsInCloud(ctx context.Context, others ...string) {
 	GinkgoHelper()
 	for _, operator := range operators {
 		Expect(can(ctx, operator, "list", "secrets", cloudNamespace)).To(Equal("yes"), operator)
-		for _, other := range []string{"default", "kube-system", systemNamespace} {
+		for _, other := range append(others, "default", "kube-system") {
 			Expect(can(ctx, operator, "list", "secrets", other)).To(Equal("no"), operator+" in "+other)
 		}
 	}

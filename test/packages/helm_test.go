@@ -41,7 +41,7 @@ var _ = Describe("Helm", Label("helm"), Ordered, func() {
 		AddReportEntry("time", fmt.Sprintf("all operators available after %s", time.Since(started).Round(time.Second)))
 	})
 
-	It("gives operators rights in the listed namespaces alone", func(ctx SpecContext) { expectRightsInCloud(ctx) })
+	It("gives operators rights in the listed namespaces alone", func(ctx SpecContext) { expectRightsInCloud(ctx, systemNamespace) })
 
 	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx, registry) })
 

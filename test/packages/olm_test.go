@@ -46,7 +46,7 @@ var _ = Describe("OLM", Label("olm"), Ordered, func() {
 	})
 
 	It("gives operators rights in the namespaces of the OperatorGroup alone", func(ctx SpecContext) {
-		expectRightsInCloud(ctx)
+		expectRightsInCloud(ctx) // OLM gives the same rights in the namespace of the operators
 		for _, operator := range operators {
 			Expect(can(ctx, operator, "list", "rolebindings.rbac.authorization.k8s.io", cloudNamespace)).To(Equal("no"), operator)
 		}
