@@ -16,19 +16,25 @@ import (
 // notRun has the programs, and the beginnings of commands, in the pages that this suite does
 // not run, with the reason.
 var notRun = map[string]string{
-	"make":                               "tools/docs compares the targets with the Makefile",
-	"cd":                                 "builds an image",
-	"helm":                               "the demo installs the operators without Helm",
-	"podman":                             "the cluster has no podman",
-	"skopeo":                             "no registry",
-	"mariadb-dump":                       "needs an account of MariaDB outside of the cluster",
-	`mariadb -e "ALTER`:                  "changes the demo",
-	"examples/demo/":                     "make demo runs these scripts",
-	"kubectl asterism":                   "the tests of cli replay these commands",
-	"kubectl edit":                       "needs a terminal",
-	"kubectl apply --server-side":        "make push writes the folder",
-	"kubectl logs -n openstack job/NAME": "a placeholder",
-	"kubectl describe sharedvolume -n team-a":                                              "an example of another namespace",
+	"make":                        "tools/docs compares the targets with the Makefile",
+	"cd":                          "builds an image",
+	"helm":                        "the demo installs the operators without Helm",
+	"podman":                      "the cluster has no podman",
+	"skopeo":                      "no registry",
+	"mariadb-dump":                "needs an account of MariaDB outside of the cluster",
+	`mariadb -e "ALTER`:           "changes the demo",
+	"examples/demo/":              "make demo runs these scripts",
+	"kubectl asterism":            "the tests of cli replay these commands",
+	"kubectl edit":                "needs a terminal",
+	"kubectl apply --server-side": "make push writes the folder",
+	"kubectl apply -n openstack -f .release/": "make release writes the folder",
+	"kubectl apply -n openshift-marketplace":  "the demo has no OLM",
+	"kubectl wait -n openshift-marketplace":   "the demo has no OLM",
+	"kubectl apply -f config/olm/":            "the demo has no OLM",
+	"kubectl get csv":                         "the demo has no OLM",
+	"kubectl set env":                         "changes the operators of the demo",
+	"kubectl logs -n openstack job/NAME":      "a placeholder",
+	"kubectl describe sharedvolume -n team-a": "an example of another namespace",
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
 }
 
@@ -43,10 +49,12 @@ var (
 // nova-status ends with 1 after a warning.
 var valid = []string{"already exists", "timed out waiting for the condition", "Upgrade Check Results"}
 
-// The commands of README and docs/ name the objects of the demo.
+// The commands of README, docs/ and docs/guides/ name the objects of the demo.
 var _ = Describe("Documents", Serial, func() {
 	It("have commands that run on the demo", func(ctx SpecContext) {
 		pages, err := filepath.Glob(repository("docs", "*.md"))
+		Expect(err).NotTo(HaveOccurred())
+		guides, err := filepath.Glob(repository("docs", "guides", "*.md"))
 		Expect(err).NotTo(HaveOccurred())
 		ran, unused := 0, maps.Clone(notRun)
 		isNotRun := func(command string) (known bool) {
@@ -58,7 +66,7 @@ var _ = Describe("Documents", Serial, func() {
 			}
 			return known
 		}
-		for _, page := range append(pages, repository("README.md")) {
+		for _, page := range slices.Concat(pages, guides, []string{repository("README.md")}) {
 			content, err := os.ReadFile(page)
 			Expect(err).NotTo(HaveOccurred())
 			for _, command := range commands(string(content)) {

@@ -29,6 +29,8 @@ var (
 	makeArguments = regexp.MustCompile(`(?:^|[\s(])make((?:[ ]+[^\s;|&)#]+)*)`)
 	// target is the line of a target in the Makefile.
 	target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	// releasedFile is a file that `make release` writes.
+	releasedFile = regexp.MustCompile(`\.release/[\w./-]+`)
 	// word is a name of a target.
 	word = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
@@ -73,6 +75,7 @@ type knownNames struct {
 	folders       []string // at the top of the repository
 	targets       []string // of the Makefile
 	installations []string // that `make push` writes
+	released      []string // of `make release`, which the Makefile names at the end
 }
 
 func readKnownNames(root string) (knownNames, error) {
@@ -93,6 +96,7 @@ func readKnownNames(root string) (knownNames, error) {
 	for _, found := range target.FindAllStringSubmatch(string(makefile), -1) {
 		known.targets = append(known.targets, found[1])
 	}
+	known.released = releasedFile.FindAllString(string(makefile), -1)
 	known.installations, err = readInstallations(filepath.Join(root, "tools", "demo", "operators.go"))
 	return known, err
 }
@@ -171,6 +175,9 @@ func (t knownNames) missing(root, folder, line string, outputs []string) []strin
 func (t knownNames) exists(root, folder, name string, outputs []string) bool {
 	name = strings.TrimRight(strings.TrimPrefix(name, "./"), ".,:")
 	if name == "-" || strings.ContainsAny(name, "<$*") || strings.Contains(name, "://") || slices.Contains(outputs, name) {
+		return true
+	}
+	if slices.Contains(t.released, name) {
 		return true
 	}
 	name = strings.TrimPrefix(name, ".release/") // make release writes dist with other images
