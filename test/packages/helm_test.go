@@ -61,6 +61,12 @@ var _ = Describe("Helm", Label("helm"), Ordered, func() {
 		})
 	})
 
+	It("refuses to remove operators while resources exist", func(ctx SpecContext) {
+		_, err := run(ctx, "", program("helm"), "uninstall", "asterism", "--namespace", systemNamespace, "--wait") // prints the Job's log to stderr
+		Expect(err).To(MatchError(ContainSubstring("kubectl delete controlplane demo --namespace " + cloudNamespace)))
+		Expect(kubectl(ctx, "get", "deployments", "--namespace", systemNamespace, "--output=name")).To(ContainSubstring("asterism-meta-operator"))
+	})
+
 	It("removes operators, and keeps the kinds", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "controlplane", "--all", "--namespace", cloudNamespace, "--timeout=5m")
 		_, err := run(ctx, "", program("helm"), "uninstall", "asterism", "--namespace", systemNamespace, "--wait")

@@ -13,3 +13,6 @@ import (
 func Run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, controllers ...Controller) error {
 	return run(ctx, config, addToScheme, &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, controllers)
 }
+
+// CheckRemoval is what an operator with --check-removal does.
+var CheckRemoval = checkRemoval

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -26,6 +27,7 @@ type handOver struct {
 	Gomega
 	ctx      context.Context
 	client   client.Client
+	config   *rest.Config // of the account
 	account  client.ObjectKey
 	released atomic.Bool // the teardown of widgets succeeds
 	widgets  []*widget.Widget
@@ -44,6 +46,7 @@ func newHandOver(t *testing.T) *handOver {
 	t.Setenv("POD_NAMESPACE", h.account.Namespace)
 	t.Setenv("POD_SERVICE_ACCOUNT", h.account.Name)
 	config := enginetest.Config(t)
+	h.config = config
 	config.Impersonate.UserName = "system:serviceaccount:" + h.account.Namespace + ":" + h.account.Name
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

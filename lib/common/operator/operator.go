@@ -49,13 +49,20 @@ const defaultSyncPeriod = 10 * time.Hour
 // the error and ends the process with status 1.
 func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...Controller) {
 	options, logging := flags(flag.CommandLine, name)
+	removal := flag.Bool("check-removal", false, "end with status 1 if objects of the operator's kinds exist, and run nothing")
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
 	config, err := ctrl.GetConfig()
-	if err != nil {
+	switch ctx := ctrl.SetupSignalHandler(); {
+	case err != nil:
 		err = fmt.Errorf("finding the cluster: %w", err)
-	} else {
-		err = run(ctrl.SetupSignalHandler(), config, addToScheme, options, controllers)
+	case *removal:
+		if err = checkRemoval(ctx, config, addToScheme, controllers); err != nil {
+			fmt.Fprintln(os.Stderr, err) // the command that removes the operator shows these lines
+			os.Exit(1)
+		}
+	default:
+		err = run(ctx, config, addToScheme, options, controllers)
 	}
 	if err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)

@@ -51,6 +51,7 @@ func helmUninstall(t *testing.T, namespace, release string) {
 	t.Helper()
 	uninstall := action.NewUninstall(helmIn(t, namespace))
 	uninstall.Timeout, uninstall.WaitStrategy = timeout, kube.HookOnlyStrategy
+	uninstall.DisableHooks = true // no kubelet runs the Jobs here
 	if _, err := uninstall.Run(release); err != nil {
 		t.Fatalf("helm uninstall %s: %v", release, err)
 	}

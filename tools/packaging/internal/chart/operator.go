@@ -14,6 +14,8 @@ import (
 	"asterism.dev/tools/packaging/internal/source"
 )
 
+const deploymentKind = "Deployment"
+
 // operatorChart returns the files of an operator's chart. Its templates are the objects of
 // the operator's kustomization with holes.
 func operatorChart(project *source.Project, operator *source.Operator, images bundle.Images, handOver *handOver, icon []byte) (output.Files, error) {
@@ -105,8 +107,10 @@ func fileOf(object *unstructured.Unstructured) file {
 		return file{"networkpolicy.yaml", ".Values.networkPolicy.enabled"}
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
 		return file{"admissionpolicies.yaml", ".Values.admissionPolicies.enabled"}
-	case kind == "Deployment", kind == "ServiceAccount":
+	case kind == deploymentKind, kind == "ServiceAccount":
 		return file{strings.ToLower(kind) + ".yaml", ""}
+	case kind == "Job":
+		return file{"removal.yaml", ""}
 	case strings.HasSuffix(object.GetName(), "-namespaces"): // rights to RoleBindings that hand namespaces over
 		return file{"namespaces.yaml", `ne (include "CHART.watch" .) "*"`}
 	default:
@@ -119,6 +123,8 @@ func operatorTemplates(operator *source.Operator, handOver *handOver) (output.Fi
 	if !operator.ClusterWide {
 		objects = slices.Concat(objects, handOver.policy(operator))
 	}
+	deployment := slices.IndexFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() == deploymentKind })
+	objects = append(slices.Clip(objects), removalCheck(objects[deployment]))
 	texts, conditions := map[string]string{}, map[string]string{}
 	for _, object := range objects {
 		text, err := objectTemplate(operator, object)
@@ -144,7 +150,7 @@ func operatorTemplates(operator *source.Operator, handOver *handOver) (output.Fi
 }
 
 // namespaced are the kinds of an operator's objects that are in its namespace.
-var namespaced = []string{"Deployment", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"}
+var namespaced = []string{deploymentKind, "Job", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"}
 
 // objectTemplate returns the template of one object.
 func objectTemplate(operator *source.Operator, object *unstructured.Unstructured) (string, error) {
@@ -166,8 +172,10 @@ func objectTemplate(operator *source.Operator, object *unstructured.Unstructured
 		err = setSubjects(object, h.inline("{{ $.Release.Namespace | quote }}"))
 	case "NetworkPolicy":
 		err = openPorts(object, h)
-	case "Deployment":
+	case deploymentKind:
 		err = openDeployment(object, h)
+	case "Job":
+		_, err = openPod(object, h)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s %s of %s: %w", object.GetKind(), object.GetName(), operator.Name, err)
@@ -207,13 +215,22 @@ func openDeployment(object *unstructured.Unstructured, h *holes) error {
 	if err := unstructured.SetNestedField(object.Object, h.inline("{{ .Values.replicas }}"), "spec", "replicas"); err != nil {
 		return err
 	}
-	template := object.Object["spec"].(map[string]any)["template"].(map[string]any)
+	container, err := openPod(object, h)
+	if err == nil {
+		container[h.lines("CHART.args")] = nil
+	}
+	return err
+}
+
+// openPod replaces the settings of the pods that values have, and returns the container.
+func openPod(object *unstructured.Unstructured, h *holes) (map[string]any, error) {
+	template := podTemplate(object)
 	template["metadata"].(map[string]any)[h.lines("CHART.podAnnotations")] = nil
 	pod := template["spec"].(map[string]any)
 	pod[h.lines("CHART.podSettings")] = nil
 	containers, _ := pod["containers"].([]any)
 	if len(containers) != 1 {
-		return fmt.Errorf("%d containers, and the chart has values for one", len(containers))
+		return nil, fmt.Errorf("%d containers, and the chart has values for one", len(containers))
 	}
 	container := containers[0].(map[string]any)
 	container["image"] = h.inline(`{{ include "CHART.image" . | quote }}`)
@@ -224,8 +241,7 @@ func openDeployment(object *unstructured.Unstructured, h *holes) error {
 		return isValue(variable.(map[string]any)["name"].(string), variable.(map[string]any)["value"])
 	})
 	container["env"] = append(variables, h.lines("CHART.env"))
-	container[h.lines("CHART.args")] = nil
-	return nil
+	return container, nil
 }
 
 // isValue is true for a variable of the Deployment that is a value of the chart: it has a

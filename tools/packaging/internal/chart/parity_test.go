@@ -1,12 +1,15 @@
 package chart_test
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/packaging/internal/source"
@@ -71,6 +74,9 @@ func same(t *testing.T, rendered map[string]*unstructured.Unstructured, wanted [
 	t.Helper()
 	left := map[string]*unstructured.Unstructured{}
 	for _, object := range rendered {
+		if object.GetKind() == "Job" { // TestRemovalIsCheckedFirst
+			continue
+		}
 		object = normal(object)
 		left[id(object)] = object
 	}
@@ -168,6 +174,39 @@ func TestOperatorChartEqualsItsKustomization(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRemovalIsCheckedFirst: the check has the account, image and environment of the operator.
+func TestRemovalIsCheckedFirst(t *testing.T) {
+	for _, operator := range project(t).Operators {
+		rendered, _ := render(t, operator.Package(), namespace, map[string]any{})
+		job := rendered["Job "+namespace+"/"+operator.Account+"-removal"]
+		deployment := rendered["Deployment "+namespace+"/"+operator.Account]
+		if job == nil || deployment == nil || job.GetAnnotations()["helm.sh/hook"] != "pre-delete" {
+			t.Fatalf("%s: no check of the removal among %v", operator.Name, slices.Sorted(maps.Keys(rendered)))
+		}
+		checking, running := podOf(t, job), podOf(t, deployment)
+		if args := checking.Containers[0].Args; !slices.Equal(args, []string{"--check-removal"}) {
+			t.Errorf("%s: arguments %q", operator.Name, args)
+		}
+		checking.RestartPolicy, checking.Containers[0].Args = "", nil
+		running.Containers[0].LivenessProbe, running.Containers[0].ReadinessProbe, running.Containers[0].Ports = nil, nil, nil
+		if !reflect.DeepEqual(checking, running) {
+			t.Errorf("%s: the pod of the check differs from the operator's:\n%s\n%s", operator.Name, text(job), text(deployment))
+		}
+	}
+}
+
+func podOf(t *testing.T, object *unstructured.Unstructured) (pod corev1.PodSpec) {
+	t.Helper()
+	fields, _, err := unstructured.NestedMap(object.Object, "spec", "template", "spec")
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &pod)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
 }
 
 func TestUmbrellaEqualsControlPlane(t *testing.T) {
