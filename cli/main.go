@@ -1,5 +1,5 @@
-// Command kubectl-asterism shows the state of Asterism's control planes. kubectl runs it as
-// "kubectl asterism".
+// Command kubectl-asterism shows the state of Asterism's control planes, and installs their
+// operators. kubectl runs it as "kubectl asterism".
 package main
 
 import (

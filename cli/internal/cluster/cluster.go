@@ -1,5 +1,5 @@
-// Package cluster reads a Kubernetes cluster for the commands: objects, logs of containers,
-// and files in containers. It changes nothing.
+// Package cluster gives the commands access to a Kubernetes cluster: to objects, logs of
+// containers, and files in containers.
 package cluster
 
 import (

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/install"
 )
 
 // update is true if the test shall write the outputs of the commands. enginetest has the flag.
@@ -99,6 +100,7 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 		flags:     flags,
 		now:       func() time.Time { return now },
 		version:   "v0.0.0-test",
+		run:       programOf(t, folder, errOut),
 		connect: func() (*cluster.Cluster, error) {
 			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(folder)}
 			if c.Namespace == "" {
@@ -106,6 +108,28 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 			}
 			return c, nil
 		},
+	}
+}
+
+// programOf records the commands that would run. A command that begins with a line of the file
+// failing fails.
+func programOf(t *testing.T, folder string, out io.Writer) func(context.Context, install.Command) error {
+	t.Helper()
+	failing, err := os.ReadFile(filepath.Join(folder, "failing"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return func(_ context.Context, c install.Command) error {
+		fmt.Fprintln(out, "ran:", c)
+		for line := range strings.Lines(c.Stdin) {
+			fmt.Fprint(out, "  ", line)
+		}
+		for start := range strings.Lines(string(failing)) {
+			if strings.HasPrefix(c.String(), strings.TrimSpace(start)) {
+				return fmt.Errorf("%s: exit status 1: the lines above have the reason", c)
+			}
+		}
+		return nil
 	}
 }
 

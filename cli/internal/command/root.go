@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/install"
 )
 
 // Codes with which the program ends.
@@ -36,6 +37,8 @@ type environment struct {
 	genericiooptions.IOStreams
 	flags   *genericclioptions.ConfigFlags
 	connect func() (*cluster.Cluster, error)
+	// run runs another program.
+	run     func(context.Context, install.Command) error
 	now     func() time.Time
 	version string
 	// terminal is true if a person sees the standard output.
@@ -54,6 +57,7 @@ func Main() int {
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		flags:     flags,
 		connect:   func() (*cluster.Cluster, error) { return cluster.Connect(flags) },
+		run:       install.Program(os.Stderr),
 		now:       time.Now,
 		version:   version(),
 		terminal:  term.IsTerminal(int(os.Stdout.Fd())),
@@ -77,9 +81,9 @@ func run(ctx context.Context, arguments []string, env *environment) int {
 func newRoot(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-asterism",
-		Short: "Show the state of Nova control planes.",
-		Long: `Show the state of Nova control planes that Asterism's operators run. No command
-changes the cluster.
+		Short: "Show the state of Nova control planes, and install their operators.",
+		Long: `Show the state of Nova control planes that Asterism's operators run, and install, upgrade
+and remove the operators. The other commands change nothing in the cluster.
 
 The program ends with 0; with 1 if something is not ready; with 2 after an error.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl asterism"},
@@ -96,6 +100,9 @@ The program ends with 0; with 1 if something is not ready; with 2 after an error
 		newConfig(env),
 		newExplain(env),
 		newReport(env),
+		newInstall(env),
+		newUpgrade(env),
+		newUninstall(env),
 		newVersion(env),
 	)
 	return root

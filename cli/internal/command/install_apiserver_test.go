@@ -1,0 +1,347 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/install"
+	"asterism.dev/lib/common/enginetest"
+)
+
+const repository = "../../.."
+
+// installation is a real API server with the real kubectl and helm.
+type installation struct {
+	client.Client
+	namespace string // of ControlPlanes
+	release   string // folder of a release
+}
+
+func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	objects, err := client.New(enginetest.Config(t), client.Options{Scheme: cluster.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &installation{Client: objects, namespace: enginetest.Namespace(t), release: newRelease(t)}
+	i.clear(t)
+	t.Cleanup(func() { i.clear(t) })
+	return i
+}
+
+// newRelease has the packages of the repository, and the files that only a release has.
+func newRelease(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for from, to := range map[string]string{repository + "/dist": "dist", repository + "/charts": "charts"} {
+		if err := os.CopyFS(filepath.Join(folder, to), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"images.yaml", "catalogsource.yaml"} {
+		content, err := os.ReadFile(filepath.Join("testdata/release", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// clear removes the namespaces of the operators, which every installation uses.
+func (i *installation) clear(t *testing.T) {
+	t.Helper()
+	for _, name := range operatorNamespaces {
+		namespace := &corev1.Namespace{}
+		namespace.Name = name
+		if err := i.Delete(context.Background(), namespace); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		i.await(t, "the end of namespace "+name, func() bool {
+			return client.IgnoreNotFound(i.Get(context.Background(), types.NamespacedName{Name: name}, namespace)) == nil && !i.has(t, "v1", "Namespace", "", name)
+		})
+	}
+}
+
+func (i *installation) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func (i *installation) has(t *testing.T, apiVersion, kind, namespace, name string) bool {
+	t.Helper()
+	o := object(apiVersion, kind, namespace, name)
+	err := i.Get(context.Background(), client.ObjectKeyFromObject(o), o)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// run runs a command as a person does. The kubelet and OLM of the test run meanwhile.
+func (i *installation) run(t *testing.T, arguments ...string) (code int, out string) {
+	t.Helper()
+	var text bytes.Buffer
+	s := &server{namespace: i.namespace}
+	env := s.environment(&text, &text)
+	env.run = install.Program(&text)
+	code = run(t.Context(), append(arguments, "--from", i.release, "--yes"), env)
+	return code, text.String()
+}
+
+// programs puts kubectl of the API server and helm of tools/helm on PATH.
+func programs(t *testing.T) {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "bash", "-c", `. "$0" && echo -n "$PATH"`, filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), "env"))
+	path, err := shell.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", folder+"/", "tool")
+	build.Dir = repository + "/tools/helm"
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if message, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, message)
+	}
+	t.Setenv("PATH", folder+":"+string(path))
+	t.Setenv("HELM_CACHE_HOME", t.TempDir())
+	t.Setenv("HELM_CONFIG_HOME", t.TempDir())
+	t.Setenv("HELM_DATA_HOME", t.TempDir())
+}
+
+// runPods reports the pods of the operators as ready, as a kubelet does.
+func (i *installation) runPods(t *testing.T) (stop func()) {
+	t.Helper()
+	return repeat(t, func(ctx context.Context) {
+		var pods corev1.PodList
+		if i.List(ctx, &pods, client.InNamespace("asterism-system")) != nil {
+			return
+		}
+		for _, pod := range pods.Items {
+			before := client.MergeFrom(pod.DeepCopy())
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			_ = i.Status().Patch(ctx, &pod, before) // a pod that is gone is not listed again
+		}
+	})
+}
+
+// repeat acts as another program, until stop is called.
+func repeat(t *testing.T, act func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			act(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+const (
+	definition     = "controlplanes.asterism.dev"
+	metaDeployment = "asterism-meta-operator"
+)
+
+// TestInstallByPrograms installs and removes the operators with the real kubectl and the real
+// helm.
+func TestInstallByPrograms(t *testing.T) {
+	i := newInstallation(t)
+	programs(t)
+	for _, way := range []string{install.Kustomize, install.Helm} {
+		t.Run(way, func(t *testing.T) { i.testProgram(t, way) })
+	}
+}
+
+func (i *installation) testProgram(t *testing.T, way string) {
+	code, out := i.run(t, "install", "--with", way, "--namespaces", i.namespace, "--timeout", "3s")
+	if code != codeError || !strings.Contains(lastLine(out), "not complete after 3s: Pod/asterism-") {
+		t.Fatalf("without a kubelet: %d\n%s", code, out)
+	}
+	defer i.runPods(t)()
+	if way == install.Kustomize {
+		if code, out := i.run(t, "install", "--with", way, "--namespaces", i.namespace); code != 0 {
+			t.Fatalf("install: %d\n%s", code, out)
+		}
+	}
+	if !i.has(t, "rbac.authorization.k8s.io/v1", "RoleBinding", i.namespace, metaDeployment) {
+		t.Errorf("the namespace is not handed over:\n%s", out)
+	}
+	if code, out := i.run(t, "upgrade", "--with", way); code != 0 {
+		t.Fatalf("upgrade: %d\n%s", code, out)
+	}
+	plane := object("asterism.dev/v1alpha1", "ControlPlane", i.namespace, "")
+	i.createSample(t, plane)
+	if code, out := i.run(t, "uninstall", "--with", way); code != codeError || !strings.Contains(out, "kubectl delete controlplane "+plane.GetName()+" -n "+i.namespace) {
+		t.Fatalf("uninstall with a ControlPlane: %d\n%s", code, out)
+	}
+	if err := i.Delete(context.Background(), plane); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := i.run(t, "uninstall", "--with", way); code != 0 {
+		t.Fatalf("uninstall: %d\n%s", code, out)
+	}
+	if i.has(t, "apps/v1", "Deployment", "asterism-system", metaDeployment) || !i.has(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition) {
+		t.Error("uninstall must delete the operators, and keep the kinds")
+	}
+	i.clear(t)
+}
+
+// createSample creates the sample of a ControlPlane, without the finalizer that its operator
+// adds.
+func (i *installation) createSample(t *testing.T, plane *unstructured.Unstructured) {
+	t.Helper()
+	for _, document := range documents(t, repository+"/operators/meta/config/samples/controlplane.yaml") {
+		if document.GetKind() == plane.GetKind() {
+			document.SetNamespace(i.namespace)
+			if err := i.Create(context.Background(), document); err != nil {
+				t.Fatal(err)
+			}
+			plane.SetName(document.GetName())
+			return
+		}
+	}
+	t.Fatal("the sample has no ControlPlane")
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// TestInstallByOLM installs with the real kinds of OLM. The test acts as OLM: test/packages has
+// the real one.
+func TestInstallByOLM(t *testing.T) {
+	enginetest.InstallCRDs(t, filepath.Join(moduleOf(t, "operator-lifecycle-manager"), "deploy", "chart", "crds"))
+	folders, err := filepath.Glob(repository + "/operators/*/config/crd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enginetest.InstallCRDs(t, folders...)
+	i := newInstallation(t)
+	catalogs := enginetest.Namespace(t)
+	with := []string{"--with", "olm", "--catalog-namespace", catalogs}
+	installing := append([]string{"install", "--namespaces", i.namespace, "--timeout", "3s"}, with...)
+	if code, out := i.run(t, installing...); code != codeError || !strings.Contains(lastLine(out), "CatalogSource "+catalogs+"/asterism is not read yet") {
+		t.Fatalf("without OLM: %d\n%s", code, out)
+	}
+	i.report(t, object(olmV1alpha1, "CatalogSource", catalogs, "asterism"), map[string]any{"connectionState": map[string]any{"lastObservedState": "READY", "lastConnect": "2026-01-31T10:00:00Z"}})
+	if code, out := i.run(t, installing...); code != codeError || !strings.Contains(lastLine(out), "has installed nothing, not meta-operator.v0.1.0: OLM has not answered yet") {
+		t.Fatalf("before OLM resolves: %d\n%s", code, out)
+	}
+	own := object(olmV1alpha1, "Subscription", "asterism-system", "asterism")
+	i.report(t, own, map[string]any{"lastUpdated": "2026-01-31T10:00:00Z", "conditions": []any{
+		map[string]any{"type": "ResolutionFailed", "status": "True", "reason": "ConstraintsNotSatisfiable", "message": "no nova-scheduler-operator"},
+	}})
+	if code, out := i.run(t, installing...); code != codeError || !strings.HasSuffix(lastLine(out), "Subscription asterism-system/asterism ResolutionFailed ConstraintsNotSatisfiable: no nova-scheduler-operator") {
+		t.Fatalf("without a solution: %d\n%s", code, out)
+	}
+	stop := repeat(t, func(ctx context.Context) { i.actAsOLM(ctx, own) })
+	code, out := i.run(t, append([]string{"install", "--namespaces", i.namespace}, with...)...)
+	stop()
+	if code != 0 || !strings.Contains(out, "0 of 1 operators run; ClusterServiceVersion asterism-system/meta-operator.v0.1.0 Pending RequirementsNotMet: one or more requirements couldn't be found") {
+		t.Fatalf("install: %d\n%s", code, out)
+	}
+	i.testRemovalByOLM(t, catalogs, with)
+}
+
+func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []string) {
+	t.Helper()
+	if code, out := i.run(t, append([]string{"uninstall"}, with...)...); code != 0 {
+		t.Fatalf("uninstall: %d\n%s", code, out)
+	}
+	for _, gone := range []*unstructured.Unstructured{
+		object(olmV1alpha1, "Subscription", "asterism-system", "asterism"),
+		object(olmV1alpha1, "ClusterServiceVersion", "asterism-system", "meta-operator.v0.1.0"),
+		object(olmV1alpha1, "CatalogSource", catalogs, "asterism"),
+		object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "asterism-rolebindings"),
+	} {
+		if i.has(t, gone.GetAPIVersion(), gone.GetKind(), gone.GetNamespace(), gone.GetName()) {
+			t.Errorf("%s %s exists after uninstall", gone.GetKind(), gone.GetName())
+		}
+	}
+	if !i.has(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition) {
+		t.Error("uninstall must keep the kinds")
+	}
+}
+
+const olmV1alpha1 = "operators.coreos.com/v1alpha1"
+
+// actAsOLM does the next thing that OLM does for a Subscription.
+func (i *installation) actAsOLM(ctx context.Context, own *unstructured.Unstructured) {
+	version := object(olmV1alpha1, "ClusterServiceVersion", "asterism-system", "meta-operator.v0.1.0")
+	if i.Get(ctx, client.ObjectKeyFromObject(version), version) != nil {
+		version.Object["spec"] = map[string]any{"displayName": "Asterism", "install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{}}}}
+		_ = i.Create(ctx, version)
+		_ = i.patchStatus(ctx, version, map[string]any{"phase": "Pending", "reason": "RequirementsNotMet", "message": "one or more requirements couldn't be found"})
+		_ = i.patchStatus(ctx, own, map[string]any{
+			"lastUpdated": "2026-01-31T10:00:00Z", "state": "UpgradePending", "currentCSV": version.GetName(), "conditions": []any{},
+		})
+		return
+	}
+	if version.GetCreationTimestamp().Add(2 * time.Second).Before(time.Now()) {
+		_ = i.patchStatus(ctx, version, map[string]any{"phase": "Succeeded", "reason": "InstallSucceeded", "message": ""})
+		_ = i.patchStatus(ctx, own, map[string]any{"lastUpdated": "2026-01-31T10:00:00Z", "state": "AtLatestKnown", "installedCSV": version.GetName()})
+	}
+}
+
+func (i *installation) report(t *testing.T, o *unstructured.Unstructured, status map[string]any) {
+	t.Helper()
+	if err := i.patchStatus(t.Context(), o, status); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (i *installation) patchStatus(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
+	change := object(o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
+	before := client.MergeFrom(change.DeepCopy())
+	change.Object["status"] = status
+	return i.Status().Patch(ctx, change, before)
+}
+
+// moduleOf returns the folder of a module of tools/olm.
+func moduleOf(t *testing.T, name string) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/"+name)
+	list.Dir = repository + "/tools/olm"
+	list.Env = append(os.Environ(), "GOWORK=off")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}

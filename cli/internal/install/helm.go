@@ -1,0 +1,117 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Releases of Helm.
+const (
+	release        = "asterism"
+	storageRelease = "shared-volume"
+)
+
+func (p *planner) chart(name string) (string, error) {
+	chart := filepath.Join(p.From, "charts", name)
+	if _, err := os.Stat(filepath.Join(chart, "Chart.yaml")); err != nil {
+		return "", fmt.Errorf("there is no chart %s: name the folder of a release or of a checkout with --from", chart)
+	}
+	return chart, nil
+}
+
+func (p *planner) installHelm(ctx context.Context) error {
+	chart, err := p.chart("asterism")
+	if err != nil {
+		return err
+	}
+	if err := p.createOperatorNamespace(ctx, systemNamespace); err != nil {
+		return err
+	}
+	for _, namespace := range p.Namespaces {
+		if err := p.createNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	args := []string{"helm", "install", release, chart, "--namespace", systemNamespace}
+	if p.Registry != "" {
+		args = append(args, "--set", "global.asterism.registry="+p.Registry)
+	}
+	args = append(args, "--set", "global.asterism.watchNamespaces={"+strings.Join(p.Namespaces, ",")+"}")
+	p.dependencies(chart)
+	p.run("Install the operators of the control plane", args...)
+	p.awaitOperators(systemNamespace)
+	if !p.SharedVolume {
+		return nil
+	}
+	return p.installSharedVolumeChart(ctx)
+}
+
+func (p *planner) installSharedVolumeChart(ctx context.Context) error {
+	chart, err := p.chart("shared-volume-operator")
+	if err != nil {
+		return err
+	}
+	if err := p.createOperatorNamespace(ctx, storageNamespace); err != nil {
+		return err
+	}
+	args := []string{"helm", "install", storageRelease, chart, "--namespace", storageNamespace}
+	if p.Registry != "" {
+		args = append(args, "--set", "global.asterism.registry="+p.Registry)
+	}
+	p.run("Install the operator of shared volumes", args...)
+	p.awaitOperators(storageNamespace)
+	return nil
+}
+
+// createOperatorNamespace also sets the label that the other installations set.
+func (p *planner) createOperatorNamespace(ctx context.Context, namespace string) error {
+	found, err := p.get(ctx, namespaceKind, "", namespace)
+	if err != nil || found != nil {
+		return err
+	}
+	p.run("Create namespace "+namespace, "kubectl", "create", "namespace", namespace)
+	p.run("Restrict the pods of namespace "+namespace, "kubectl", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	return nil
+}
+
+func (p *planner) dependencies(chart string) {
+	p.run("Copy the operators' charts into the chart "+chart, "helm", "dependency", "build", chart)
+}
+
+func (p *planner) upgradeHelm(ctx context.Context) error {
+	chart, err := p.chart("asterism")
+	if err != nil {
+		return err
+	}
+	p.dependencies(chart)
+	p.run("Upgrade the operators of the control plane", "helm", "upgrade", release, chart, "--namespace", systemNamespace, "--reset-then-reuse-values")
+	p.awaitOperators(systemNamespace)
+	storage, err := p.hasSharedVolume(ctx)
+	if err != nil || !storage {
+		return err
+	}
+	if chart, err = p.chart("shared-volume-operator"); err != nil {
+		return err
+	}
+	p.run("Upgrade the operator of shared volumes", "helm", "upgrade", storageRelease, chart, "--namespace", storageNamespace, "--reset-then-reuse-values")
+	p.awaitOperators(storageNamespace)
+	return nil
+}
+
+func (p *planner) uninstallHelm(ctx context.Context) error {
+	if err := p.refuseInUse(ctx); err != nil {
+		return err
+	}
+	storage, err := p.hasSharedVolume(ctx)
+	if err != nil {
+		return err
+	}
+	p.run("Uninstall the operators of the control plane", "helm", "uninstall", release, "--namespace", systemNamespace)
+	if storage {
+		p.run("Uninstall the operator of shared volumes", "helm", "uninstall", storageRelease, "--namespace", storageNamespace)
+	}
+	return p.deleteDefinitions(ctx)
+}

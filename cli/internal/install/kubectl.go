@@ -1,0 +1,145 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// manifests are the arguments by which kubectl finds the objects of the operators and the
+// RoleBindings of a namespace.
+type manifests struct {
+	operators, sharedVolume, namespace []string
+}
+
+// manifests of a release are files. A folder with a kustomization is one of "make push", and
+// has all operators that it installs.
+func (p *planner) manifests() (manifests, error) {
+	if _, err := os.Stat(filepath.Join(p.From, "kustomization.yaml")); err == nil {
+		return manifests{operators: []string{"-k", p.From}, namespace: []string{"-k", "config/namespace"}}, nil
+	}
+	dist := func(file string) string { return filepath.Join(p.From, "dist", file) }
+	if _, err := read(dist("install.yaml")); err != nil {
+		return manifests{}, err
+	}
+	return manifests{
+		operators:    []string{"-f", dist("install.yaml")},
+		sharedVolume: []string{"-f", dist("shared-volume.yaml")},
+		namespace:    []string{"-f", dist("namespace.yaml")},
+	}, nil
+}
+
+func (p *planner) installKustomize(ctx context.Context) error {
+	m, err := p.manifests()
+	if err != nil {
+		return err
+	}
+	p.run("Apply the operators of the control plane", append([]string{"kubectl", "apply", "--server-side"}, m.operators...)...)
+	p.awaitOperators(systemNamespace)
+	for _, namespace := range p.Namespaces {
+		if err := p.createNamespace(ctx, namespace); err != nil {
+			return err
+		}
+		p.run("Hand namespace "+namespace+" over to the operators", append([]string{"kubectl", "apply", "-n", namespace}, m.namespace...)...)
+	}
+	if p.SharedVolume && m.sharedVolume != nil {
+		p.run("Apply the operator of shared volumes", append([]string{"kubectl", "apply", "--server-side"}, m.sharedVolume...)...)
+		p.awaitOperators(storageNamespace)
+	}
+	return nil
+}
+
+func (p *planner) upgradeKustomize(ctx context.Context) error {
+	m, err := p.manifests()
+	if err != nil {
+		return err
+	}
+	p.run("Apply the operators of the newer release", append([]string{"kubectl", "apply", "--server-side"}, m.operators...)...)
+	p.awaitOperators(systemNamespace)
+	storage, err := p.hasSharedVolume(ctx)
+	if storage && m.sharedVolume != nil {
+		p.run("Apply the operator of shared volumes", append([]string{"kubectl", "apply", "--server-side"}, m.sharedVolume...)...)
+		p.awaitOperators(storageNamespace)
+	}
+	return err
+}
+
+// uninstallKustomize takes every namespace back before it deletes the operators, which remove
+// the finalizers of the RoleBindings.
+func (p *planner) uninstallKustomize(ctx context.Context) error {
+	m, err := p.manifests()
+	if err != nil {
+		return err
+	}
+	if err := p.refuseInUse(ctx); err != nil {
+		return err
+	}
+	namespaces, err := p.handedOver(ctx)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range namespaces {
+		p.run("Take namespace "+namespace+" back", append([]string{"kubectl", "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
+	}
+	storage, err := p.hasSharedVolume(ctx)
+	if err != nil {
+		return err
+	}
+	if storage && m.sharedVolume != nil {
+		if err := p.deleteManifests(ctx, "Delete the operator of shared volumes", m.sharedVolume); err != nil {
+			return err
+		}
+	}
+	return p.deleteManifests(ctx, "Delete the operators", m.operators)
+}
+
+// deleteManifests adds a step that deletes the objects of manifests, without the
+// CustomResourceDefinitions unless --delete-crds is given.
+func (p *planner) deleteManifests(ctx context.Context, title string, source []string) error {
+	if p.DeleteCRDs {
+		p.run(title+", the kinds and every object of these kinds", append([]string{"kubectl", "delete", "--ignore-not-found"}, source...)...)
+		return nil
+	}
+	content, err := p.contentOf(ctx, source)
+	if err != nil {
+		return err
+	}
+	objects, err := parse(content)
+	if err != nil {
+		return err
+	}
+	var kept []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GroupVersionKind() != definitionKind {
+			kept = append(kept, o)
+		}
+	}
+	c := p.command("kubectl", "delete", "--ignore-not-found", "-f", "-")
+	if c.Stdin, err = text(kept); err != nil {
+		return err
+	}
+	p.add(title+", and keep the kinds", c.String()+"\n"+names(kept), func(ctx context.Context, _ func(string)) error { return p.Run(ctx, c) })
+	return nil
+}
+
+// contentOf returns the objects that kubectl reads from -f FILE or -k FOLDER.
+func (p *planner) contentOf(ctx context.Context, source []string) ([]byte, error) {
+	if source[0] == "-k" {
+		return p.output(ctx, "kubectl", "kustomize", source[1])
+	}
+	content, err := os.ReadFile(source[1])
+	return bytes.TrimSpace(content), err
+}
+
+// createNamespace adds a step unless the namespace exists.
+func (p *planner) createNamespace(ctx context.Context, namespace string) error {
+	found, err := p.get(ctx, namespaceKind, "", namespace)
+	if err != nil || found != nil {
+		return err
+	}
+	p.run("Create namespace "+namespace, "kubectl", "create", "namespace", namespace)
+	return nil
+}

@@ -1,0 +1,174 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/tree"
+)
+
+// catalogReady looks at the CatalogSource, and at the pod that serves the catalog.
+func (p *planner) catalogReady(ctx context.Context) (bool, string, error) {
+	catalog, err := p.get(ctx, catalogKind, p.CatalogNamespace, catalogName)
+	if err != nil || catalog == nil {
+		return false, "CatalogSource " + catalogName + " does not exist", err
+	}
+	state := field(catalog, "status", "connectionState", "lastObservedState")
+	if state == "READY" {
+		return true, "", nil
+	}
+	pods, err := p.list(ctx, cluster.Pod, p.CatalogNamespace)
+	if err != nil {
+		return false, "", err
+	}
+	forest := tree.New(pods)
+	for _, pod := range pods {
+		if pod.GetLabels()["olm.catalogSource"] == catalogName {
+			if cause := forest.CauseOf(pod); cause != nil {
+				return false, cause.String(), nil
+			}
+		}
+	}
+	return false, because(name(catalog)+" is "+cmp.Or(state, "not read yet"), field(catalog, "status", "message")), nil
+}
+
+// versionReady looks whether a version and everything that OLM has installed with it runs.
+func (p *planner) versionReady(ctx context.Context, namespace, wanted string) (bool, string, error) {
+	own, err := p.get(ctx, subscriptionKind, namespace, catalogName)
+	if err != nil || own == nil {
+		return false, "Subscription " + namespace + "/" + catalogName + " does not exist", err
+	}
+	subscriptions, err := p.list(ctx, subscriptionKind, namespace)
+	if err != nil {
+		return false, "", err
+	}
+	if trouble := troubleOf(append([]*unstructured.Unstructured{own}, subscriptions...)); trouble != "" {
+		return false, trouble, nil
+	}
+	installPlan, trouble, err := p.planState(ctx, own)
+	if err != nil || trouble != "" {
+		return false, trouble, err
+	}
+	if state, err := p.versionsState(ctx, namespace, subscriptions, installPlan); err != nil || state != "" {
+		return false, state, err
+	}
+	if installed := field(own, "status", "installedCSV"); installed != wanted {
+		return false, fmt.Sprintf("%s has installed %s, not %s: %s", name(own), cmp.Or(installed, "nothing"), wanted,
+			cmp.Or(field(own, "status", "state"), "OLM has not answered yet")), nil
+	}
+	return true, "", nil
+}
+
+// faults are the conditions of a Subscription that tell why it is not installed, the most
+// telling first.
+var faults = []string{"ResolutionFailed", "BundleUnpackFailed", "InstallPlanFailed", "CatalogSourcesUnhealthy"}
+
+func troubleOf(subscriptions []*unstructured.Unstructured) string {
+	for _, fault := range faults {
+		for _, o := range subscriptions {
+			if c := tree.Condition(o, fault); c.Status == metav1.ConditionTrue {
+				return because(name(o)+" "+fault+" "+c.Reason, c.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// planState returns the InstallPlan of a Subscription, and why it does not go on.
+func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
+	reference := field(own, "status", "installPlanRef", "name")
+	if reference == "" {
+		return nil, "", nil
+	}
+	installPlan, err := p.get(ctx, planKind, own.GetNamespace(), reference)
+	if err != nil || installPlan == nil {
+		return nil, "", err
+	}
+	approved, _, _ := unstructured.NestedBool(installPlan.Object, "spec", "approved")
+	switch phase := field(installPlan, "status", "phase"); {
+	case !approved && field(installPlan, "spec", "approval") == "Manual":
+		approve := Command{Args: []string{"kubectl", "patch", "installplan", reference, "-n", own.GetNamespace(), "--type=merge", "-p", `{"spec":{"approved":true}}`}}
+		return installPlan, name(installPlan) + " waits for an approval: " + approve.String(), nil
+	case phase == "Failed":
+		c := tree.Condition(installPlan, "Installed")
+		return installPlan, because(name(installPlan)+" Failed "+c.Reason, cmp.Or(c.Message, field(installPlan, "status", "message"))), nil
+	}
+	return installPlan, "", nil
+}
+
+// versionsState returns why a ClusterServiceVersion of the Subscriptions and of the
+// InstallPlan does not run, "" if all run.
+func (p *planner) versionsState(ctx context.Context, namespace string, subscriptions []*unstructured.Unstructured, installPlan *unstructured.Unstructured) (string, error) {
+	wanted := map[string]bool{}
+	for _, o := range subscriptions {
+		if current := field(o, "status", "currentCSV"); current != "" {
+			wanted[current] = true
+		}
+	}
+	if installPlan != nil {
+		planned, _, _ := unstructured.NestedStringSlice(installPlan.Object, "spec", "clusterServiceVersionNames")
+		for _, version := range planned {
+			wanted[version] = true
+		}
+	}
+	versions, err := p.list(ctx, versionKind, namespace)
+	if err != nil {
+		return "", err
+	}
+	ready, waiting := 0, (*unstructured.Unstructured)(nil)
+	for _, o := range versions {
+		switch phase := field(o, "status", "phase"); {
+		case !wanted[o.GetName()]:
+		case phase == "Succeeded":
+			ready++
+		case waiting == nil || phase == "Failed":
+			waiting = o
+		}
+	}
+	switch {
+	case waiting != nil:
+		return p.versionState(ctx, waiting, ready, len(wanted))
+	case ready < len(wanted):
+		return fmt.Sprintf("%d of %d operators run; OLM is creating the others", ready, len(wanted)), nil
+	}
+	return "", nil
+}
+
+// versionState explains a ClusterServiceVersion: by the pod that does not start, or else as
+// OLM does.
+func (p *planner) versionState(ctx context.Context, o *unstructured.Unstructured, ready, all int) (string, error) {
+	state := fmt.Sprintf("%d of %d operators run; %s %s %s", ready, all, name(o), cmp.Or(field(o, "status", "phase"), "is new"), field(o, "status", "reason"))
+	line := field(o, "status", "message")
+	if field(o, "status", "phase") == "Installing" || field(o, "status", "phase") == "Failed" {
+		blocked, err := p.blockedBy(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		line = cmp.Or(blocked, line)
+	}
+	return because(state, line), nil
+}
+
+// blockedBy returns the cause of a Deployment of a ClusterServiceVersion that is not available.
+func (p *planner) blockedBy(ctx context.Context, version *unstructured.Unstructured) (string, error) {
+	objects, _, err := p.cluster.Objects(ctx, version.GetNamespace(), cluster.Deployment, cluster.ReplicaSet, cluster.Pod)
+	if err != nil {
+		return "", err
+	}
+	forest := tree.New(objects)
+	for _, o := range objects {
+		for _, owner := range o.GetOwnerReferences() {
+			if owner.UID == version.GetUID() {
+				if cause := forest.CauseOf(o); cause != nil {
+					return cause.String(), nil
+				}
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,81 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Command is a command line.
+type Command struct {
+	Args  []string
+	Stdin string
+	// Output, if not nil, receives the standard output.
+	Output io.Writer
+}
+
+// plain are arguments that a shell does not change.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// String returns the command as a person types it.
+func (c Command) String() string {
+	words := make([]string, len(c.Args))
+	for i, word := range c.Args {
+		if words[i] = word; !plain.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Program returns a function that runs programs of PATH, with their outputs on out.
+func Program(out io.Writer) func(context.Context, Command) error {
+	return func(ctx context.Context, c Command) error {
+		program := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) //nolint:gosec // kubectl or helm, as the plan shows
+		program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
+		program.WaitDelay = 10 * time.Second
+		program.Stdin, program.Stdout, program.Stderr = strings.NewReader(c.Stdin), out, out
+		if c.Output != nil {
+			program.Stdout = c.Output
+		}
+		err := program.Run()
+		if errors.Is(err, exec.ErrNotFound) {
+			return fmt.Errorf("%s is not on PATH: install it, or use another way of --with", c.Args[0])
+		} else if err != nil {
+			return fmt.Errorf("%s: %w: the lines above have the reason", c, err)
+		}
+		return nil
+	}
+}
+
+// command adds the options that select the cluster.
+func (p *planner) command(args ...string) Command {
+	more := p.Kubectl
+	if args[0] == "helm" {
+		more = p.Helm
+	}
+	return Command{Args: append(slices.Clone(args), more...)}
+}
+
+// run adds a step that runs a command.
+func (p *planner) run(title string, args ...string) {
+	c := p.command(args...)
+	p.add(title, c.String(), func(ctx context.Context, _ func(string)) error { return p.Run(ctx, c) })
+}
+
+// output runs a command while the plan is made. The command only reads.
+func (p *planner) output(ctx context.Context, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	c := p.command(args...)
+	c.Output = &out
+	err := p.Run(ctx, c)
+	return out.Bytes(), err
+}
