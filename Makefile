@@ -119,6 +119,8 @@ $(test-modules): test-%:
 # Tools are not in the workspace. Of these, the tests of the CLI and of the charts use the
 # API server.
 test-cli test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
+test-cli: helm # the commands that install run it
+test-cli: export PATH := $(CACHE)/packages:$(PATH)
 .PHONY: $(tool-tests)
 $(tool-tests): test-%:
 	cd $* && GOWORK=off go test -count 1 ./...
@@ -178,10 +180,13 @@ olm-e2e: ## Install, upgrade and remove a release with the real OLM on a new clu
 	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
 	$(call test-packages-suite,olm)
 
-.PHONY: helm-e2e
-helm-e2e: ## Install, upgrade, roll back and remove a release with the real Helm on a new cluster (as root).
+.PHONY: helm
+helm:
 	mkdir -p $(programs)
 	cd tools/helm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o $(programs)/ tool
+
+.PHONY: helm-e2e
+helm-e2e: helm ## Install, upgrade, roll back and remove a release with the real Helm on a new cluster (as root).
 	$(call test-packages-suite,helm)
 
 .PHONY: demo-down

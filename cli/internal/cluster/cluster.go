@@ -29,8 +29,9 @@ type Cluster struct {
 	Namespace string
 	// Logs returns the log of a container.
 	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error)
-	// Output runs a command in a container and returns the command's standard output.
-	Output func(ctx context.Context, pod types.NamespacedName, container string, command ...string) ([]byte, error)
+	// Output runs a command in a container, with a standard input unless stdin is nil, and
+	// returns the command's standard output.
+	Output func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error)
 }
 
 // nowhere is the address that the flags return if no cluster is selected.
@@ -67,17 +68,17 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Cluster, error) {
 		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error) {
 			return typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
 		},
-		Output: func(ctx context.Context, pod types.NamespacedName, container string, command ...string) ([]byte, error) {
-			return output(ctx, config, typed, pod, container, command)
+		Output: func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error) {
+			return output(ctx, config, typed, pod, container, stdin, command)
 		},
 	}, nil
 }
 
 // output runs a command in a container, as kubectl exec does.
-func output(ctx context.Context, config *rest.Config, typed kubernetes.Interface, pod types.NamespacedName, container string, command []string) ([]byte, error) {
+func output(ctx context.Context, config *rest.Config, typed kubernetes.Interface, pod types.NamespacedName, container string, stdin io.Reader, command []string) ([]byte, error) {
 	request := typed.CoreV1().RESTClient().Post().
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: stdin != nil, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
 	modern, err := remotecommand.NewWebSocketExecutor(config, "GET", request.URL().String())
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func output(ctx context.Context, config *rest.Config, typed kubernetes.Interface
 		return nil, err
 	}
 	var stdout, stderr bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: io.Writer(&stderr)})
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: &stdout, Stderr: io.Writer(&stderr)})
 	if text := strings.TrimSpace(stderr.String()); err != nil && text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -24,8 +25,8 @@ import (
 const effective = "/etc/nova/nova.conf.effective"
 
 func newConfig(env *environment) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of a service."}
-	cmd.AddCommand(newConfigView(env))
+	cmd := &cobra.Command{Use: "config", Short: "Show the configuration of a service, and the effect of a snippet."}
+	cmd.AddCommand(newConfigView(env), newConfigDiff(env))
 	return cmd
 }
 
@@ -71,10 +72,17 @@ func (env *environment) effectiveConfiguration(ctx context.Context, word string)
 	if err != nil {
 		return "", err
 	}
+	return env.inPod(ctx, access, pod, nil, "cat", effective)
+}
+
+// inPod runs a command in the container of the service, and masks its output.
+func (env *environment) inPod(ctx context.Context, access *cluster.Cluster, pod *corev1.Pod, stdin io.Reader, command ...string) (string, error) {
 	container := cmp.Or(pod.Annotations["kubectl.kubernetes.io/default-container"], pod.Spec.Containers[0].Name)
-	env.hint("Pod %s, container %s, %s:", pod.Name, container, effective)
+	if stdin == nil {
+		env.hint("Pod %s, container %s, %s:", pod.Name, container, effective)
+	}
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	text, err := access.Output(ctx, name, container, "cat", effective)
+	text, err := access.Output(ctx, name, container, stdin, command...)
 	if err != nil {
 		return "", fmt.Errorf("%s of Pod %s cannot be read: %w: name a pod of a service of Nova, and check that you may create pods/exec", effective, pod.Name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ import (
 
 	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/install"
+	"asterism.dev/lib/common/config"
 )
 
 // update is true if the test shall write the outputs of the commands. enginetest has the flag.
@@ -102,7 +104,7 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 		version:   "v0.0.0-test",
 		run:       programOf(t, folder, errOut),
 		connect: func() (*cluster.Cluster, error) {
-			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(folder)}
+			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(t, folder)}
 			if c.Namespace == "" {
 				c.Namespace = "openstack"
 			}
@@ -219,18 +221,48 @@ func logsOf(folder string) func(context.Context, types.NamespacedName, *corev1.P
 	}
 }
 
-// outputOf reads effective.conf for the only command that the program runs.
-func outputOf(folder string) func(context.Context, types.NamespacedName, string, ...string) ([]byte, error) {
-	return func(_ context.Context, _ types.NamespacedName, _ string, command ...string) ([]byte, error) {
-		if !slices.Equal(command, []string{"cat", "/etc/nova/nova.conf.effective"}) {
+// outputOf answers the commands that the program runs in a pod: from effective.conf, or with
+// the real merge-config from the parts in nova.conf.d.
+func outputOf(t *testing.T, folder string) func(context.Context, types.NamespacedName, string, io.Reader, ...string) ([]byte, error) {
+	t.Helper()
+	return func(ctx context.Context, _ types.NamespacedName, _ string, stdin io.Reader, command ...string) ([]byte, error) {
+		folder := filepath.Join(folder, "nova.conf.d")
+		custom, noParts := os.ReadFile(filepath.Join(folder, config.CustomPart))
+		switch {
+		case command[0] == "python3":
+			return previewOf(ctx, t, folder, stdin, command)
+		case !slices.Equal(command, []string{"cat", "/etc/nova/nova.conf.effective"}):
 			return nil, fmt.Errorf("unexpected command %v", command)
+		case noParts == nil:
+			return previewOf(ctx, t, folder, bytes.NewReader(custom), []string{"python3", "-c", preview, "", "", config.CustomPart})
 		}
-		content, err := os.ReadFile(filepath.Join(folder, "effective.conf"))
+		content, err := os.ReadFile(filepath.Join(filepath.Dir(folder), "effective.conf"))
 		if err != nil {
 			return nil, errors.New("container not found")
 		}
 		return content, nil
 	}
+}
+
+// previewOf runs a command of a pod on this machine, with the files of the pod.
+func previewOf(ctx context.Context, t *testing.T, folder string, stdin io.Reader, command []string) ([]byte, error) {
+	t.Helper()
+	scripts := t.TempDir()
+	for name, content := range config.Scripts(config.ProjectOptions("nova")...) {
+		if err := os.WriteFile(filepath.Join(scripts, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command = slices.Clone(command)
+	command[3], command[4] = filepath.Join(scripts, config.MergeConfig), folder
+	var problem bytes.Buffer
+	program := exec.CommandContext(ctx, command[0], command[1:]...)
+	program.Stdin, program.Stderr = stdin, &problem
+	out, err := program.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(problem.String()))
+	}
+	return out, err
 }
 
 // unpack returns the names and contents of the files of an archive.

@@ -15,6 +15,19 @@ type option struct {
 	Overridden bool   `json:"overridden,omitempty"`
 }
 
+// String returns the option as a line of the view. Further lines of the value are indented.
+func (o option) String() string {
+	first, more, isLong := strings.Cut(o.Value, "\n")
+	line := o.Name + " = " + first + "  # " + o.File
+	if o.Note != "" {
+		line += ", " + o.Note
+	}
+	if isLong {
+		line += "\n      " + strings.ReplaceAll(more, "\n", "\n      ")
+	}
+	return line
+}
+
 // setting is a line of the effective view: name = value  # file, note. The file is after the
 // last "  # ", because a value may contain these characters.
 var setting = regexp.MustCompile(`^(# )?(\S+) = (.*)  # (\S+\.conf)(?:, (.*))?$`)

@@ -74,3 +74,16 @@ func TestReportFileIsCompleteAndPrivate(t *testing.T) {
 		t.Error("the archive has no file unread.txt")
 	}
 }
+
+// TestNoSecretIsInADiff: the parts of the world snippet and the new snippet have passwords.
+func TestNoSecretIsInADiff(t *testing.T) {
+	text := replay(t, "testdata/snippet", strings.Fields("config diff demo-scheduler-0 --snippet testdata/snippet/new.conf"))
+	if !strings.Contains(text, "+ password = ***  # 90-custom.conf") {
+		t.Errorf("the diff lacks the changed password:\n%s", text)
+	}
+	for _, secret := range []string{"c4n4ry", "hunter2"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the diff contains %q:\n%s", secret, text)
+		}
+	}
+}
