@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"asterism.dev/cli/tree"
 )
 
 const logLines = 15
@@ -26,29 +28,29 @@ func (d *demo) explain(ctx context.Context, failure error) error {
 	if err != nil {
 		return fmt.Errorf("%w\nand the cause cannot be read from the cluster: %w", failure, err)
 	}
-	all := newObjectTree(objects)
+	all := tree.New(objects)
 	sections := []string{failure.Error()}
-	if root := all.find(missing.object.kind, missing.object.name); root != nil {
-		found := all.diagnose(root)
-		sections = append(sections, "Objects that are not ready:\n"+indent(found.String()))
-		sections = append(sections, d.evidence(ctx, all, found.leaf())...)
-		sections = append(sections, d.further(found.leaf()))
+	if root := find(all, missing.object.kind, missing.object.name); root != nil {
+		path := pathOf(all, root)
+		sections = append(sections, "Objects that are not ready:\n"+indent(textOf(path)))
+		sections = append(sections, d.evidence(ctx, all, leafOf(path))...)
+		sections = append(sections, d.further(leafOf(path)))
 	}
 	return errors.New(strings.Join(sections, "\n\n"))
 }
 
 // evidence returns the warnings about an object and the log that explains its state.
-func (d *demo) evidence(ctx context.Context, all *objectTree, leaf *unstructured.Unstructured) []string {
+func (d *demo) evidence(ctx context.Context, all *tree.Forest, leaf *unstructured.Unstructured) []string {
 	var found []string
 	if warnings := d.kube.warnings(ctx, leaf); warnings != "" {
 		found = append(found, fmt.Sprintf("Warnings about %s/%s:\n%s", leaf.GetKind(), leaf.GetName(), indent(warnings)))
 	}
 	switch {
 	case leaf.GetKind() == kindPod:
-		if trouble := podTrouble(leaf); trouble.logged {
-			found = append(found, d.kube.logOf(ctx, leaf, trouble.container, trouble.previous, ""))
+		if trouble := tree.TroubleOf(leaf); trouble.Logged {
+			found = append(found, d.kube.logOf(ctx, leaf, trouble.Container, trouble.Previous, ""))
 		}
-	case isAsterismKind(leaf) && !all.diagnose(leaf).stalled(): // the condition of a stalled object is enough
+	case tree.IsOwn(leaf) && !isStalled(pathOf(all, leaf)): // the condition of a stalled object is enough
 		found = append(found, d.operatorEvidence(ctx, all, leaf)...)
 	}
 	return found
@@ -56,22 +58,21 @@ func (d *demo) evidence(ctx context.Context, all *objectTree, leaf *unstructured
 
 // operatorEvidence returns the operator's log lines about the object, or the reason why
 // the operator is not ready.
-func (d *demo) operatorEvidence(ctx context.Context, all *objectTree, o *unstructured.Unstructured) []string {
+func (d *demo) operatorEvidence(ctx context.Context, all *tree.Forest, o *unstructured.Unstructured) []string {
 	names, err := d.operators()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	deployment := all.find(kindDeployment, operatorDeployment(responsible(o.GetKind(), names)).name)
+	deployment := find(all, kindDeployment, operatorDeployment(responsible(o.GetKind(), names)).name)
 	if deployment == nil {
 		return nil
 	}
-	if !readiness(deployment).ready {
-		found := all.diagnose(deployment)
-		return append([]string{"The operator of " + o.GetKind() + "/" + o.GetName() + " is not ready:\n" + indent(found.String())}, d.evidence(ctx, all, found.leaf())...)
+	if path := all.Path(deployment); len(path) > 0 {
+		return append([]string{"The operator of " + o.GetKind() + "/" + o.GetName() + " is not ready:\n" + indent(textOf(path))}, d.evidence(ctx, all, leafOf(path))...)
 	}
 	var logs []string
-	for _, set := range all.children[deployment.GetUID()] {
-		for _, pod := range all.children[set.GetUID()] {
+	for _, set := range all.Children(deployment) {
+		for _, pod := range all.Children(set) {
 			logs = append(logs, d.kube.logOf(ctx, pod, "operator", false, o.GetName()))
 		}
 	}

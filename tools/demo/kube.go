@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"asterism.dev/cli/tree"
 )
 
 // group is the common suffix of Asterism's API groups.
@@ -44,8 +46,6 @@ var (
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
-	kindReplicaSet  = "ReplicaSet"
-	kindJob         = "Job"
 	kindPod         = "Pod"
 )
 
@@ -127,15 +127,16 @@ func (k *kube) await(ctx context.Context, wanted object, say func(string)) error
 		if !ok || event.Type == watch.Deleted {
 			return false, nil
 		}
-		state := readiness(found)
-		if state.ready && wanted.ready != nil {
-			state.ready, state.message = wanted.ready(found)
+		state := tree.StateOf(found)
+		ready := state.Ready == metav1.ConditionTrue
+		message = state.Message
+		if ready && wanted.ready != nil {
+			ready, message = wanted.ready(found)
 		}
-		message = state.message
-		if !state.ready {
+		if !ready {
 			say(message)
 		}
-		return state.ready, nil
+		return ready, nil
 	})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -166,8 +167,8 @@ func (k *kube) giveUpStalled(ctx context.Context, wanted object, giveUp func(err
 		if err != nil {
 			continue // the watch of await reports an unreachable API server
 		}
-		all := newObjectTree(objects)
-		if root := all.find(wanted.kind, wanted.name); root != nil && all.diagnose(root).stalled() {
+		all := tree.New(objects)
+		if root := find(all, wanted.kind, wanted.name); root != nil && isStalled(pathOf(all, root)) {
 			stalled++
 		} else {
 			stalled = 0

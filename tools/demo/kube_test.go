@@ -30,7 +30,7 @@ func serve(t *testing.T, fixture string) *kube {
 	}
 	typed := kubernetesfake.NewClientset()
 	var objects []runtime.Object
-	for _, o := range readObjectTree(t, fixture).all {
+	for _, o := range readObjects(t, fixture) {
 		o.SetNamespace(namespace)
 		objects = append(objects, o)
 	}
@@ -99,7 +99,7 @@ func TestFailureIsExplainedWithTheLogOfTheFailedPod(t *testing.T) {
 	text := d.explain(t.Context(), failure).Error()
 	for _, want := range []string{
 		stepNova + ": gave up after 10m0s",
-		"SchemaReady=False JobFailed",
+		"NovaConductor/demo-superconductor SchemaReady JobFailed",
 		"container db-sync: ended with exit code 1: Access denied for user",
 		"Last lines of container db-sync of Pod/demo-superconductor-db-1234abcd-x7k2p:\n  fake logs",
 		". .cluster/env",

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"asterism.dev/cli/tree"
 )
 
 // shown is a command whose output is part of the report.
@@ -37,9 +39,9 @@ func (d *demo) report(ctx context.Context, out io.Writer, elapsed time.Duration)
 	if err != nil {
 		return err
 	}
-	all := newObjectTree(objects)
-	if root := all.find("ControlPlane", controlPlane); root != nil {
-		if err := all.write(out, root, time.Now()); err != nil {
+	all := tree.New(objects)
+	if root := find(all, "ControlPlane", controlPlane); root != nil {
+		if err := tree.Write(out, []tree.Node{all.Node(root)}, false, time.Now()); err != nil {
 			return err
 		}
 	}

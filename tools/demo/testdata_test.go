@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// readObjectTree reads objects of testdata. It sets an owner's UID from its kind and name, so
+// readObjects reads objects of testdata. It sets an owner's UID from its kind and name, so
 // that the files stay short.
-func readObjectTree(t *testing.T, name string) *objectTree {
+func readObjects(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -45,5 +45,5 @@ func readObjectTree(t *testing.T, name string) *objectTree {
 	if len(objects) == 0 {
 		t.Fatalf("no object in %s", name)
 	}
-	return newObjectTree(objects)
+	return objects
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -70,14 +71,19 @@ const (
 
 func TestOutput(t *testing.T) {
 	for name, test := range map[string]struct {
-		out, errOut, status, wantErr string
+		stdin, out, errOut, status, wantErr string
 	}{
+		"an input":  {stdin: "debug = false\n", out: "debug = true\n", status: `{"status":"Success"}`},
 		"success":   {out: "debug = true\n", status: `{"status":"Success"}`},
 		"a failure": {errOut: "cat: no such file\n", status: `{"status":"Failure","message":"exit code 1"}`, wantErr: "exit code 1: cat: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
-				if want := "/api/v1/namespaces/openstack/pods/demo-scheduler-0/exec command=cat&command=%2Ffile&container=nova-scheduler&stderr=true&stdout=true"; r.URL.Path+" "+r.URL.RawQuery != want {
+				input := ""
+				if test.stdin != "" {
+					input = "&stdin=true"
+				}
+				if want := "/api/v1/namespaces/openstack/pods/demo-scheduler-0/exec command=cat&command=%2Ffile&container=nova-scheduler&stderr=true" + input + "&stdout=true"; r.URL.Path+" "+r.URL.RawQuery != want {
 					t.Errorf("got  %s %s\nwant %s", r.URL.Path, r.URL.RawQuery, want)
 				}
 				upgrade := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}
@@ -87,6 +93,11 @@ func TestOutput(t *testing.T) {
 					return
 				}
 				defer connection.Close()
+				if test.stdin != "" {
+					if _, got, err := connection.ReadMessage(); err != nil || string(got) != "\x00"+test.stdin {
+						t.Errorf("the input is %q, %v", got, err)
+					}
+				}
 				for channel, text := range []string{channelOut: test.out, channelErrOut: test.errOut, channelStatus: test.status} {
 					if text == "" {
 						continue
@@ -103,7 +114,11 @@ func TestOutput(t *testing.T) {
 					_, _, err = connection.ReadMessage()
 				}
 			})
-			got, err := c.Output(context.Background(), pod, "nova-scheduler", "cat", "/file")
+			var stdin io.Reader
+			if test.stdin != "" {
+				stdin = strings.NewReader(test.stdin)
+			}
+			got, err := c.Output(context.Background(), pod, "nova-scheduler", stdin, "cat", "/file")
 			if (err == nil) != (test.wantErr == "") || err != nil && !strings.HasSuffix(err.Error(), test.wantErr) {
 				t.Errorf("error %v, want %q", err, test.wantErr)
 			}

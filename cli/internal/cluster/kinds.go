@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"asterism.dev/cli/internal/apigroup"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novaapiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -19,9 +20,6 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
-
-// group is the common end of the API groups of Asterism.
-const group = "asterism.dev"
 
 // clusterScoped are the kinds of Asterism that have no namespace.
 var clusterScoped = []string{"SharedVolumeDriver", "SharedVolumePolicy"}
@@ -78,16 +76,13 @@ func OwnClusterScoped() []schema.GroupVersionKind {
 func all() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for kind, example := range Scheme.AllKnownTypes() {
-		if _, isObject := reflect.New(example).Interface().(metav1.Object); isObject && IsOwn(kind.Group) {
+		if _, isObject := reflect.New(example).Interface().(metav1.Object); isObject && apigroup.IsOwn(kind.Group) {
 			kinds = append(kinds, kind)
 		}
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.Kind, b.Kind) })
 	return kinds
 }
-
-// IsOwn returns true for an API group of Asterism.
-func IsOwn(apiGroup string) bool { return apiGroup == group || strings.HasSuffix(apiGroup, "."+group) }
 
 // KindOf returns the kind that a word on the command line names: in any case, singular or
 // plural, with or without its group, such as novacell, novacells or NovaCell.

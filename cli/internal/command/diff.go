@@ -20,6 +20,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 
+	"asterism.dev/cli/internal/apigroup"
 	"asterism.dev/cli/internal/cluster"
 )
 
@@ -127,7 +128,7 @@ func serviceOf(ctx context.Context, access *cluster.Cluster, pod *corev1.Pod) (*
 		if err := access.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, o); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", owner.Kind, owner.Name, err)
 		}
-		if cluster.IsOwn(o.GroupVersionKind().Group) {
+		if apigroup.IsOwn(o.GroupVersionKind().Group) {
 			return o, nil
 		}
 		owner = metav1.GetControllerOf(o)

@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/internal/apigroup"
 	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/mask"
 	"asterism.dev/cli/internal/meaning"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // explanation is the command explain.
@@ -126,7 +127,7 @@ func (e *explanation) object(ctx context.Context, reference, condition string) (
 	if err != nil {
 		return err
 	}
-	if !cluster.IsOwn(kind.Group) {
+	if !apigroup.IsOwn(kind.Group) {
 		return fmt.Errorf("%s is not a kind of Asterism: use kubectl describe", kind.Kind)
 	}
 	if e.cluster, err = e.connect(); err != nil {
@@ -169,8 +170,8 @@ func (e *explanation) state(ctx context.Context, forest *tree.Forest, o *unstruc
 	if _, text := e.book.Reason(now.Reason); text != "" {
 		e.section("Reason "+now.Reason, text)
 	}
-	if path := forest.Path(o); len(path) > 1 {
-		e.section("Cause", forest.CauseOf(o).String())
+	if cause := forest.CauseOf(o); cause != nil && (cause.Kind != o.GetKind() || cause.Name != o.GetName()) {
+		e.section("Cause", cause.String())
 	}
 	about := []*unstructured.Unstructured{o}
 	if child := forest.Named(o, now.Message); child != nil {

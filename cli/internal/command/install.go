@@ -42,6 +42,7 @@ func newInstall(env *environment) *cobra.Command {
 	cmd.Flags().BoolVar(&flags.SharedVolume, "shared-volume", false, "Also install the operator of shared volumes")
 	cmd.Flags().StringVar(&flags.Channel, "channel", "candidate-v0", "With olm: the channel of the Subscriptions")
 	cmd.Flags().StringVar(&flags.Registry, "registry", "", "With helm: HOST/PATH of the images. Default: that of the charts")
+	cmd.Flags().BoolVar(&flags.TakeOwnership, "take-ownership", false, "With helm: take over the objects of an installation by kubectl")
 	addCatalog(cmd, flags)
 	return cmd
 }

@@ -184,13 +184,17 @@ func TestInstallByPrograms(t *testing.T) {
 }
 
 func (i *installation) testProgram(t *testing.T, way string) {
-	code, out := i.run(t, "install", "--with", way, "--namespaces", i.namespace, "--timeout", "3s")
+	with := []string{"install", "--with", way, "--namespaces", i.namespace}
+	if way == install.Helm {
+		with = append(with, "--take-ownership") // other suites have installed the kinds
+	}
+	code, out := i.run(t, append(with, "--timeout", "3s")...)
 	if code != codeError || !strings.Contains(lastLine(out), "not complete after 3s: Pod/asterism-") {
 		t.Fatalf("without a kubelet: %d\n%s", code, out)
 	}
 	defer i.runPods(t)()
 	if way == install.Kustomize {
-		if code, out := i.run(t, "install", "--with", way, "--namespaces", i.namespace); code != 0 {
+		if code, out := i.run(t, with...); code != 0 {
 			t.Fatalf("install: %d\n%s", code, out)
 		}
 	}

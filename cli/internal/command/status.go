@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"asterism.dev/cli/internal/cluster"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // status is the command status.

@@ -35,10 +35,7 @@ func (p *planner) installHelm(ctx context.Context) error {
 			return err
 		}
 	}
-	args := []string{"helm", "install", release, chart, "--namespace", systemNamespace}
-	if p.Registry != "" {
-		args = append(args, "--set", "global.asterism.registry="+p.Registry)
-	}
+	args := append([]string{"helm", "install", release, chart, "--namespace", systemNamespace}, p.installArguments()...)
 	args = append(args, "--set", "global.asterism.watchNamespaces={"+strings.Join(p.Namespaces, ",")+"}")
 	p.dependencies(chart)
 	p.run("Install the operators of the control plane", args...)
@@ -58,12 +55,19 @@ func (p *planner) installSharedVolumeChart(ctx context.Context) error {
 		return err
 	}
 	args := []string{"helm", "install", storageRelease, chart, "--namespace", storageNamespace}
+	p.run("Install the operator of shared volumes", append(args, p.installArguments()...)...)
+	p.awaitOperators(storageNamespace)
+	return nil
+}
+
+func (p *planner) installArguments() (args []string) {
+	if p.TakeOwnership {
+		args = append(args, "--take-ownership", "--force-conflicts")
+	}
 	if p.Registry != "" {
 		args = append(args, "--set", "global.asterism.registry="+p.Registry)
 	}
-	p.run("Install the operator of shared volumes", args...)
-	p.awaitOperators(storageNamespace)
-	return nil
+	return args
 }
 
 // createOperatorNamespace also sets the label that the other installations set.

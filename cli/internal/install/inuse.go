@@ -8,8 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"asterism.dev/cli/internal/apigroup"
 	"asterism.dev/cli/internal/cluster"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // refuseInUse returns an error while objects exist that only a running operator can remove.
@@ -83,7 +84,7 @@ func (p *planner) deleteDefinitions(ctx context.Context) error {
 	}
 	own := slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool {
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-		return !cluster.IsOwn(group)
+		return !apigroup.IsOwn(group)
 	})
 	p.remove("Delete the kinds, and every object of these kinds", own)
 	return nil

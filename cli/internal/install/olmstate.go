@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"asterism.dev/cli/internal/cluster"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // catalogReady looks at the CatalogSource, and at the pod that serves the catalog.

@@ -40,9 +40,11 @@ type Options struct {
 	CatalogNamespace, Catalog, Channel string
 	// Registry is the host and path of the images that Helm installs; empty for that of the
 	// charts.
-	Registry   string
-	DeleteCRDs bool
-	Timeout    time.Duration // of each wait
+	Registry string
+	// TakeOwnership lets Helm take objects over that kubectl has installed.
+	TakeOwnership bool
+	DeleteCRDs    bool
+	Timeout       time.Duration // of each wait
 	// Run runs a program; Kubectl and Helm are options that select the cluster.
 	Run           func(context.Context, Command) error
 	Kubectl, Helm []string

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"asterism.dev/cli/internal/cluster"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // interval is the pause between two looks of a wait.

@@ -14,7 +14,7 @@ import (
 
 	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/mask"
-	"asterism.dev/cli/internal/tree"
+	"asterism.dev/cli/tree"
 )
 
 // Options bound a report.

@@ -43,11 +43,22 @@ func (f *Forest) Path(o *unstructured.Unstructured) []*unstructured.Unstructured
 
 // CauseOf returns the cause of the state of an object, nil for a ready object.
 func (f *Forest) CauseOf(o *unstructured.Unstructured) *Cause {
-	path := f.Path(o)
+	path := told(f.Path(o))
 	if len(path) == 0 {
 		return nil
 	}
-	return explain(path[len(path)-1])
+	return Explain(path[len(path)-1])
+}
+
+// told returns the path without a failed Job and the objects below it: the message of the
+// object above has the end of the Job's output, which the Job does not have.
+func told(path []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for i, o := range path {
+		if isJob(o) && i > 0 && IsOwn(path[i-1]) && First(path[i-1]).Reason == reasonJobFailed {
+			return path[:i]
+		}
+	}
+	return path
 }
 
 // blocking returns the child that blocks an object. Of Asterism's kinds that is the child in
@@ -64,7 +75,7 @@ func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructur
 	if len(waiting) == 0 {
 		return nil
 	}
-	if !isOwn(o) {
+	if !IsOwn(o) {
 		return waiting[len(waiting)-1]
 	}
 	if reason := StateOf(o).Reason; reason == reasonNoStatus || reason == reasonOutdated {
@@ -72,9 +83,6 @@ func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructur
 	}
 	first := First(o)
 	if child := named(waiting, first.Message); child != nil {
-		if isJob(child) && first.Reason == reasonJobFailed {
-			return nil // the message has the end of the Job's output, which the Job does not have
-		}
 		return child
 	}
 	if first.Reason == reasonProgressing || first.Reason == "" {
@@ -98,8 +106,8 @@ func First(o *unstructured.Unstructured) metav1.Condition {
 // operators mask the messages of conditions themselves.
 var masker = mask.New()
 
-// explain returns the state of an object that no child blocks.
-func explain(o *unstructured.Unstructured) *Cause {
+// Explain returns the state of an object that is not ready, without its children.
+func Explain(o *unstructured.Unstructured) *Cause {
 	cause := raw(o)
 	cause.Message = masker.Text(cause.Message)
 	return cause
@@ -109,13 +117,13 @@ func raw(o *unstructured.Unstructured) *Cause {
 	state := StateOf(o)
 	cause := &Cause{Kind: o.GetKind(), Name: o.GetName(), Reason: state.Reason, Message: state.Message}
 	switch {
-	case isOwn(o):
+	case IsOwn(o):
 		if state.Reason != reasonNoStatus && state.Reason != reasonOutdated {
 			first := First(o)
 			cause.Condition, cause.Reason, cause.Message = first.Type, first.Reason, first.Message
 		}
 	case o.GetKind() == "Pod":
-		if trouble := podTrouble(o); trouble != "" {
+		if trouble := TroubleOf(o).String(); trouble != "" {
 			cause.Message = trouble
 		}
 	default:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/internal/apigroup"
 )
 
 // Forest is a set of objects with their children by owner reference.
@@ -49,7 +49,7 @@ func New(objects []*unstructured.Unstructured) *Forest {
 func (f *Forest) Roots() []*unstructured.Unstructured {
 	var roots []*unstructured.Unstructured
 	for _, o := range f.all {
-		if isOwn(o) && !f.owned[o.GetUID()] {
+		if IsOwn(o) && !f.owned[o.GetUID()] {
 			roots = append(roots, o)
 		}
 	}
@@ -61,7 +61,7 @@ func (f *Forest) Roots() []*unstructured.Unstructured {
 func (f *Forest) Find(kind, name string) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
 	for _, o := range f.all {
-		if o.GetName() == name && (kind == "" && isOwn(o) || o.GetKind() == kind) {
+		if o.GetName() == name && (kind == "" && IsOwn(o) || o.GetKind() == kind) {
 			found = append(found, o)
 		}
 	}
@@ -82,6 +82,11 @@ func (f *Forest) Select(kind, name string) []*unstructured.Unstructured {
 	return found
 }
 
+// Children returns the objects that an object owns, by age.
+func (f *Forest) Children(o *unstructured.Unstructured) []*unstructured.Unstructured {
+	return f.children[o.GetUID()]
+}
+
 // Named returns the child that a message names, or nil. The longest name counts, because the
 // name of one child may be the beginning of another.
 func (f *Forest) Named(o *unstructured.Unstructured, message string) *unstructured.Unstructured {
@@ -100,4 +105,5 @@ func named(children []*unstructured.Unstructured, message string) *unstructured.
 	return found
 }
 
-func isOwn(o *unstructured.Unstructured) bool { return cluster.IsOwn(o.GroupVersionKind().Group) }
+// IsOwn returns true for an object of Asterism's kinds.
+func IsOwn(o *unstructured.Unstructured) bool { return apigroup.IsOwn(o.GroupVersionKind().Group) }

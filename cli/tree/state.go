@@ -35,7 +35,7 @@ type State struct {
 // StateOf returns the state of an object: its condition Ready, or for a kind of Kubernetes
 // the state by Kubernetes' own conventions.
 func StateOf(o *unstructured.Unstructured) State {
-	if isOwn(o) {
+	if IsOwn(o) {
 		return ownState(o)
 	}
 	state := State{Ready: metav1.ConditionFalse}

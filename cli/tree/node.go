@@ -37,18 +37,18 @@ func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstru
 	state := StateOf(o)
 	state.Message = masker.Text(state.Message)
 	n := Node{
-		Own:  isOwn(o),
+		Own:  IsOwn(o),
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 		Ready: state.Ready, Short: state.Short, Reason: state.Reason, Message: state.Message,
 		Available: Condition(o, commonv1.ConditionAvailable).Status,
 		Created:   o.GetCreationTimestamp(),
 	}
-	if !isOwn(o) {
+	if !IsOwn(o) {
 		n.Available = "" // a Deployment has a condition of this name with another meaning
 	}
 	n.Rest = n.Message
-	if path := f.Path(o); len(path) > 1 {
-		n.Cause = explain(path[len(path)-1])
+	if path := told(f.Path(o)); len(path) > 1 {
+		n.Cause = Explain(path[len(path)-1])
 		for _, below := range path[1:] {
 			n.Rest = strings.TrimPrefix(n.Rest, below.GetKind()+" "+below.GetName()+": ")
 		}
