@@ -204,11 +204,12 @@ push: ## Push the operators' images to IMAGE_REGISTRY=HOST/PATH, and print the c
 release := $(CURDIR)/.release
 
 .PHONY: release
-release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platforms, bundles, catalogs.
+release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platforms, bundles, catalogs; build the CLI.
 	@[[ -n '$(IMAGE_REGISTRY)' ]] || { \
 	  echo 'release needs IMAGE_REGISTRY=HOST/PATH: a registry that you may push to' >&2; exit 1; }
 	cd tools/images && GOWORK=off go run . release --root $(CURDIR) --output $(release) --push \
 	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)'
+	cd tools/images && GOWORK=off go run . plugin --root $(CURDIR) --output $(release)/cli --version '$(VERSION)'
 	@echo; echo 'Next, apply one of:'; \
 	echo '  kubectl apply --namespace olm -f .release/catalogsource.yaml   # OLM v0; on OpenShift, the namespace is openshift-marketplace'; \
 	echo '  kubectl apply -f .release/clustercatalog.yaml                  # OLM v1'; \

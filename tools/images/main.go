@@ -1,6 +1,6 @@
 // Command images builds the project's container images without a container daemon: an
 // operator's from its binary, the demo's OpenStack image from Debian's packages, those of
-// the EFS CSI driver, and all images of a release.
+// the EFS CSI driver, and all images of a release. It also packs kubectl asterism.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"asterism.dev/tools/images/internal/driverimage"
 	"asterism.dev/tools/images/internal/openstackimage"
 	"asterism.dev/tools/images/internal/operatorimage"
+	"asterism.dev/tools/images/internal/plugin"
 	"asterism.dev/tools/images/internal/release"
 )
 
@@ -28,6 +29,8 @@ const usage = `usage:
         pack the EFS CSI driver for a cluster on this machine
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH] [--push]
         build the operators for amd64 and arm64, their bundles and the catalogs
+  images plugin --output DIR [--root DIR] [--version V] [--address URL]
+        build kubectl asterism for Linux and macOS, with a manifest for krew
 `
 
 func main() {
@@ -78,6 +81,16 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		return *output, driverimage.Write(ctx, *tag, *driver, *standIn, *output)
 	case "release":
 		return releaseImages(ctx, flags, args, output)
+	case "plugin":
+		options := plugin.Options{}
+		flags.StringVar(&options.Root, "root", "../..", "directory of the repository")
+		flags.StringVar(&options.Version, "version", "", "version of the program (default: that of config/packaging.yaml)")
+		flags.StringVar(&options.Address, "address", "", "URL of the folder with the archives (default: a release of the repository)")
+		if err := parse(flags, args, "output"); err != nil {
+			return "", err
+		}
+		options.Output = *output
+		return filepath.Join(*output, plugin.Manifest), plugin.Write(ctx, options)
 	default:
 		return "", fmt.Errorf("unknown command\n%s", usage)
 	}

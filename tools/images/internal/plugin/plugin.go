@@ -1,0 +1,188 @@
+// Package plugin writes the archives of kubectl asterism, and the manifest with which krew
+// installs them.
+package plugin
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Options of the archives.
+type Options struct {
+	// Root is the directory of the repository.
+	Root string
+	// Version without "v"; config/packaging.yaml has the default.
+	Version string
+	// Address is the URL of the folder from which users download the archives; the default
+	// is releases/download/vVERSION of the repository.
+	Address string
+	// Output is the folder of the archives and of the manifest.
+	Output string
+	// Build builds the program for a platform, and returns its path. The default is the Go
+	// toolchain.
+	Build func(ctx context.Context, platform Platform) (string, error)
+}
+
+// Platform is a system for which the program is built.
+type Platform struct{ OS, Arch string }
+
+// Platforms are those of the archives.
+var Platforms = []Platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+
+// Names of files.
+const (
+	program  = "kubectl-asterism"
+	programs = "bin"
+	Manifest = "asterism.yaml" // krew takes the name of the plugin from the file
+)
+
+// project has the settings of config/packaging.yaml.
+type project struct {
+	Version    string    `json:"version"`
+	Created    time.Time `json:"created"`
+	Repository string    `json:"repository"`
+}
+
+// manifest is a plugin of krew.
+type manifest struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   map[string]string `json:"metadata"`
+	Spec       spec              `json:"spec"`
+}
+
+type spec struct {
+	Version          string     `json:"version"`
+	Homepage         string     `json:"homepage"`
+	ShortDescription string     `json:"shortDescription"`
+	Description      string     `json:"description"`
+	Platforms        []download `json:"platforms"`
+}
+
+// download is the archive of one platform.
+type download struct {
+	Selector map[string]map[string]string `json:"selector"`
+	URI      string                       `json:"uri"`
+	SHA256   string                       `json:"sha256"`
+	Bin      string                       `json:"bin"`
+}
+
+// Write writes the archives and the manifest. The same commit, toolchain and options give the
+// same files.
+func Write(ctx context.Context, options Options) error {
+	var p project
+	content, err := os.ReadFile(filepath.Join(options.Root, "config", "packaging.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(content, &p); err != nil {
+		return err
+	}
+	if options.Version = strings.TrimPrefix(options.Version, "v"); options.Version == "" {
+		options.Version = p.Version
+	}
+	if options.Address == "" {
+		options.Address = p.Repository + "/releases/download/v" + options.Version
+	}
+	if options.Build == nil {
+		options.Build = options.goBuild
+		defer func() { _ = os.RemoveAll(filepath.Join(options.Output, programs)) }() // the archives have the programs
+	}
+	if err := os.MkdirAll(options.Output, 0o755); err != nil {
+		return err
+	}
+	m := manifest{
+		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
+		Metadata: map[string]string{"name": "asterism"},
+		Spec: spec{
+			Version: "v" + options.Version, Homepage: p.Repository,
+			ShortDescription: "Show and install Nova control planes",
+			Description:      "Shows the state of Nova control planes of Asterism and the cause of a fault, the effective\nconfiguration of a service and the effect of a snippet, collects reports without secrets, and\ninstalls the operators.\n",
+		},
+	}
+	for _, platform := range Platforms {
+		d, err := options.archive(ctx, platform, p.Created)
+		if err != nil {
+			return err
+		}
+		m.Spec.Platforms = append(m.Spec.Platforms, d)
+	}
+	if content, err = yaml.Marshal(m); err != nil {
+		return err
+	}
+	return write(filepath.Join(options.Output, Manifest), content)
+}
+
+// archive writes the archive of a platform: the program and the license, which krew requires.
+func (o Options) archive(ctx context.Context, platform Platform, created time.Time) (download, error) {
+	binary, err := o.Build(ctx, platform)
+	if err != nil {
+		return download{}, err
+	}
+	var content bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&content, gzip.BestCompression)
+	if err != nil {
+		return download{}, err
+	}
+	files := tar.NewWriter(zipped)
+	for _, file := range []struct {
+		name, path string
+		mode       int64
+	}{{program, binary, 0o755}, {"LICENSE", filepath.Join(o.Root, "LICENSE"), 0o644}} {
+		text, err := os.ReadFile(file.path)
+		if err != nil {
+			return download{}, err
+		}
+		header := &tar.Header{Name: file.name, Mode: file.mode, Size: int64(len(text)), ModTime: created, Format: tar.FormatPAX}
+		if err := files.WriteHeader(header); err != nil {
+			return download{}, err
+		}
+		if _, err := files.Write(text); err != nil {
+			return download{}, err
+		}
+	}
+	if err := files.Close(); err != nil {
+		return download{}, err
+	}
+	if err := zipped.Close(); err != nil {
+		return download{}, err
+	}
+	name := fmt.Sprintf("%s-%s-%s.tar.gz", program, platform.OS, platform.Arch)
+	return download{
+		Selector: map[string]map[string]string{"matchLabels": {"os": platform.OS, "arch": platform.Arch}},
+		URI:      o.Address + "/" + name, SHA256: fmt.Sprintf("%x", sha256.Sum256(content.Bytes())), Bin: program,
+	}, write(filepath.Join(o.Output, name), content.Bytes())
+}
+
+func write(path string, content []byte) error {
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // everybody may read the files
+}
+
+// goBuild builds outside of the workspace, as users build the program.
+func (o Options) goBuild(ctx context.Context, platform Platform) (string, error) {
+	folder, err := filepath.Abs(o.Output)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(folder, programs, platform.OS+"-"+platform.Arch, program)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", //nolint:gosec // the folder is the user's
+		"-ldflags=-s -w -buildid= -X asterism.dev/cli/internal/command.release=v"+o.Version, "-o", binary, ".")
+	build.Dir = filepath.Join(o.Root, "cli")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=",
+		"GOOS="+platform.OS, "GOARCH="+platform.Arch, "GOAMD64=v1", "GOARM64=v8.0")
+	if message, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s for %s/%s: %w\n%s", program, platform.OS, platform.Arch, err, message)
+	}
+	return binary, nil
+}
