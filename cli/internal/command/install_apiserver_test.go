@@ -133,7 +133,8 @@ func programs(t *testing.T) {
 	t.Setenv("HELM_DATA_HOME", t.TempDir())
 }
 
-// runPods reports the pods of the operators as ready, as a kubelet does.
+// runPods reports the pods of the operators as ready, and those of Jobs as done, as a kubelet
+// does: before Helm deletes an operator, a Job looks for objects.
 func (i *installation) runPods(t *testing.T) (stop func()) {
 	t.Helper()
 	return repeat(t, func(ctx context.Context) {
@@ -143,7 +144,9 @@ func (i *installation) runPods(t *testing.T) (stop func()) {
 		}
 		for _, pod := range pods.Items {
 			before := client.MergeFrom(pod.DeepCopy())
-			pod.Status.Phase = corev1.PodRunning
+			if pod.Status.Phase = corev1.PodRunning; pod.Labels["batch.kubernetes.io/job-name"] != "" {
+				pod.Status.Phase = corev1.PodSucceeded
+			}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			_ = i.Status().Patch(ctx, &pod, before) // a pod that is gone is not listed again
 		}

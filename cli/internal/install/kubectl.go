@@ -59,6 +59,13 @@ func (p *planner) upgradeKustomize(ctx context.Context) error {
 	}
 	p.run("Apply the operators of the newer release", append([]string{"kubectl", "apply", "--server-side"}, m.operators...)...)
 	p.awaitOperators(systemNamespace)
+	namespaces, err := p.handedOver(ctx)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range namespaces {
+		p.run("Give the operators their rights in namespace "+namespace, append([]string{"kubectl", "apply", "-n", namespace}, m.namespace...)...)
+	}
 	storage, err := p.hasSharedVolume(ctx)
 	if storage && m.sharedVolume != nil {
 		p.run("Apply the operator of shared volumes", append([]string{"kubectl", "apply", "--server-side"}, m.sharedVolume...)...)
