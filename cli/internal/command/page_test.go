@@ -15,7 +15,8 @@ import (
 )
 
 // TestPage checks that each example with a prompt in docs/cli.md is in a transcript, so that
-// the page shows outputs of the program. An example may be the beginning of an output.
+// the page shows outputs of the program. An example may be the beginning of an output, and has
+// the names of files of a user.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cli.md")
 	if err != nil {
@@ -33,11 +34,12 @@ func TestPage(t *testing.T) {
 		}
 		transcripts.Write(content)
 	}
+	known := strings.NewReplacer("testdata/release", ".release", "testdata/snippet/", "").Replace(transcripts.String())
 	examples := 0
 	for i, block := range strings.Split(string(page), "\n```") {
 		if text := strings.TrimPrefix(block, "\n"); i%2 == 1 && strings.HasPrefix(text, prompt) {
 			examples++
-			if !strings.Contains(transcripts.String(), text+"\n") {
+			if !strings.Contains(known, text+"\n") {
 				t.Errorf("no transcript contains this example:\n%s", text)
 			}
 		}
