@@ -69,6 +69,17 @@ const (
 	channelStatus = 3
 )
 
+// expectInput reads the standard input, if there is one, from its channel.
+func expectInput(t *testing.T, connection *websocket.Conn, stdin string) {
+	t.Helper()
+	if stdin == "" {
+		return
+	}
+	if _, got, err := connection.ReadMessage(); err != nil || string(got) != "\x00"+stdin {
+		t.Errorf("the input is %q, %v", got, err)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	for name, test := range map[string]struct {
 		stdin, out, errOut, status, wantErr string
@@ -79,10 +90,7 @@ func TestOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
-				input := ""
-				if test.stdin != "" {
-					input = "&stdin=true"
-				}
+				input := map[bool]string{true: "&stdin=true"}[test.stdin != ""]
 				if want := "/api/v1/namespaces/openstack/pods/demo-scheduler-0/exec command=cat&command=%2Ffile&container=nova-scheduler&stderr=true" + input + "&stdout=true"; r.URL.Path+" "+r.URL.RawQuery != want {
 					t.Errorf("got  %s %s\nwant %s", r.URL.Path, r.URL.RawQuery, want)
 				}
@@ -93,11 +101,7 @@ func TestOutput(t *testing.T) {
 					return
 				}
 				defer connection.Close()
-				if test.stdin != "" {
-					if _, got, err := connection.ReadMessage(); err != nil || string(got) != "\x00"+test.stdin {
-						t.Errorf("the input is %q, %v", got, err)
-					}
-				}
+				expectInput(t, connection, test.stdin)
 				for channel, text := range []string{channelOut: test.out, channelErrOut: test.errOut, channelStatus: test.status} {
 					if text == "" {
 						continue

@@ -30,9 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/install"
-	"asterism.dev/lib/common/config"
 )
 
 // update is true if the test shall write the outputs of the commands. enginetest has the flag.

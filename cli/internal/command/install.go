@@ -89,18 +89,18 @@ func addCatalog(cmd *cobra.Command, flags *installFlags) {
 	cmd.Flags().StringVar(&flags.Catalog, "catalog", "", "With olm: the image of the catalog, for example in a mirror. Default: that of the release")
 }
 
-func newChange(env *environment, flags *installFlags, make planning) *cobra.Command {
+func newChange(env *environment, flags *installFlags, plans planning) *cobra.Command {
 	cmd := &cobra.Command{Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&flags.With, "with", "", "Way of the installation: "+strings.Join(install.Ways, ", "))
 	cmd.Flags().StringVar(&flags.From, "from", ".release", "Folder of a release; for helm also a checkout, for kustomize also a folder of \"make push\"")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "Only print the plan")
 	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "Do not ask before the first step")
 	cmd.Flags().DurationVar(&flags.Timeout, "timeout", 10*time.Minute, "Time limit of each wait")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return env.change(cmd, flags, make) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return env.change(cmd, flags, plans) }
 	return cmd
 }
 
-func (env *environment) change(cmd *cobra.Command, flags *installFlags, make planning) error {
+func (env *environment) change(cmd *cobra.Command, flags *installFlags, plans planning) error {
 	if !slices.Contains(install.Ways, flags.With) {
 		return fmt.Errorf("--with %q is not known: use one of %s", flags.With, strings.Join(install.Ways, ", "))
 	}
@@ -111,7 +111,7 @@ func (env *environment) change(cmd *cobra.Command, flags *installFlags, make pla
 	if err != nil {
 		return err
 	}
-	plan, err := make(cmd.Context(), access, flags.Options)
+	plan, err := plans(cmd.Context(), access, flags.Options)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/enginetest"
+
 	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/install"
-	"asterism.dev/lib/common/enginetest"
 )
 
 const repository = "../../.."
@@ -184,6 +185,14 @@ func TestInstallByPrograms(t *testing.T) {
 	for _, way := range []string{install.Kustomize, install.Helm} {
 		t.Run(way, func(t *testing.T) { i.testProgram(t, way) })
 	}
+	t.Run("kustomization", func(t *testing.T) {
+		checkout := *i
+		checkout.release = repository + "/config/control-plane"
+		code, out := checkout.run(t, "uninstall", "--with", install.Kustomize, "--dry-run")
+		if code != 0 || !strings.Contains(out, "#   Deployment in asterism-system: "+metaDeployment) || strings.Contains(out, "CustomResourceDefinition") {
+			t.Errorf("uninstall of a kustomization: %d\n%s", code, out)
+		}
+	})
 }
 
 func (i *installation) testProgram(t *testing.T, way string) {

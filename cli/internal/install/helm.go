@@ -35,7 +35,7 @@ func (p *planner) installHelm(ctx context.Context) error {
 			return err
 		}
 	}
-	args := append([]string{"helm", "install", release, chart, "--namespace", systemNamespace}, p.installArguments()...)
+	args := append([]string{helm, "install", release, chart, "--namespace", systemNamespace}, p.installArguments()...)
 	args = append(args, "--set", "global.asterism.watchNamespaces={"+strings.Join(p.Namespaces, ",")+"}")
 	p.dependencies(chart)
 	p.run("Install the operators of the control plane", args...)
@@ -54,7 +54,7 @@ func (p *planner) installSharedVolumeChart(ctx context.Context) error {
 	if err := p.createOperatorNamespace(ctx, storageNamespace); err != nil {
 		return err
 	}
-	args := []string{"helm", "install", storageRelease, chart, "--namespace", storageNamespace}
+	args := []string{helm, "install", storageRelease, chart, "--namespace", storageNamespace}
 	p.run("Install the operator of shared volumes", append(args, p.installArguments()...)...)
 	p.awaitOperators(storageNamespace)
 	return nil
@@ -76,13 +76,13 @@ func (p *planner) createOperatorNamespace(ctx context.Context, namespace string)
 	if err != nil || found != nil {
 		return err
 	}
-	p.run("Create namespace "+namespace, "kubectl", "create", "namespace", namespace)
-	p.run("Restrict the pods of namespace "+namespace, "kubectl", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	p.run("Create namespace "+namespace, kubectl, "create", "namespace", namespace)
+	p.run("Restrict the pods of namespace "+namespace, kubectl, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	return nil
 }
 
 func (p *planner) dependencies(chart string) {
-	p.run("Copy the operators' charts into the chart "+chart, "helm", "dependency", "build", chart)
+	p.run("Copy the operators' charts into the chart "+chart, helm, "dependency", "build", chart)
 }
 
 func (p *planner) upgradeHelm(ctx context.Context) error {
@@ -91,7 +91,7 @@ func (p *planner) upgradeHelm(ctx context.Context) error {
 		return err
 	}
 	p.dependencies(chart)
-	p.run("Upgrade the operators of the control plane", "helm", "upgrade", release, chart, "--namespace", systemNamespace, "--reset-then-reuse-values")
+	p.run("Upgrade the operators of the control plane", helm, "upgrade", release, chart, "--namespace", systemNamespace, "--reset-then-reuse-values")
 	p.awaitOperators(systemNamespace)
 	storage, err := p.hasSharedVolume(ctx)
 	if err != nil || !storage {
@@ -100,7 +100,7 @@ func (p *planner) upgradeHelm(ctx context.Context) error {
 	if chart, err = p.chart("shared-volume-operator"); err != nil {
 		return err
 	}
-	p.run("Upgrade the operator of shared volumes", "helm", "upgrade", storageRelease, chart, "--namespace", storageNamespace, "--reset-then-reuse-values")
+	p.run("Upgrade the operator of shared volumes", helm, "upgrade", storageRelease, chart, "--namespace", storageNamespace, "--reset-then-reuse-values")
 	p.awaitOperators(storageNamespace)
 	return nil
 }
@@ -113,9 +113,9 @@ func (p *planner) uninstallHelm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.run("Uninstall the operators of the control plane", "helm", "uninstall", release, "--namespace", systemNamespace)
+	p.run("Uninstall the operators of the control plane", helm, "uninstall", release, "--namespace", systemNamespace)
 	if storage {
-		p.run("Uninstall the operator of shared volumes", "helm", "uninstall", storageRelease, "--namespace", storageNamespace)
+		p.run("Uninstall the operator of shared volumes", helm, "uninstall", storageRelease, "--namespace", storageNamespace)
 	}
 	return p.deleteDefinitions(ctx)
 }

@@ -32,21 +32,27 @@ func (p *planner) manifests() (manifests, error) {
 	}, nil
 }
 
+// applyManifests adds a step that applies manifests server-side, because the CRDs are too big
+// for an annotation.
+func (p *planner) applyManifests(title string, source []string) {
+	p.run(title, append([]string{kubectl, "apply", "--server-side"}, source...)...)
+}
+
 func (p *planner) installKustomize(ctx context.Context) error {
 	m, err := p.manifests()
 	if err != nil {
 		return err
 	}
-	p.run("Apply the operators of the control plane", append([]string{"kubectl", "apply", "--server-side"}, m.operators...)...)
+	p.applyManifests("Apply the operators of the control plane", m.operators)
 	p.awaitOperators(systemNamespace)
 	for _, namespace := range p.Namespaces {
 		if err := p.createNamespace(ctx, namespace); err != nil {
 			return err
 		}
-		p.run("Hand namespace "+namespace+" over to the operators", append([]string{"kubectl", "apply", "-n", namespace}, m.namespace...)...)
+		p.run("Hand namespace "+namespace+" over to the operators", append([]string{kubectl, "apply", "-n", namespace}, m.namespace...)...)
 	}
 	if p.SharedVolume && m.sharedVolume != nil {
-		p.run("Apply the operator of shared volumes", append([]string{"kubectl", "apply", "--server-side"}, m.sharedVolume...)...)
+		p.applyManifests("Apply the operator of shared volumes", m.sharedVolume)
 		p.awaitOperators(storageNamespace)
 	}
 	return nil
@@ -57,18 +63,18 @@ func (p *planner) upgradeKustomize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.run("Apply the operators of the newer release", append([]string{"kubectl", "apply", "--server-side"}, m.operators...)...)
+	p.applyManifests("Apply the operators of the newer release", m.operators)
 	p.awaitOperators(systemNamespace)
 	namespaces, err := p.handedOver(ctx)
 	if err != nil {
 		return err
 	}
 	for _, namespace := range namespaces {
-		p.run("Give the operators their rights in namespace "+namespace, append([]string{"kubectl", "apply", "-n", namespace}, m.namespace...)...)
+		p.run("Give the operators their rights in namespace "+namespace, append([]string{kubectl, "apply", "-n", namespace}, m.namespace...)...)
 	}
 	storage, err := p.hasSharedVolume(ctx)
 	if storage && m.sharedVolume != nil {
-		p.run("Apply the operator of shared volumes", append([]string{"kubectl", "apply", "--server-side"}, m.sharedVolume...)...)
+		p.applyManifests("Apply the operator of shared volumes", m.sharedVolume)
 		p.awaitOperators(storageNamespace)
 	}
 	return err
@@ -89,7 +95,7 @@ func (p *planner) uninstallKustomize(ctx context.Context) error {
 		return err
 	}
 	for _, namespace := range namespaces {
-		p.run("Take namespace "+namespace+" back", append([]string{"kubectl", "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
+		p.run("Take namespace "+namespace+" back", append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
 	}
 	storage, err := p.hasSharedVolume(ctx)
 	if err != nil {
@@ -107,7 +113,7 @@ func (p *planner) uninstallKustomize(ctx context.Context) error {
 // CustomResourceDefinitions unless --delete-crds is given.
 func (p *planner) deleteManifests(ctx context.Context, title string, source []string) error {
 	if p.DeleteCRDs {
-		p.run(title+", the kinds and every object of these kinds", append([]string{"kubectl", "delete", "--ignore-not-found"}, source...)...)
+		p.run(title+", the kinds and every object of these kinds", append([]string{kubectl, "delete", "--ignore-not-found"}, source...)...)
 		return nil
 	}
 	content, err := p.contentOf(ctx, source)
@@ -124,7 +130,7 @@ func (p *planner) deleteManifests(ctx context.Context, title string, source []st
 			kept = append(kept, o)
 		}
 	}
-	c := p.command("kubectl", "delete", "--ignore-not-found", "-f", "-")
+	c := p.command(kubectl, "delete", "--ignore-not-found", "-f", "-")
 	if c.Stdin, err = text(kept); err != nil {
 		return err
 	}
@@ -135,7 +141,7 @@ func (p *planner) deleteManifests(ctx context.Context, title string, source []st
 // contentOf returns the objects that kubectl reads from -f FILE or -k FOLDER.
 func (p *planner) contentOf(ctx context.Context, source []string) ([]byte, error) {
 	if source[0] == "-k" {
-		return p.output(ctx, "kubectl", "kustomize", source[1])
+		return p.output(ctx, kubectl, "kustomize", source[1])
 	}
 	content, err := os.ReadFile(source[1])
 	return bytes.TrimSpace(content), err
@@ -147,6 +153,6 @@ func (p *planner) createNamespace(ctx context.Context, namespace string) error {
 	if err != nil || found != nil {
 		return err
 	}
-	p.run("Create namespace "+namespace, "kubectl", "create", "namespace", namespace)
+	p.run("Create namespace "+namespace, kubectl, "create", "namespace", namespace)
 	return nil
 }

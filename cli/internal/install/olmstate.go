@@ -92,7 +92,7 @@ func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured)
 	approved, _, _ := unstructured.NestedBool(installPlan.Object, "spec", "approved")
 	switch phase := field(installPlan, "status", "phase"); {
 	case !approved && field(installPlan, "spec", "approval") == "Manual":
-		approve := Command{Args: []string{"kubectl", "patch", "installplan", reference, "-n", own.GetNamespace(), "--type=merge", "-p", `{"spec":{"approved":true}}`}}
+		approve := Command{Args: []string{kubectl, "patch", "installplan", reference, "-n", own.GetNamespace(), "--type=merge", "-p", `{"spec":{"approved":true}}`}}
 		return installPlan, name(installPlan) + " waits for an approval: " + approve.String(), nil
 	case phase == "Failed":
 		c := tree.Condition(installPlan, "Installed")

@@ -97,12 +97,12 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, options Options) (Plan, 
 }
 
 func plan(ctx context.Context, c *cluster.Cluster, options Options, ways map[string]func(*planner, context.Context) error) (Plan, error) {
-	make, known := ways[options.With]
+	add, known := ways[options.With]
 	if !known {
 		return Plan{}, fmt.Errorf("--with %q is not known: use one of %s", options.With, strings.Join(Ways, ", "))
 	}
 	p := &planner{Options: options, cluster: c}
-	err := make(p, ctx)
+	err := add(p, ctx)
 	return Plan{Steps: p.steps}, err
 }
 

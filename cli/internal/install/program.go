@@ -22,6 +22,12 @@ type Command struct {
 	Output io.Writer
 }
 
+// Programs that the plans run.
+const (
+	kubectl = "kubectl"
+	helm    = "helm"
+)
+
 // plain are arguments that a shell does not change.
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
@@ -59,7 +65,7 @@ func Program(out io.Writer) func(context.Context, Command) error {
 // command adds the options that select the cluster.
 func (p *planner) command(args ...string) Command {
 	more := p.Kubectl
-	if args[0] == "helm" {
+	if args[0] == helm {
 		more = p.Helm
 	}
 	return Command{Args: append(slices.Clone(args), more...)}
