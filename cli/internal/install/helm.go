@@ -27,7 +27,7 @@ func (p *planner) installHelm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.createOperatorNamespace(ctx, systemNamespace); err != nil {
+	if err := p.applyOperatorNamespaces(); err != nil {
 		return err
 	}
 	for _, namespace := range p.Namespaces {
@@ -43,15 +43,12 @@ func (p *planner) installHelm(ctx context.Context) error {
 	if !p.SharedVolume {
 		return nil
 	}
-	return p.installSharedVolumeChart(ctx)
+	return p.installSharedVolumeChart()
 }
 
-func (p *planner) installSharedVolumeChart(ctx context.Context) error {
+func (p *planner) installSharedVolumeChart() error {
 	chart, err := p.chart("shared-volume-operator")
 	if err != nil {
-		return err
-	}
-	if err := p.createOperatorNamespace(ctx, storageNamespace); err != nil {
 		return err
 	}
 	args := []string{helm, "install", storageRelease, chart, "--namespace", storageNamespace}
@@ -68,17 +65,6 @@ func (p *planner) installArguments() (args []string) {
 		args = append(args, "--set", "global.asterism.registry="+p.Registry)
 	}
 	return args
-}
-
-// createOperatorNamespace also sets the label that the other installations set.
-func (p *planner) createOperatorNamespace(ctx context.Context, namespace string) error {
-	found, err := p.get(ctx, namespaceKind, "", namespace)
-	if err != nil || found != nil {
-		return err
-	}
-	p.run("Create namespace "+namespace, kubectl, "create", "namespace", namespace)
-	p.run("Restrict the pods of namespace "+namespace, kubectl, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-	return nil
 }
 
 func (p *planner) dependencies(chart string) {

@@ -67,16 +67,13 @@ func (p *planner) installOLM(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.applyOperatorNamespace(systemNamespace); err != nil {
-		return err
-	}
-	if err := p.subscribe(systemNamespace, metaPackage, "["+strings.Join(targets, ", ")+"]", "Subscribe to the operators of the control plane"); err != nil {
-		return err
-	}
-	if err := p.applyOperatorNamespace(storageNamespace); err != nil {
+	if err := p.applyOperatorNamespaces(); err != nil {
 		return err
 	}
 	if err := p.policies(); err != nil {
+		return err
+	}
+	if err := p.subscribe(systemNamespace, metaPackage, "["+strings.Join(targets, ", ")+"]", "Subscribe to the operators of the control plane"); err != nil {
 		return err
 	}
 	if p.SharedVolume {
@@ -87,6 +84,9 @@ func (p *planner) installOLM(ctx context.Context) error {
 
 func (p *planner) upgradeOLM(ctx context.Context) error {
 	if err := p.requireOLM(ctx); err != nil {
+		return err
+	}
+	if err := p.policies(); err != nil {
 		return err
 	}
 	if err := p.catalog("Give OLM the catalog of the newer release"); err != nil {
@@ -100,11 +100,9 @@ func (p *planner) upgradeOLM(ctx context.Context) error {
 		return err
 	}
 	if storage {
-		if err := p.awaitVersion(storageNamespace, storePackage); err != nil {
-			return err
-		}
+		return p.awaitVersion(storageNamespace, storePackage)
 	}
-	return p.policies()
+	return nil
 }
 
 func (p *planner) uninstallOLM(ctx context.Context) error {
@@ -124,8 +122,17 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 			return err
 		}
 		versions = slices.DeleteFunc(versions, func(o *unstructured.Unstructured) bool { return o.GetLabels()["olm.copiedFrom"] != "" })
-		p.remove("Delete the operators of namespace "+namespace, append(subscriptions, versions...))
+		groups, err := p.list(ctx, groupKind, namespace)
+		if err != nil {
+			return err
+		}
+		p.remove("Delete the operators of namespace "+namespace, slices.Concat(subscriptions, versions, groups))
 	}
+	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
+	if err != nil {
+		return err
+	}
+	p.remove("Delete the policies of the operators", policies)
 	catalog, err := p.get(ctx, catalogKind, p.CatalogNamespace, catalogName)
 	if err != nil {
 		return err
@@ -133,11 +140,6 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 	if catalog != nil {
 		p.remove("Delete the catalog", []*unstructured.Unstructured{catalog})
 	}
-	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
-	if err != nil {
-		return err
-	}
-	p.remove("Delete the policies of the operators", policies)
 	return p.deleteDefinitions(ctx)
 }
 
@@ -198,11 +200,16 @@ func (p *planner) applyNamespace(ctx context.Context, namespace string) error {
 	return p.apply("Create namespace "+namespace, "", []*unstructured.Unstructured{namespaceObject(namespace)})
 }
 
-// applyOperatorNamespace adds a step for a namespace whose pods are restricted.
-func (p *planner) applyOperatorNamespace(namespace string) error {
-	o := namespaceObject(namespace)
-	o.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
-	return p.apply("Create namespace "+namespace+" for the operators", "", []*unstructured.Unstructured{o})
+// applyOperatorNamespaces adds a step for the namespaces of the operators, whose pods are
+// restricted.
+func (p *planner) applyOperatorNamespaces() error {
+	var objects []*unstructured.Unstructured
+	for _, name := range []string{systemNamespace, storageNamespace} {
+		o := namespaceObject(name)
+		o.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
+		objects = append(objects, o)
+	}
+	return p.apply("Create the namespaces of the operators", "", objects)
 }
 
 func namespaceObject(name string) *unstructured.Unstructured {
