@@ -15,7 +15,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"asterism.dev/tools/packaging/internal/source"
 )
@@ -36,6 +38,10 @@ func clusterServiceVersion(project *source.Project, operator *source.Operator, i
 	if err != nil {
 		return nil, err
 	}
+	kinds, err := definitions(project, operator)
+	if err != nil {
+		return nil, err
+	}
 	csv := &v1alpha1.ClusterServiceVersion{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind},
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,13 +53,13 @@ func clusterServiceVersion(project *source.Project, operator *source.Operator, i
 			},
 		},
 		Spec: v1alpha1.ClusterServiceVersionSpec{
-			DisplayName: operator.DisplayName, Description: operator.Description,
+			DisplayName: operator.DisplayName, Description: Description(operator),
 			Version: version.OperatorVersion{Version: number}, Maturity: "alpha", MinKubeVersion: project.MinKubeVersion,
 			Keywords: project.Keywords, Provider: v1alpha1.AppLink{Name: project.Provider},
 			Icon:                      []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}},
 			InstallModes:              installModes(operator),
 			InstallStrategy:           strategy(operator, images),
-			CustomResourceDefinitions: definitions(project, operator),
+			CustomResourceDefinitions: kinds,
 		},
 	}
 	for _, maintainer := range project.Maintainers {
@@ -68,9 +74,20 @@ func clusterServiceVersion(project *source.Project, operator *source.Operator, i
 	return csv, nil
 }
 
-// features are properties that OpenShift's console shows. All images can be mirrored; an
-// operator reads neither a proxy nor the TLS profile of the cluster, and has no account at
-// a cloud.
+// Capabilities is the level of the operators in catalogs: OLM and Helm upgrade an operator, and
+// a new image in the resource upgrades what the operator runs.
+const Capabilities = "Seamless Upgrades"
+
+// missingPolicies is the end of every description.
+const missingPolicies = "\nA bundle cannot contain NetworkPolicies and ValidatingAdmissionPolicies: before the installation,\n" +
+	"apply `dist/policies.yaml`, whose policies limit what a stolen token of the operator can do.\n"
+
+// Description is the description of an operator's package, in Markdown.
+func Description(operator *source.Operator) string { return operator.Description + missingPolicies }
+
+// features are properties that OpenShift's console shows. A mirror can replace images by
+// digest alone; an operator reads neither a proxy nor the TLS profile of the cluster, and has
+// no account at a cloud.
 var features = []string{
 	"disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp",
 	"cnf", "cni", "csi",
@@ -89,7 +106,7 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 	}
 	all := map[string]string{
 		"alm-examples":   examples,
-		"capabilities":   "Basic Install",
+		"capabilities":   Capabilities,
 		"categories":     strings.Join(operator.Categories, ","),
 		"containerImage": images.Operator(operator),
 		"createdAt":      created.Format(time.RFC3339),
@@ -98,12 +115,14 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 		"support":        project.Support,
 
 		"operatorframework.io/suggested-namespace": operator.Namespace,
+		"operator.openshift.io/uninstall-message":  uninstallMessage(operator),
 	}
 	if all["operatorframework.io/suggested-namespace-template"], err = namespaceTemplate(operator); err != nil {
 		return nil, err
 	}
 	for _, feature := range features {
-		all["features.operators.openshift.io/"+feature] = fmt.Sprint(feature == "disconnected" || feature == "csi" && operator.CSI)
+		has := feature == "disconnected" && images.pinnedAll(operator) || feature == "csi" && operator.CSI
+		all["features.operators.openshift.io/"+feature] = fmt.Sprint(has)
 	}
 	if !operator.Standalone {
 		all["operators.operatorframework.io/operator-type"] = "non-standalone"
@@ -116,6 +135,28 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 		all["operatorframework.io/initialization-resource"] = string(initial)
 	}
 	return all, nil
+}
+
+// uninstallMessage is what the console shows before the removal of an operator.
+func uninstallMessage(operator *source.Operator) string {
+	var names, commands []string
+	for _, kind := range operator.Kinds {
+		crd := operator.CRD(kind.Name)
+		if len(kind.Creates) == 0 {
+			continue // the operator deletes nothing for this kind
+		}
+		command := "kubectl delete " + crd.Spec.Names.Singular + " NAME"
+		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+			command += " --namespace NAMESPACE"
+		}
+		names, commands = append(names, crd.Spec.Names.Plural), append(commands, "`"+command+"`")
+	}
+	message := "Delete the objects of the operator's kinds before the operator: without the operator, their deletion does not end. " +
+		"`kubectl get " + strings.Join(names, ",") + " --all-namespaces` lists the objects, and " + strings.Join(commands, ", then ") + " deletes an object."
+	if !operator.Standalone {
+		message += " An object that a ControlPlane has created is deleted with the ControlPlane."
+	}
+	return message
 }
 
 // namespaceTemplate is the namespace that the console offers to create.
@@ -179,66 +220,34 @@ func SetImages(deployment *appsv1.Deployment, operator *source.Operator, images 
 	}
 }
 
-// definitions are the operator's kinds, and the kinds of the operators that it requires.
-func definitions(project *source.Project, operator *source.Operator) v1alpha1.CustomResourceDefinitions {
-	var kinds v1alpha1.CustomResourceDefinitions
+// definitions are the operator's kinds, and the kinds of the required operators that the
+// operator creates.
+func definitions(project *source.Project, operator *source.Operator) (kinds v1alpha1.CustomResourceDefinitions, err error) {
+	children, err := resources(operator)
+	if err != nil {
+		return kinds, err
+	}
 	for _, crd := range operator.CRDs {
-		kind := described(crd)
-		kind.Resources = resources(operator)
+		kind, err := described(crd)
+		if err != nil {
+			return kinds, err
+		}
+		kind.Resources = children[crd.Spec.Names.Kind]
 		kinds.Owned = append(kinds.Owned, kind)
 	}
+	rights := created(operator)
 	for _, required := range operator.Requires {
 		for _, crd := range project.Operator(required).CRDs {
-			kind := described(crd)
+			if !rights[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] {
+				continue
+			}
+			kind, err := described(crd)
+			if err != nil {
+				return kinds, err
+			}
 			kind.SpecDescriptors, kind.StatusDescriptors = nil, nil
 			kinds.Required = append(kinds.Required, kind)
 		}
 	}
-	return kinds
-}
-
-// resources are the kinds that an operator may create in a namespace: the console lists
-// objects of these kinds with their owner.
-func resources(operator *source.Operator) []v1alpha1.APIResourceReference {
-	var all []v1alpha1.APIResourceReference
-	for _, rule := range append(slices.Clone(operator.NamespaceRules), operator.ClusterRules...) {
-		if !slices.Contains(rule.Verbs, "create") {
-			continue
-		}
-		for _, name := range rule.Resources {
-			if kind, known := createdKinds[name]; known && !slices.Contains(all, kind) {
-				all = append(all, kind)
-			}
-		}
-	}
-	return all
-}
-
-// createdKinds are the kinds that the operators create, by resource.
-var createdKinds = map[string]v1alpha1.APIResourceReference{
-	"configmaps":             core("ConfigMap"),
-	"secrets":                core("Secret"),
-	"services":               core("Service"),
-	"persistentvolumeclaims": core("PersistentVolumeClaim"),
-	"persistentvolumes":      core("PersistentVolume"),
-	"deployments":            core("Deployment"),
-	"statefulsets":           core("StatefulSet"),
-	"daemonsets":             core("DaemonSet"),
-	"jobs":                   core("Job"),
-	"routes":                 core("Route"),
-	"novas":                  own("Nova"),
-	"novacells":              own("NovaCell"),
-	"novaapis":               own("NovaAPI"),
-	"novaconductors":         own("NovaConductor"),
-	"novametadata":           own("NovaMetadata"),
-	"novaschedulers":         own("NovaScheduler"),
-	"sharedvolumes":          own("SharedVolume"),
-}
-
-func core(kind string) v1alpha1.APIResourceReference {
-	return v1alpha1.APIResourceReference{Kind: kind, Version: "v1"}
-}
-
-func own(kind string) v1alpha1.APIResourceReference {
-	return v1alpha1.APIResourceReference{Kind: kind, Version: "v1alpha1"}
+	return kinds, nil
 }

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"slices"
 	"strings"
 
 	"asterism.dev/tools/packaging/internal/source"
@@ -49,6 +50,11 @@ func (i Images) Of(operator *source.Operator) []NamedImage {
 		all = append(all, NamedImage{name, i.Operand(image)})
 	}
 	return all
+}
+
+// pinnedAll reports whether every image of an operator is referenced by digest.
+func (i Images) pinnedAll(operator *source.Operator) bool {
+	return !slices.ContainsFunc(i.Of(operator), func(image NamedImage) bool { return !strings.Contains(image.Reference, "@") })
 }
 
 func (i Images) pinned(reference string) string {

@@ -49,7 +49,7 @@ func Packages(project *source.Project, icon []byte) (output.Files, error) {
 		for _, pkg := range template.Packages {
 			if pkg.Name == operator.Package() {
 				pkg.Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
-				pkg.Description = operator.Description
+				pkg.Description = bundle.Description(operator)
 				config.Packages = append(config.Packages, pkg)
 			}
 		}

@@ -28,12 +28,12 @@ var files embed.FS
 // Files returns the files of all charts by their path in the folder charts.
 func Files(project *source.Project, images bundle.Images, icon []byte) (output.Files, error) {
 	all := output.Files{}
-	handOver, err := readHandOver(project)
+	namespaceRights, err := readNamespaceRights(project)
 	if err != nil {
 		return nil, err
 	}
 	for _, operator := range project.Operators {
-		chart, err := operatorChart(project, operator, images, handOver, icon)
+		chart, err := operatorChart(project, operator, images, namespaceRights, icon)
 		if err != nil {
 			return nil, fmt.Errorf("chart of operator %s: %w", operator.Name, err)
 		}

@@ -17,8 +17,8 @@ import (
 const deploymentKind = "Deployment"
 
 // operatorChart returns the files of an operator's chart. Its templates are the objects of
-// the operator's kustomization with holes.
-func operatorChart(project *source.Project, operator *source.Operator, images bundle.Images, handOver *handOver, icon []byte) (output.Files, error) {
+// the operator's kustomization with placeholders.
+func operatorChart(project *source.Project, operator *source.Operator, images bundle.Images, namespaceRights *namespaceRights, icon []byte) (output.Files, error) {
 	values, definitions, err := operatorValues(project, operator, images)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func operatorChart(project *source.Project, operator *source.Operator, images bu
 	if err != nil {
 		return nil, err
 	}
-	templates, err := operatorTemplates(operator, handOver)
+	templates, err := operatorTemplates(operator, namespaceRights)
 	made.Include("templates", templates)
 	return made, err
 }
@@ -65,7 +65,7 @@ func annotate(operator *source.Operator, images bundle.Images, chart *content) e
 	}
 	annotations := chart.metadata.Annotations
 	annotations["artifacthub.io/operator"] = "true"
-	annotations["artifacthub.io/operatorCapabilities"] = "Basic Install"
+	annotations["artifacthub.io/operatorCapabilities"] = bundle.Capabilities
 	for name, list := range map[string]any{"crds": crds, "crdsExamples": examples, "images": references} {
 		encoded, err := toYAML(list)
 		if err != nil {
@@ -118,10 +118,10 @@ func fileOf(object *unstructured.Unstructured) file {
 	}
 }
 
-func operatorTemplates(operator *source.Operator, handOver *handOver) (output.Files, error) {
+func operatorTemplates(operator *source.Operator, namespaceRights *namespaceRights) (output.Files, error) {
 	objects := operator.Objects
 	if !operator.ClusterWide {
-		objects = slices.Concat(objects, handOver.policy(operator))
+		objects = slices.Concat(objects, namespaceRights.policiesOf(operator))
 	}
 	deployment := slices.IndexFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() == deploymentKind })
 	objects = append(slices.Clip(objects), removalCheck(objects[deployment]))
@@ -136,11 +136,11 @@ func operatorTemplates(operator *source.Operator, handOver *handOver) (output.Fi
 		conditions[to.path] = to.condition
 	}
 	if !operator.ClusterWide {
-		text, err := handOver.template(operator)
+		text, err := namespaceRights.template(operator)
 		if err != nil {
 			return nil, err
 		}
-		texts["handover.yaml"] = text
+		texts["rolebindings.yaml"] = text
 	}
 	made := output.Files{}
 	for _, path := range slices.Sorted(maps.Keys(texts)) {
@@ -154,33 +154,33 @@ var namespaced = []string{deploymentKind, "Job", "ServiceAccount", "Role", "Role
 
 // objectTemplate returns the template of one object.
 func objectTemplate(operator *source.Operator, object *unstructured.Unstructured) (string, error) {
-	object, h := object.DeepCopy(), &holes{}
+	object, p := object.DeepCopy(), &placeholders{}
 	set := func(content any, path ...string) error {
 		return unstructured.SetNestedField(object.Object, content, path...)
 	}
-	if err := set(nil, "metadata", "labels", h.lines("CHART.labels")); err != nil {
+	if err := set(nil, "metadata", "labels", p.lines("CHART.labels")); err != nil {
 		return "", err
 	}
 	if slices.Contains(namespaced, object.GetKind()) {
-		object.SetNamespace(h.inline("{{ .Release.Namespace | quote }}"))
+		object.SetNamespace(p.inline("{{ .Release.Namespace | quote }}"))
 	}
 	var err error
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
 		err = set("keep", "metadata", "annotations", "helm.sh/resource-policy")
 	case "RoleBinding", "ClusterRoleBinding":
-		err = setSubjects(object, h.inline("{{ $.Release.Namespace | quote }}"))
+		err = setSubjects(object, p.inline("{{ $.Release.Namespace | quote }}"))
 	case "NetworkPolicy":
-		err = openPorts(object, h)
+		err = openPorts(object, p)
 	case deploymentKind:
-		err = openDeployment(object, h)
+		err = openDeployment(object, p)
 	case "Job":
-		_, err = openPod(object, h)
+		_, err = openPod(object, p)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s %s of %s: %w", object.GetKind(), object.GetName(), operator.Name, err)
 	}
-	return h.encode(object)
+	return p.encode(object)
 }
 
 func setSubjects(object *unstructured.Unstructured, namespace string) error {
@@ -195,7 +195,7 @@ func setSubjects(object *unstructured.Unstructured, namespace string) error {
 }
 
 // openPorts makes the ports of the API server a value.
-func openPorts(object *unstructured.Unstructured, h *holes) error {
+func openPorts(object *unstructured.Unstructured, p *placeholders) error {
 	rules, _, err := unstructured.NestedSlice(object.Object, "spec", "egress")
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func openPorts(object *unstructured.Unstructured, h *holes) error {
 	for _, rule := range rules {
 		ports, _ := rule.(map[string]any)["ports"].([]any)
 		if slices.ContainsFunc(ports, func(port any) bool { return port.(map[string]any)["port"] == int64(6443) }) {
-			rule.(map[string]any)["ports"] = []any{h.lines("CHART.apiServerPorts")}
+			rule.(map[string]any)["ports"] = []any{p.lines("CHART.apiServerPorts")}
 			return unstructured.SetNestedSlice(object.Object, rules, "spec", "egress")
 		}
 	}
@@ -211,36 +211,36 @@ func openPorts(object *unstructured.Unstructured, h *holes) error {
 }
 
 // openDeployment replaces the settings of the Deployment that values have.
-func openDeployment(object *unstructured.Unstructured, h *holes) error {
-	if err := unstructured.SetNestedField(object.Object, h.inline("{{ .Values.replicas }}"), "spec", "replicas"); err != nil {
+func openDeployment(object *unstructured.Unstructured, p *placeholders) error {
+	if err := unstructured.SetNestedField(object.Object, p.inline("{{ .Values.replicas }}"), "spec", "replicas"); err != nil {
 		return err
 	}
-	container, err := openPod(object, h)
+	container, err := openPod(object, p)
 	if err == nil {
-		container[h.lines("CHART.args")] = nil
+		container[p.lines("CHART.args")] = nil
 	}
 	return err
 }
 
 // openPod replaces the settings of the pods that values have, and returns the container.
-func openPod(object *unstructured.Unstructured, h *holes) (map[string]any, error) {
+func openPod(object *unstructured.Unstructured, p *placeholders) (map[string]any, error) {
 	template := podTemplate(object)
-	template["metadata"].(map[string]any)[h.lines("CHART.podAnnotations")] = nil
+	template["metadata"].(map[string]any)[p.lines("CHART.podAnnotations")] = nil
 	pod := template["spec"].(map[string]any)
-	pod[h.lines("CHART.podSettings")] = nil
+	pod[p.lines("CHART.podSettings")] = nil
 	containers, _ := pod["containers"].([]any)
 	if len(containers) != 1 {
 		return nil, fmt.Errorf("%d containers, and the chart has values for one", len(containers))
 	}
 	container := containers[0].(map[string]any)
-	container["image"] = h.inline(`{{ include "CHART.image" . | quote }}`)
-	container["imagePullPolicy"] = h.inline("{{ .Values.image.pullPolicy }}")
-	container["resources"] = h.inline("{{ toJson .Values.resources }}")
+	container["image"] = p.inline(`{{ include "CHART.image" . | quote }}`)
+	container["imagePullPolicy"] = p.inline("{{ .Values.image.pullPolicy }}")
+	container["resources"] = p.inline("{{ toJson .Values.resources }}")
 	variables, _ := container["env"].([]any)
 	variables = slices.DeleteFunc(variables, func(variable any) bool {
 		return isValue(variable.(map[string]any)["name"].(string), variable.(map[string]any)["value"])
 	})
-	container["env"] = append(variables, h.lines("CHART.env"))
+	container["env"] = append(variables, p.lines("CHART.env"))
 	return container, nil
 }
 

@@ -29,30 +29,30 @@ func operatorValues(project *source.Project, operator *source.Operator, images b
 		values = append(values, operandValues(operator, images))
 	}
 	values = append(values,
-		value{key: "imagePullSecrets", comment: "Secrets with credentials for the registry, in the namespace of the release. The Secrets of global.asterism are added.", fallback: []any{}, schema: pod["imagePullSecrets"]},
-		value{key: "replicas", comment: "Number of pods. One pod works; each other pod waits to replace it.", fallback: 1, schema: schema{typ: "integer", "minimum": 0, "maximum": 10}},
-		value{key: "args", comment: "Arguments of the operator, for example --zap-log-level=debug.", fallback: []any{}, schema: listOf(matching("^--[a-z]"))},
+		value{key: "imagePullSecrets", comment: "Secrets with credentials for the registry, in the namespace of the release. The Secrets of global.asterism are added.", defaultValue: []any{}, schema: pod["imagePullSecrets"]},
+		value{key: "replicas", comment: "Number of pods. One pod works; each other pod waits to replace it.", defaultValue: 1, schema: schema{typ: "integer", "minimum": 0, "maximum": 10}},
+		value{key: "args", comment: "Arguments of the operator, for example --zap-log-level=debug.", defaultValue: []any{}, schema: listOf(matching("^--[a-z]"))},
 		environmentValue(operator),
-		value{key: "resources", comment: "Requests and limits of the operator's container. If you lower the limit of memory below 256Mi, set GOMEMLIMIT in env to three quarters of the limit.", fallback: source.Container(operator.Deployment).Resources, schema: pod["resources"]},
-		value{key: "nodeSelector", comment: "Labels of the nodes on which the operator runs.", fallback: schema{}, schema: textMap},
-		value{key: "tolerations", comment: "Taints of nodes that the operator tolerates.", fallback: []any{}, schema: pod["tolerations"]},
-		value{key: "affinity", comment: "Affinity of the operator's pod.", fallback: schema{}, schema: pod["affinity"]},
-		value{key: "priorityClassName", comment: "PriorityClass of the operator's pod; empty for the default of the cluster.", fallback: "", schema: text},
-		value{key: "podAnnotations", comment: "Annotations of the operator's pod.", fallback: schema{}, schema: textMap},
+		value{key: "resources", comment: "Requests and limits of the operator's container. If you lower the limit of memory below 256Mi, set GOMEMLIMIT in env to three quarters of the limit.", defaultValue: source.Container(operator.Deployment).Resources, schema: pod["resources"]},
+		value{key: "nodeSelector", comment: "Labels of the nodes on which the operator runs.", defaultValue: schema{}, schema: textMap},
+		value{key: "tolerations", comment: "Taints of nodes that the operator tolerates.", defaultValue: []any{}, schema: pod["tolerations"]},
+		value{key: "affinity", comment: "Affinity of the operator's pod.", defaultValue: schema{}, schema: pod["affinity"]},
+		value{key: "priorityClassName", comment: "PriorityClass of the operator's pod; empty for the default of the cluster.", defaultValue: "", schema: text},
+		value{key: "podAnnotations", comment: "Annotations of the operator's pod.", defaultValue: schema{}, schema: textMap},
 	)
 	if !operator.ClusterWide {
-		values = append(values, value{key: "watchNamespaces", comment: `Namespaces that the operator watches. Empty: the namespaces that RoleBindings hand over. A list: the chart also creates the RoleBindings in these namespaces, which must exist. "*": every namespace; a stolen token of the operator then reads every Secret of the cluster.`, fallback: []any{}, schema: watching})
+		values = append(values, value{key: "watchNamespaces", comment: `Namespaces that the operator watches. Empty: the namespaces that RoleBindings hand over. A list: the chart also creates the RoleBindings in these namespaces, which must exist. "*": every namespace; a stolen token of the operator then reads every Secret of the cluster.`, defaultValue: []any{}, schema: watching})
 	}
 	values = append(values,
 		value{key: "crds", comment: "CustomResourceDefinitions of the operator's kinds. Helm never deletes them, because their deletion deletes every object of these kinds.", group: []value{
-			{key: "install", comment: "Install and upgrade the CustomResourceDefinitions.", fallback: true, schema: flag},
+			{key: "install", comment: "Install and upgrade the CustomResourceDefinitions.", defaultValue: true, schema: flag},
 		}},
 		value{key: "networkPolicy", comment: "NetworkPolicy of the operator.", group: []value{
-			{key: "enabled", comment: "Create the NetworkPolicy.", fallback: true, schema: flag},
-			{key: "apiServerPorts", comment: "Ports of the API servers that the operator may reach.", fallback: []any{443, 6443}, schema: setOf(schema{typ: "integer", "minimum": 1, "maximum": 65535})},
+			{key: "enabled", comment: "Create the NetworkPolicy.", defaultValue: true, schema: flag},
+			{key: "apiServerPorts", comment: "Ports of the API servers that the operator may reach.", defaultValue: []any{443, 6443}, schema: setOf(schema{typ: "integer", "minimum": 1, "maximum": 65535})},
 		}},
 		value{key: "admissionPolicies", comment: "ValidatingAdmissionPolicies that limit what a stolen token of the operator can do.", group: []value{
-			{key: "enabled", comment: "Create the ValidatingAdmissionPolicies.", fallback: true, schema: flag},
+			{key: "enabled", comment: "Create the ValidatingAdmissionPolicies.", defaultValue: true, schema: flag},
 		}},
 		globalValue(globalValues(pod)),
 	)
@@ -61,9 +61,9 @@ func operatorValues(project *source.Project, operator *source.Operator, images b
 
 func globalValues(pod map[string]schema) []value {
 	return []value{
-		{key: "registry", comment: "Registry of the images of all operators, for example quay.example/mirror, instead of image.registry.", fallback: "", schema: text},
-		{key: "imagePullSecrets", comment: "Secrets with credentials for the registry, in the namespace of the release.", fallback: []any{}, schema: pod["imagePullSecrets"]},
-		{key: "watchNamespaces", comment: "watchNamespaces of each operator whose own watchNamespaces is empty.", fallback: []any{}, schema: watching},
+		{key: "registry", comment: "Registry of the images of all operators, for example quay.example/mirror, instead of image.registry.", defaultValue: "", schema: text},
+		{key: "imagePullSecrets", comment: "Secrets with credentials for the registry, in the namespace of the release.", defaultValue: []any{}, schema: pod["imagePullSecrets"]},
+		{key: "watchNamespaces", comment: "watchNamespaces of each operator whose own watchNamespaces is empty.", defaultValue: []any{}, schema: watching},
 	}
 }
 
@@ -79,11 +79,11 @@ func globalValue(shared []value) value {
 func imageValues(project *source.Project, operator *source.Operator, images bundle.Images) value {
 	_, digest, _ := strings.Cut(images.Operator(operator), "@")
 	return value{key: "image", comment: "Image of the operator.", group: []value{
-		{key: "registry", comment: "Host and path of the registry.", fallback: project.Registry, schema: given},
-		{key: "repository", comment: "Name of the image in the registry.", fallback: operator.ImageName(), schema: given},
-		{key: "tag", comment: "Tag of the image; empty for v and the appVersion of the chart.", fallback: "", schema: matching(`^([\w][\w.-]{0,127})?$`)},
-		{key: "digest", comment: "Digest of the image, such as sha256:0123…, instead of the tag.", fallback: digest, schema: matching(`^(sha256:[0-9a-f]{64})?$`)},
-		{key: "pullPolicy", comment: "When nodes pull the image.", fallback: "IfNotPresent", schema: schema{"enum": []any{"Always", "IfNotPresent", "Never"}}},
+		{key: "registry", comment: "Host and path of the registry.", defaultValue: project.Registry, schema: given},
+		{key: "repository", comment: "Name of the image in the registry.", defaultValue: operator.ImageName(), schema: given},
+		{key: "tag", comment: "Tag of the image; empty for v and the appVersion of the chart.", defaultValue: "", schema: matching(`^([\w][\w.-]{0,127})?$`)},
+		{key: "digest", comment: "Digest of the image, such as sha256:0123…, instead of the tag.", defaultValue: digest, schema: matching(`^(sha256:[0-9a-f]{64})?$`)},
+		{key: "pullPolicy", comment: "When nodes pull the image.", defaultValue: "IfNotPresent", schema: schema{"enum": []any{"Always", "IfNotPresent", "Never"}}},
 	}}
 }
 
@@ -92,7 +92,7 @@ func operandValues(operator *source.Operator, images bundle.Images) value {
 	operands := value{key: "images", comment: "Images that the operator starts. An empty image stands for the operator's own default."}
 	for _, image := range operator.Images {
 		operands.group = append(operands.group, value{
-			key: operandKey(image), comment: "Image in the variable " + image.Variable + ".", fallback: images.Operand(image), schema: text,
+			key: operandKey(image), comment: "Image in the variable " + image.Variable + ".", defaultValue: images.Operand(image), schema: text,
 		})
 	}
 	return operands
@@ -125,7 +125,7 @@ func environmentValue(operator *source.Operator) value {
 		}
 	}
 	return value{
-		key: "env", comment: "Environment variables of the operator. CLUSTER_DOMAIN replaces the domain of the cluster.", fallback: constants,
+		key: "env", comment: "Environment variables of the operator. CLUSTER_DOMAIN replaces the domain of the cluster.", defaultValue: constants,
 		schema: schema{
 			"allOf": []any{textMap, schema{"propertyNames": matching("^[A-Z][A-Z0-9_]*$")}, schema{"propertyNames": schema{"not": schema{"enum": reserved}}}},
 		},

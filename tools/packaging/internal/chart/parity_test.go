@@ -115,7 +115,7 @@ func kustomization(t *testing.T, folder string) (objects []*unstructured.Unstruc
 		case object.GetName() == "asterism-rolebindings":
 			for _, operator := range project(t).Operators {
 				if !operator.ClusterWide {
-					objects = append(objects, guard(t, object, operator))
+					objects = append(objects, policyOf(t, object, operator))
 				}
 			}
 		default:
@@ -125,8 +125,8 @@ func kustomization(t *testing.T, folder string) (objects []*unstructured.Unstruc
 	return objects
 }
 
-// guard is the policy of RoleBindings, or its binding, for one operator.
-func guard(t *testing.T, shared *unstructured.Unstructured, operator *source.Operator) *unstructured.Unstructured {
+// policyOf is the policy of RoleBindings, or its binding, for one operator.
+func policyOf(t *testing.T, shared *unstructured.Unstructured, operator *source.Operator) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.Marshal(shared.Object)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestOperatorChartEqualsItsKustomization(t *testing.T) {
 			wanted := slices.Clone(operator.Objects)
 			if !operator.ClusterWide {
 				for _, object := range shared {
-					wanted = append(wanted, guard(t, object, operator))
+					wanted = append(wanted, policyOf(t, object, operator))
 				}
 			}
 			same(t, rendered, wanted)

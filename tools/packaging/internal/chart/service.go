@@ -75,18 +75,18 @@ func unwatched(operator *source.Operator) string {
 
 func serviceValues(service *source.Service, schemas schema, fields []field) []value {
 	values := []value{
-		{key: "name", comment: fmt.Sprintf("Name of the %s; empty for the name of the release.", service.Kind), fallback: "", schema: text},
-		{key: "annotations", comment: fmt.Sprintf("Annotations of the %s.", service.Kind), fallback: schema{}, schema: textMap},
+		{key: "name", comment: fmt.Sprintf("Name of the %s; empty for the name of the release.", service.Kind), defaultValue: "", schema: text},
+		{key: "annotations", comment: fmt.Sprintf("Annotations of the %s.", service.Kind), defaultValue: schema{}, schema: textMap},
 		{
 			key: "secrets", comment: "Secrets that the chart creates: the content by key, by name. Helm also stores them in the Secret of the release. Leave out Secrets that other tools create.",
-			fallback: schema{}, schema: mapOf(textMap),
+			defaultValue: schema{}, schema: mapOf(textMap),
 		},
-		{key: "spec", comment: fmt.Sprintf("Spec of the %s.", service.Kind), listing: "Fields:\n" + fieldList(fields), fallback: schema{}, schema: schemas["spec"].(schema)},
+		{key: "spec", comment: fmt.Sprintf("Spec of the %s.", service.Kind), listing: "Fields:\n" + fieldList(fields), defaultValue: schema{}, schema: schemas["spec"].(schema)},
 	}
 	if service.Policy != "" {
 		values = append(values, value{
 			key: "policies", comment: fmt.Sprintf("%s objects that the chart creates: the spec by name. They grant, and need an administrator of the cluster.", service.Policy),
-			fallback: schema{}, schema: mapOf(schemas["policy"].(schema)),
+			defaultValue: schema{}, schema: mapOf(schemas["policy"].(schema)),
 		})
 	}
 	return values

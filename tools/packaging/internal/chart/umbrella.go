@@ -29,8 +29,8 @@ func umbrellaChart(project *source.Project, icon []byte) (output.Files, error) {
 		if operator.ClusterWide {
 			comment += " The operator has more rights than the others: prefer a release of its own chart in a namespace of its own."
 		}
-		enabled.group = append(enabled.group, value{key: operator.Name, comment: comment, fallback: !operator.ClusterWide, schema: flag})
-		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", fallback: schema{}, schema: schema{typ: object}})
+		enabled.group = append(enabled.group, value{key: operator.Name, comment: comment, defaultValue: !operator.ClusterWide, schema: flag})
+		own = append(own, value{key: operator.Package(), comment: "Values of the chart " + operator.Package() + ".", defaultValue: schema{}, schema: schema{typ: object}})
 		kinds += fmt.Sprintf("{{- if index .Values.operators %q }}{{ $kinds = append $kinds %q }}{{ end }}\n", operator.Name, resources(operator))
 		chart.metadata.Dependencies = append(chart.metadata.Dependencies, &helm.Dependency{
 			Name: operator.Package(), Version: project.Version, Repository: "file://../" + operator.Package(), Condition: "operators." + operator.Name,

@@ -16,8 +16,8 @@ import (
 type value struct {
 	key     string
 	comment string
-	// fallback is the value in values.yaml.
-	fallback any
+	// defaultValue is the value in values.yaml and in the table.
+	defaultValue any
 	// schema of the value. A value with a group needs none.
 	schema schema
 	group  []value
@@ -50,7 +50,7 @@ func writeValues(to *bytes.Buffer, values []value, indent string) error {
 			}
 			continue
 		}
-		encoded, err := yaml.Marshal(map[string]any{v.key: v.fallback})
+		encoded, err := yaml.Marshal(map[string]any{v.key: v.defaultValue})
 		if err != nil {
 			return fmt.Errorf("value %s: %w", v.key, err)
 		}
@@ -105,11 +105,11 @@ func table(values []value, prefix string) (rows string, err error) {
 			rows += below
 			continue
 		}
-		fallback, err := json.Marshal(v.fallback)
+		defaultValue, err := json.Marshal(v.defaultValue)
 		if err != nil {
 			return "", err
 		}
-		rows += fmt.Sprintf("| `%s` | `%s` | %s |\n", prefix+v.key, fallback, strings.ReplaceAll(v.comment, "|", `\|`))
+		rows += fmt.Sprintf("| `%s` | `%s` | %s |\n", prefix+v.key, defaultValue, strings.ReplaceAll(v.comment, "|", `\|`))
 	}
 	return rows, nil
 }

@@ -28,6 +28,8 @@ type Operator struct {
 	Description string `json:"description"`
 	// Categories are categories of OperatorHub.
 	Categories []string `json:"categories"`
+	// Kinds are the operator's kinds, in the order of their CRDs' names.
+	Kinds []Kind `json:"kinds"`
 	// Requires are the operators that this operator's kinds need.
 	Requires []string `json:"requires,omitempty"`
 	// Standalone is true for an operator that users install by its name. Catalogs hide
@@ -55,17 +57,23 @@ type Operator struct {
 	NamespaceRules []rbacv1.PolicyRule `json:"-"`
 	// ClusterRules are the rights in the whole cluster.
 	ClusterRules []rbacv1.PolicyRule `json:"-"`
-	// People are the ClusterRoles that aggregate to edit, admin and view.
-	People []*rbacv1.ClusterRole `json:"-"`
-	// HandOver are the ClusterRole and ClusterRoleBinding for the RoleBindings that hand
-	// namespaces over. OLM's OperatorGroups replace them.
-	HandOver []*unstructured.Unstructured `json:"-"`
-	// Guards are the NetworkPolicy and the ValidatingAdmissionPolicies with their bindings.
-	Guards []*unstructured.Unstructured `json:"-"`
+	// UserRoles are the ClusterRoles that aggregate to edit, admin and view.
+	UserRoles []*rbacv1.ClusterRole `json:"-"`
 	// Samples has an example for each kind.
 	Samples map[string]*unstructured.Unstructured `json:"-"`
 	// Objects are all rendered objects.
 	Objects []*unstructured.Unstructured `json:"-"`
+}
+
+// Kind describes a kind of an operator.
+type Kind struct {
+	// Name is the kind, for example NovaAPI.
+	Name string `json:"name"`
+	// Sample is the file in config/samples with the example that catalogs show.
+	Sample string `json:"sample"`
+	// Creates has the kinds of the objects that the operator creates for an object of this
+	// kind, by their API version, for example apps/v1: [Deployment].
+	Creates map[string][]string `json:"creates,omitempty"`
 }
 
 // Image is an image that an operator starts.
@@ -121,47 +129,72 @@ func (p *Project) readOperator(name string) (*Operator, error) {
 
 // sort assigns each rendered object to a field.
 func (o *Operator) sort() error {
-	clusterRoles, bound := map[string]*rbacv1.ClusterRole{}, map[string]bool{}
-	var own []rbacv1.PolicyRule // in the operator's own namespace
+	found := &rights{bound: map[string]bool{}}
 	for _, object := range o.Objects {
-		var err error
-		switch kind := object.GetKind(); kind {
-		case "Deployment":
-			o.Deployment = &appsv1.Deployment{}
-			err = convert(object, o.Deployment)
-		case "ServiceAccount":
-			o.Account = object.GetName()
-		case "CustomResourceDefinition":
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			err = convert(object, crd)
-			o.CRDs = append(o.CRDs, crd)
-		case "ClusterRole":
-			role := &rbacv1.ClusterRole{}
-			err = convert(object, role)
-			clusterRoles[role.Name] = role
-		case "ClusterRoleBinding":
-			binding := &rbacv1.ClusterRoleBinding{}
-			err = convert(object, binding)
-			bound[binding.RoleRef.Name] = true
-		case "Role":
-			role := &rbacv1.Role{}
-			err = convert(object, role)
-			own = append(own, role.Rules...)
-		case "RoleBinding":
-		case "NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
-			o.Guards = append(o.Guards, object)
-		default:
-			err = fmt.Errorf("%s %s: no package knows this kind", kind, object.GetName())
-		}
-		if err != nil {
+		if err := o.assign(object, found); err != nil {
 			return err
 		}
-		if strings.HasSuffix(object.GetName(), "-namespaces") {
-			o.HandOver = append(o.HandOver, object)
+	}
+	return o.assignRights(found)
+}
+
+// rights are the rendered objects that define rights.
+type rights struct {
+	clusterRoles []*rbacv1.ClusterRole
+	bound        map[string]bool     // names of ClusterRoles that a ClusterRoleBinding names
+	own          []rbacv1.PolicyRule // in the operator's own namespace
+}
+
+func (o *Operator) assign(object *unstructured.Unstructured, found *rights) error {
+	switch kind := object.GetKind(); kind {
+	case "Deployment":
+		o.Deployment = &appsv1.Deployment{}
+		return convert(object, o.Deployment)
+	case "ServiceAccount":
+		o.Account = object.GetName()
+	case "CustomResourceDefinition":
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		o.CRDs = append(o.CRDs, crd)
+		return convert(object, crd)
+	case "ClusterRole":
+		role := &rbacv1.ClusterRole{}
+		found.clusterRoles = append(found.clusterRoles, role)
+		return convert(object, role)
+	case "ClusterRoleBinding":
+		binding := &rbacv1.ClusterRoleBinding{}
+		err := convert(object, binding)
+		found.bound[binding.RoleRef.Name] = true
+		return err
+	case "Role":
+		role := &rbacv1.Role{}
+		err := convert(object, role)
+		found.own = append(found.own, role.Rules...)
+		return err
+	case "RoleBinding", "NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+	default:
+		return fmt.Errorf("%s %s: no package knows this kind", kind, object.GetName())
+	}
+	return nil
+}
+
+// assignRights refuses a ClusterRole without a known purpose: users would get rights that
+// the operator was meant to have.
+func (o *Operator) assignRights(found *rights) error {
+	slices.SortFunc(found.clusterRoles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
+	for _, role := range found.clusterRoles {
+		switch {
+		case role.Name == o.NamespacesRole(): // the OperatorGroups of OLM replace its RoleBindings
+		case found.bound[role.Name]:
+			o.ClusterRules = append(o.ClusterRules, role.Rules...)
+		case role.Name == o.Account:
+			o.NamespaceRules = slices.Clone(role.Rules)
+		case aggregates(role):
+			o.UserRoles = append(o.UserRoles, role)
+		default:
+			return fmt.Errorf("ClusterRole %s has neither a ClusterRoleBinding nor a label %s…: add one of them", role.Name, aggregation)
 		}
 	}
-	o.sortRights(clusterRoles, bound)
-	for _, rule := range own {
+	for _, rule := range found.own {
 		if !slices.ContainsFunc(o.NamespaceRules, func(known rbacv1.PolicyRule) bool { return reflect.DeepEqual(known, rule) }) {
 			o.NamespaceRules = append(o.NamespaceRules, rule)
 		}
@@ -169,57 +202,57 @@ func (o *Operator) sort() error {
 	return nil
 }
 
-func (o *Operator) sortRights(roles map[string]*rbacv1.ClusterRole, bound map[string]bool) {
-	names := make([]string, 0, len(roles))
-	for name := range roles {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		role := roles[name]
-		switch {
-		case strings.HasSuffix(name, "-namespaces"):
-		case bound[name]:
-			o.ClusterRules = append(o.ClusterRules, role.Rules...)
-		case name == o.Account:
-			o.NamespaceRules = slices.Clone(role.Rules)
-		default:
-			o.People = append(o.People, role)
+// NamespacesRole is the name of the ClusterRole for the RoleBindings that hand namespaces
+// over.
+func (o *Operator) NamespacesRole() string { return "asterism-" + o.Name + "-namespaces" }
+
+// aggregation begins the labels of ClusterRoles for users.
+const aggregation = "rbac.authorization.k8s.io/aggregate-to-"
+
+func aggregates(role *rbacv1.ClusterRole) bool {
+	for label, value := range role.Labels {
+		if strings.HasPrefix(label, aggregation) && value == "true" {
+			return true
 		}
 	}
+	return false
 }
 
-// readSamples keeps the first sample of each kind of the operator.
+// readSamples reads the sample of each kind, and refuses a list of kinds that differs from
+// the CRDs.
 func (o *Operator) readSamples(folder string) error {
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil {
-		return err
-	}
-	slices.Reverse(files) // the plainest sample has the longest name: nova.yaml follows nova-given.yaml
-	for _, file := range files {
-		content, err := os.ReadFile(file)
+	for _, kind := range o.Kinds {
+		object, err := readSample(filepath.Join(folder, kind.Sample), kind.Name)
 		if err != nil {
 			return err
 		}
-		for document := range strings.SplitSeq(string(content), "\n---\n") {
-			object := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			if kind := object.GetKind(); o.owns(kind) && o.Samples[kind] == nil {
-				o.Samples[kind] = object
-			}
-		}
+		o.Samples[kind.Name] = object
 	}
-	for _, crd := range o.CRDs {
-		if o.Samples[crd.Spec.Names.Kind] == nil {
-			return fmt.Errorf("%s has no sample of %s", folder, crd.Spec.Names.Kind)
-		}
+	if len(o.Kinds) != len(o.CRDs) || slices.ContainsFunc(o.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return o.Samples[crd.Spec.Names.Kind] == nil
+	}) {
+		return fmt.Errorf("operators/%s/packaging.yaml: kinds must list each of the operator's %d kinds once", o.Name, len(o.CRDs))
 	}
 	return nil
 }
 
-func (o *Operator) owns(kind string) bool { return o.CRD(kind) != nil }
+// readSample returns the first object of a kind in a file.
+func readSample(file, kind string) (*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if object.GetKind() == kind {
+			return object, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no object of kind %s", file, kind)
+}
 
 // Container returns the only container of a Deployment.
 func Container(deployment *appsv1.Deployment) *corev1.Container {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
 )
 
@@ -103,12 +103,12 @@ func (p *Project) Path(parts ...string) string {
 }
 
 // VersionRange is the range of versions of a required package: this minor version.
-func (p *Project) VersionRange() string {
-	parts := strings.Split(p.Version, ".")
-	var major, minor int
-	_, _ = fmt.Sscan(parts[0], &major)
-	_, _ = fmt.Sscan(parts[1], &minor)
-	return fmt.Sprintf(">=%d.%d.0 <%d.%d.0-0", major, minor, major, minor+1)
+func (p *Project) VersionRange() (string, error) {
+	version, err := semver.Parse(p.Version)
+	if err != nil {
+		return "", fmt.Errorf("%s: version %q: %w", ProjectFile, p.Version, err)
+	}
+	return fmt.Sprintf(">=%d.%d.0 <%d.%d.0-0", version.Major, version.Minor, version.Major, version.Minor+1), nil
 }
 
 func readYAML(path string, into any) error {

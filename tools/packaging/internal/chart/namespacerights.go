@@ -9,24 +9,24 @@ import (
 	"asterism.dev/tools/packaging/internal/source"
 )
 
-// handOver has the objects for namespaces that are handed over, besides the objects of the
-// operators' own kustomizations.
-type handOver struct {
+// namespaceRights has the objects for namespaces that are handed over, besides the objects of
+// the operators' own kustomizations.
+type namespaceRights struct {
 	// bindings are the RoleBindings of config/namespace by the account's name.
 	bindings map[string]*unstructured.Unstructured
-	// guard are the ValidatingAdmissionPolicy of RoleBindings and its binding.
-	guard []*unstructured.Unstructured
+	// policies are the ValidatingAdmissionPolicy of RoleBindings and its binding.
+	policies []*unstructured.Unstructured
 }
 
-// guardName and guardAccounts are the policy's name, and the operators' accounts in its
+// policyName and policyAccounts are the policy's name, and the operators' accounts in its
 // condition.
 const (
-	guardName     = "asterism-rolebindings"
-	guardAccounts = "asterism-[a-z0-9-]+-operator"
+	policyName     = "asterism-rolebindings"
+	policyAccounts = "asterism-[a-z0-9-]+-operator"
 )
 
-func readHandOver(project *source.Project) (*handOver, error) {
-	read := &handOver{bindings: map[string]*unstructured.Unstructured{}}
+func readNamespaceRights(project *source.Project) (*namespaceRights, error) {
+	read := &namespaceRights{bindings: map[string]*unstructured.Unstructured{}}
 	bindings, err := source.Render(project.Path("config", "namespace"))
 	if err != nil {
 		return nil, err
@@ -39,23 +39,24 @@ func readHandOver(project *source.Project) (*handOver, error) {
 		return nil, err
 	}
 	for _, object := range objects {
-		if object.GetName() == guardName {
-			read.guard = append(read.guard, object)
+		if object.GetName() == policyName {
+			read.policies = append(read.policies, object)
 		}
 	}
-	if len(read.guard) != 2 {
-		return nil, fmt.Errorf("config/control-plane has %d objects %s, and needs the policy and its binding", len(read.guard), guardName)
+	if len(read.policies) != 2 {
+		return nil, fmt.Errorf("config/control-plane has %d objects %s, and needs the policy and its binding", len(read.policies), policyName)
 	}
 	return read, nil
 }
 
-// policy returns the policy of RoleBindings for one account. The kustomization has one policy
-// for all accounts, but several releases of Helm cannot share an object.
-func (r *handOver) policy(operator *source.Operator) (objects []*unstructured.Unstructured) {
-	for _, shared := range r.guard {
+// policiesOf returns the policy of RoleBindings for one account, and its binding. The
+// kustomization has one policy for all accounts, but several releases of Helm cannot share an
+// object.
+func (r *namespaceRights) policiesOf(operator *source.Operator) (objects []*unstructured.Unstructured) {
+	for _, shared := range r.policies {
 		object := shared.DeepCopy()
-		replaceText(object.Object, guardAccounts, operator.Account)
-		replaceText(object.Object, guardName, "asterism-"+operator.Name+"-rolebindings")
+		replaceText(object.Object, policyAccounts, operator.Account)
+		replaceText(object.Object, policyName, "asterism-"+operator.Name+"-rolebindings")
 		objects = append(objects, object)
 	}
 	return objects
@@ -80,7 +81,7 @@ func replaceText(node any, old, replacement string) any {
 
 // template renders a RoleBinding in each listed namespace, or a ClusterRoleBinding for every
 // namespace.
-func (r *handOver) template(operator *source.Operator) (string, error) {
+func (r *namespaceRights) template(operator *source.Operator) (string, error) {
 	binding := r.bindings[operator.Account]
 	if binding == nil {
 		return "", fmt.Errorf("config/namespace has no RoleBinding %s", operator.Account)
@@ -95,17 +96,17 @@ func (r *handOver) template(operator *source.Operator) (string, error) {
 }
 
 func bindingTemplate(binding *unstructured.Unstructured, kind, namespace string) (string, error) {
-	object, h := binding.DeepCopy(), &holes{}
+	object, p := binding.DeepCopy(), &placeholders{}
 	object.SetKind(kind)
 	unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
 	if namespace != "" {
-		object.SetNamespace(h.inline(namespace))
+		object.SetNamespace(p.inline(namespace))
 	}
-	if err := unstructured.SetNestedField(object.Object, nil, "metadata", "labels", h.lines("CHART.labels")); err != nil {
+	if err := unstructured.SetNestedField(object.Object, nil, "metadata", "labels", p.lines("CHART.labels")); err != nil {
 		return "", err
 	}
-	if err := setSubjects(object, h.inline("{{ $.Release.Namespace | quote }}")); err != nil {
+	if err := setSubjects(object, p.inline("{{ $.Release.Namespace | quote }}")); err != nil {
 		return "", err
 	}
-	return h.encode(object)
+	return p.encode(object)
 }
