@@ -7,6 +7,7 @@ require (
 	github.com/in-toto/attestation v1.1.2
 	github.com/spdx/tools-golang v0.5.7
 	go.yaml.in/yaml/v3 v3.0.4
+	golang.org/x/mod v0.39.0
 	google.golang.org/protobuf v1.36.6
 	sigs.k8s.io/yaml v1.6.0
 )

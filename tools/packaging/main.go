@@ -68,7 +68,11 @@ func generate(root string) error {
 	if err := writeCatalogs(project, images, bundles, filepath.Join(root, "catalog")); err != nil {
 		return err
 	}
-	if err := writeManifests(project, images, filepath.Join(root, "dist")); err != nil {
+	list, err := install.Images(project, images)
+	if err != nil {
+		return err
+	}
+	if err := writeManifests(project, images, list, filepath.Join(root, "dist")); err != nil {
 		return err
 	}
 	page := output.Files{"api.md": reference.Page(project)}
@@ -114,11 +118,13 @@ func writeCatalogs(project *source.Project, images bundle.Images, bundles func(*
 	return nil
 }
 
-func writeManifests(project *source.Project, images bundle.Images, folder string) error {
+// writeManifests also writes the other files that belong in the folder.
+func writeManifests(project *source.Project, images bundle.Images, others output.Files, folder string) error {
 	files, err := install.Files(project, images)
 	if err != nil {
 		return err
 	}
+	files.Include("", others)
 	return files.Write(folder, "")
 }
 

@@ -44,7 +44,7 @@ func release(root, folder, registry, version, digests string) error {
 	if err := writeCatalogs(project, images, bundles, filepath.Join(folder, "catalog")); err != nil {
 		return err
 	}
-	if err := writeManifests(project, images, filepath.Join(folder, "dist")); err != nil {
+	if err := writeManifests(project, images, nil, filepath.Join(folder, "dist")); err != nil {
 		return err
 	}
 	return writeCharts(project, images, filepath.Join(folder, "charts"))

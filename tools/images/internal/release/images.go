@@ -34,11 +34,6 @@ type content struct {
 }
 
 func (r *release) operators(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
-	if err != nil {
-		return err
-	}
-	licenseFile := ociimage.File{Path: "licenses/LICENSE", Mode: 0o644, Content: text}
 	for _, operator := range r.project.Operators {
 		image := content{
 			name: operator.Package(), kind: kindOperator, title: operator.DisplayName,
@@ -51,7 +46,11 @@ func (r *release) operators(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			files := []ociimage.File{{Path: "manager", Mode: 0o755, Content: program}, licenseFile}
+			files, err := r.licenses(ctx, info)
+			if err != nil {
+				return err
+			}
+			files = append(files, ociimage.File{Path: "manager", Mode: 0o755, Content: program})
 			image.variants = append(image.variants, ociimage.Variant{Architecture: architecture, Files: files})
 			image.programs = append(image.programs, info)
 		}

@@ -14,16 +14,71 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkReferences fails if a bundle, a catalog or dist refers to an image that the list lacks, or refers to an image by tag: a mirror of the list would be
-// incomplete. Examples for users are JSON inside of annotations, and name images of users.
+// checkReferences fails if a bundle, a catalog, dist or a chart refers to an image that the
+// list lacks, or refers to an image by tag: a mirror of the list would be incomplete. Examples
+// for users are JSON inside of annotations, and name images of users.
 func checkReferences(output string, list List) error {
 	var missing []error
-	err := eachReference(output, []string{bundlesFolder, catalogFolder, distFolder}, func(file, reference string) {
+	visit := func(file, reference string) {
 		if !list.has(reference) {
 			missing = append(missing, fmt.Errorf("%s refers to %q, which %s does not list by digest", file, reference, ListFile))
 		}
-	})
-	return errors.Join(append(missing, err)...)
+	}
+	err := eachReference(output, []string{bundlesFolder, catalogFolder, distFolder}, visit)
+	return errors.Join(append(missing, err, eachChartReference(output, visit))...)
+}
+
+// eachChartReference calls visit for every reference in the values and the annotations of the
+// charts. Templates have no references, and the values in ci are examples for users.
+func eachChartReference(output string, visit func(file, reference string)) error {
+	charts, err := filepath.Glob(filepath.Join(output, chartsFolder, "*"))
+	if err != nil {
+		return err
+	}
+	for _, chart := range charts {
+		for name, references := range map[string]func([]byte, func(string)) error{"values.yaml": valuesReferences, "Chart.yaml": annotationReferences} {
+			file := filepath.Join(chart, name)
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			found := func(reference string) { visit(file, reference) }
+			if err := errors.Join(referencesIn(content, found), references(content, found)); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// valuesReferences finds the image of the operator, which the values have in parts.
+func valuesReferences(values []byte, visit func(string)) error {
+	var parts struct {
+		Image struct{ Registry, Repository, Tag, Digest string }
+	}
+	if err := yaml.Unmarshal(values, &parts); err != nil {
+		return err
+	}
+	image := parts.Image
+	switch {
+	case image.Repository == "": // the chart of a service, or of all operators
+	case image.Digest == "":
+		visit(image.Registry + "/" + image.Repository + ":" + image.Tag)
+	default:
+		visit(image.Registry + "/" + image.Repository + "@" + image.Digest)
+	}
+	return nil
+}
+
+// annotationReferences finds the images that Artifact Hub shows: YAML inside of an annotation.
+func annotationReferences(chart []byte, visit func(string)) error {
+	var metadata struct {
+		Annotations map[string]string
+	}
+	if err := yaml.Unmarshal(chart, &metadata); err != nil {
+		return err
+	}
+	return referencesIn([]byte(metadata.Annotations["artifacthub.io/images"]), visit)
 }
 
 // eachReference calls visit for every reference in the folders of a release.

@@ -37,27 +37,24 @@ func (r *release) referrers(image content, entry Image, index v1.ImageIndex) ([]
 	if err != nil {
 		return nil, err
 	}
-	var all []v1.Image
-	for _, file := range []struct {
-		path, mediaType string
-		content         []byte
-	}{
-		{filepath.Join(sbomFolder, entry.Name+".spdx.json"), sbom.MediaType, document},
-		{filepath.Join(originFolder, entry.Name+".intoto.json"), provenance.MediaType, statement},
-	} {
-		if err := os.WriteFile(filepath.Join(r.Output, file.path), file.content, 0o644); err != nil { //nolint:gosec // these files are public
-			return nil, err
-		}
-		artifact, err := ociimage.Artifact(*subject, file.mediaType, filepath.Base(file.path), file.content)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.layout.AppendImage(artifact); err != nil {
-			return nil, err
-		}
-		all = append(all, artifact)
+	bill, err := r.referrer(*subject, filepath.Join(sbomFolder, entry.Name+".spdx.json"), sbom.MediaType, document)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	origin, err := r.referrer(*subject, filepath.Join(originFolder, entry.Name+".intoto.json"), provenance.MediaType, statement)
+	return []v1.Image{bill, origin}, err
+}
+
+// referrer writes a document to a file, and adds an artifact with the document to the layout.
+func (r *release) referrer(subject v1.Descriptor, path, mediaType string, document []byte) (v1.Image, error) {
+	if err := os.WriteFile(filepath.Join(r.Output, path), document, 0o644); err != nil { //nolint:gosec // these files are public
+		return nil, err
+	}
+	artifact, err := ociimage.Artifact(subject, mediaType, filepath.Base(path), document)
+	if err != nil {
+		return nil, err
+	}
+	return artifact, r.layout.AppendImage(artifact)
 }
 
 func (r *release) billOfMaterials(image content, entry Image, digests []string) ([]byte, error) {

@@ -53,6 +53,31 @@ func TestReferencesOutsideOfTheListAreRefused(t *testing.T) {
 	}
 }
 
+func TestReferencesOfChartsAreChecked(t *testing.T) {
+	const image, annotations = "image: {registry: 'a.example:5000/x', repository: one, tag: '', digest: '", "annotations: {artifacthub.io/images: '[{name: one, image: a.example:5000/x/one@"
+	for _, c := range []struct {
+		about, values, chart string
+		refused              bool
+	}{
+		{"listed", image + digestOne + "'}", annotations + digestOne + "}]'}", false},
+		{"no images", "operators: {meta: true}", "name: all", false},
+		{"another digest", image + digestTwo + "'}", "name: one", true},
+		{"no digest", image + "'}", "name: one", true},
+		{"operand", "images: {driver: 'b.example/y/two:v2'}", "name: one", true},
+		{"annotation", "name: ''", annotations + digestTwo + "}]'}", true},
+	} {
+		output := t.TempDir()
+		for _, folder := range []string{bundlesFolder, catalogFolder, distFolder} {
+			writeFile(t, "kind: List", output, folder, "object.yaml")
+		}
+		writeFile(t, c.values, output, chartsFolder, "one-operator", "values.yaml")
+		writeFile(t, c.chart, output, chartsFolder, "one-operator", "Chart.yaml")
+		if err := checkReferences(output, listOfOne); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.about, err)
+		}
+	}
+}
+
 func TestImagesOfEarlierVersionsAreListed(t *testing.T) {
 	output := t.TempDir()
 	catalogs := filepath.Join(output, catalogFolder, "release", "one-operator")

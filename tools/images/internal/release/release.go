@@ -39,10 +39,11 @@ type Options struct {
 	Program Program
 }
 
-// Names in the folder of a release. tools/packaging writes the first three.
+// Names in the folder of a release. tools/packaging writes the first four.
 const (
 	bundlesFolder = "bundles"
 	catalogFolder = "catalog"
+	chartsFolder  = "charts"
 	distFolder    = "dist"
 	layoutFolder  = "oci"
 	sbomFolder    = "sbom"
@@ -120,7 +121,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 
 // clear removes an earlier release, and nothing else that the folder may have.
 func (r *release) clear() error {
-	for _, name := range []string{bundlesFolder, catalogFolder, distFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
+	for _, name := range []string{bundlesFolder, catalogFolder, chartsFolder, distFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
 		if err := os.RemoveAll(filepath.Join(r.Output, name)); err != nil {
 			return err
 		}

@@ -25,8 +25,8 @@ var Manifests = map[string]string{
 // policyKinds are the kinds that a bundle cannot contain.
 var policyKinds = []string{"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
-// Files returns the manifests with the images of a version, the policies for an
-// installation with OLM, and the list of all images.
+// Files returns the manifests with the images of a version, and the policies for an
+// installation with OLM.
 func Files(project *source.Project, images bundle.Images) (output.Files, error) {
 	files := output.Files{}
 	var policies []any
@@ -50,9 +50,12 @@ func Files(project *source.Project, images bundle.Images) (output.Files, error) 
 			return nil, err
 		}
 	}
-	if err := files.Add("policies.yaml", policies...); err != nil {
-		return nil, err
-	}
+	return files, files.Add("policies.yaml", policies...)
+}
+
+// Images returns the list of all images. A release has a list of its own, with digests.
+func Images(project *source.Project, images bundle.Images) (output.Files, error) {
+	files := output.Files{}
 	var all []bundle.NamedImage
 	for _, operator := range project.Operators {
 		all = append(all, images.Of(operator)...)
