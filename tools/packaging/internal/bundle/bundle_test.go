@@ -76,13 +76,16 @@ func TestValidatorsAcceptBundles(t *testing.T) {
 	})
 }
 
-// TestKindsAreSupported: OLM installs CRDs and ClusterRoles of a bundle. It refuses
+// TestKindsAreSupported: OLM installs CRDs and ClusterRoles of a bundle, which have the label
+// of the project. It refuses
 // ValidatingAdmissionPolicies, and OpenShift's pipelines refuse NetworkPolicies.
 func TestKindsAreSupported(t *testing.T) {
 	operators(t, func(t *testing.T, _ *source.Operator, bundle *manifests.Bundle) {
 		for _, object := range bundle.Objects {
 			if kind := object.GetKind(); !slices.Contains([]string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole"}, kind) {
 				t.Errorf("%s %s", kind, object.GetName())
+			} else if kind != "ClusterServiceVersion" && object.GetLabels()["app.kubernetes.io/part-of"] != "asterism" {
+				t.Errorf("%s %s lacks the label of the project", kind, object.GetName())
 			}
 		}
 	})

@@ -152,7 +152,7 @@ func uninstallMessage(operator *source.Operator) string {
 		names, commands = append(names, crd.Spec.Names.Plural), append(commands, "`"+command+"`")
 	}
 	message := "Delete the objects of the operator's kinds before the operator: without the operator, their deletion does not end. " +
-		"`kubectl get " + strings.Join(names, ",") + " --all-namespaces` lists the objects, and " + strings.Join(commands, ", then ") + " deletes an object."
+		"List the objects: `kubectl get " + strings.Join(names, ",") + " --all-namespaces`. Delete each object: " + strings.Join(commands, ", then ") + "."
 	if !operator.Standalone {
 		message += " An object that a ControlPlane has created is deleted with the ControlPlane."
 	}

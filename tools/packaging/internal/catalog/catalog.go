@@ -58,8 +58,9 @@ func Packages(project *source.Project, icon []byte) (output.Files, error) {
 				config.Channels = append(config.Channels, channel)
 			}
 		}
-		if len(config.Packages) != 1 || !releases(config, bundle.Name(project, operator)) {
-			return nil, fmt.Errorf("%s: package %s needs one olm.package and a channel entry %s", Template, operator.Package(), bundle.Name(project, operator))
+		if !releases(config, project.Channel, bundle.Name(project, operator)) {
+			return nil, fmt.Errorf("%s: package %s needs one olm.package with the defaultChannel %s, and a channel %s with the entry %s",
+				Template, operator.Package(), project.Channel, project.Channel, bundle.Name(project, operator))
 		}
 		if files[filepath.Join(operator.Package(), "package.yaml")], err = encode(config); err != nil {
 			return nil, err
@@ -68,10 +69,13 @@ func Packages(project *source.Project, icon []byte) (output.Files, error) {
 	return files, nil
 }
 
-func releases(config declcfg.DeclarativeConfig, name string) bool {
-	return slices.ContainsFunc(config.Channels, func(channel declcfg.Channel) bool {
-		return slices.ContainsFunc(channel.Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == name })
-	})
+// releases reports whether the default channel of a package is the channel of the project, and
+// has the version of the project.
+func releases(config declcfg.DeclarativeConfig, channel, version string) bool {
+	return len(config.Packages) == 1 && config.Packages[0].DefaultChannel == channel &&
+		slices.ContainsFunc(config.Channels, func(known declcfg.Channel) bool {
+			return known.Name == channel && slices.ContainsFunc(known.Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
+		})
 }
 
 // readTemplate reads the packages and channels of the template. Its bundles are files of

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
@@ -31,6 +32,26 @@ func TestCatalogsAreValid(t *testing.T) {
 	for _, render := range []catalog.Render{catalog.Release, catalog.OLMv1} {
 		if _, err := declcfg.ConvertToModel(*load(t, render)); err != nil {
 			t.Errorf("%s: %v", render, err)
+		}
+	}
+}
+
+// TestTemplateHasTheChannelAndTheVersion: bundles name the channel of the project.
+func TestTemplateHasTheChannelAndTheVersion(t *testing.T) {
+	for about, change := range map[string]func(*source.Project){
+		"another channel": func(p *source.Project) { p.Channel = "stable-v1" },
+		"another version": func(p *source.Project) { p.Version = "9.9.9" },
+		"the template's":  func(*source.Project) {},
+	} {
+		project, err := source.Read(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(project)
+		_, err = catalog.Packages(project, nil)
+		wrong := project.Channel == "stable-v1" || project.Version == "9.9.9"
+		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "a channel "+project.Channel+" with the entry meta-operator.v"+project.Version) {
+			t.Errorf("%s: %v", about, err)
 		}
 	}
 }

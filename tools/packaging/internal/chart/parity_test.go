@@ -236,6 +236,11 @@ func TestUmbrellaHandsNamespacesOver(t *testing.T) {
 		}
 	}
 	same(t, rendered, wanted)
+	for name, object := range rendered {
+		if object.GetLabels()["app.kubernetes.io/part-of"] != "asterism" {
+			t.Errorf("%s lacks the label of the project", name)
+		}
+	}
 	if !strings.Contains(notes, "openstack 123") {
 		t.Error(notes)
 	}

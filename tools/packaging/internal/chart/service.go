@@ -24,37 +24,19 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 	if crd == nil {
 		return nil, fmt.Errorf("operators/%s/packaging.yaml: service.kind: the operator has no kind %q", operator.Name, service.Kind)
 	}
-	specs := map[string]any{}
-	for key, kind := range map[string]*apiextensionsv1.CustomResourceDefinition{"spec": crd, "policy": operator.CRD(service.Policy)} {
-		if kind == nil {
-			continue
-		}
-		spec, err := specOf(kind)
-		if err != nil {
-			return nil, err
-		}
-		specs[key] = spec
-	}
-	converted, definitions, err := convertSchema(map[string]any{properties: specs})
+	schemas, definitions, err := serviceSchemas(crd, operator.CRD(service.Policy))
 	if err != nil {
 		return nil, err
 	}
-	schemas := converted[properties].(schema)
 	fields := fieldsOf(schemas["spec"].(schema))
 	chart := &content{
 		metadata: metadata(project, icon, service.Chart, service.Summary),
 		values:   serviceValues(service, schemas, fields), definitions: definitions,
-		texts: map[string]string{
-			"templates/_helpers.tpl": "service-helpers.tpl", "templates/NOTES.txt": "service-notes.txt", "README.md": "service-readme.md.tpl",
-			"templates/resource.yaml": "service-resource.yaml", "templates/secrets.yaml": "service-secrets.yaml",
-		},
+		texts: serviceTexts(service),
 		words: []string{
 			"@APIVERSION@", crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, "@KIND@", service.Kind, "@POLICY@", service.Policy,
 			"@RESOURCE@", crd.Spec.Names.Singular, "@OPERATOR@", operator.Package(), "@FIELDS@\n", fieldTable(fields), "@UNWATCHED@", unwatched(operator),
 		},
-	}
-	if service.Policy != "" {
-		chart.texts["templates/policies.yaml"] = "service-policies.yaml"
 	}
 	made, err := chart.files()
 	if err != nil {
@@ -63,6 +45,36 @@ func serviceChart(project *source.Project, operator *source.Operator, icon []byt
 	examples, err := examples(project, operator)
 	made.Include("ci", examples)
 	return made, err
+}
+
+// serviceSchemas returns the schemas of the specs by "spec" and "policy", which nil leaves
+// out, and their common definitions.
+func serviceSchemas(crd, policy *apiextensionsv1.CustomResourceDefinition) (schemas, definitions schema, err error) {
+	specs := map[string]any{}
+	if specs["spec"], err = specOf(crd); err != nil {
+		return nil, nil, err
+	}
+	if policy != nil {
+		if specs["policy"], err = specOf(policy); err != nil {
+			return nil, nil, err
+		}
+	}
+	converted, definitions, err := convertSchema(map[string]any{properties: specs})
+	if err != nil {
+		return nil, nil, err
+	}
+	return converted[properties].(schema), definitions, nil
+}
+
+func serviceTexts(service *source.Service) map[string]string {
+	texts := map[string]string{
+		"templates/_helpers.tpl": "service-helpers.tpl", "templates/NOTES.txt": "service-notes.txt", "README.md": "service-readme.md.tpl",
+		"templates/resource.yaml": "service-resource.yaml", "templates/secrets.yaml": "service-secrets.yaml",
+	}
+	if service.Policy != "" {
+		texts["templates/policies.yaml"] = "service-policies.yaml"
+	}
+	return texts
 }
 
 // unwatched explains a resource without a status.
@@ -85,7 +97,7 @@ func serviceValues(service *source.Service, schemas schema, fields []field) []va
 	}
 	if service.Policy != "" {
 		values = append(values, value{
-			key: "policies", comment: fmt.Sprintf("%s objects that the chart creates: the spec by name. They grant, and need an administrator of the cluster.", service.Policy),
+			key: "policies", comment: fmt.Sprintf("%s objects that the chart creates: the spec by name. A policy grants file systems to namespaces. Only an administrator of the cluster can create it.", service.Policy),
 			defaultValue: schema{}, schema: mapOf(schemas["policy"].(schema)),
 		})
 	}
@@ -121,11 +133,11 @@ func fieldTable(fields []field) (rows string) {
 // fieldList has one field and the first sentence of its meaning in a line.
 func fieldList(fields []field) (list string) {
 	for _, f := range fields {
-		sentence, _, _ := strings.Cut(f.meaning, ". ")
+		name := f.name
 		if f.need != "" {
-			sentence = f.need + ": " + sentence
+			name += " (" + f.need + ")"
 		}
-		for i, line := range wrap(f.name+": "+sentence, 86) {
+		for i, line := range wrap(name+": "+f.summary(), 86) {
 			indent := "  "
 			if i > 0 {
 				indent = "      "
@@ -134,6 +146,22 @@ func fieldList(fields []field) (list string) {
 		}
 	}
 	return list
+}
+
+// summary is the first sentence of the meaning without the name at its beginning: "replicas is
+// the number of pods." becomes "the number of pods".
+func (f field) summary() string {
+	sentence, _, _ := strings.Cut(f.meaning, ". ")
+	sentence = strings.TrimSuffix(sentence, ".")
+	rest, begins := strings.CutPrefix(sentence, f.name+" ")
+	verb, object, _ := strings.Cut(rest, " ")
+	switch {
+	case !begins, slices.Contains([]string{"of", "in", "that"}, verb): // the name is a noun of the sentence
+		return sentence
+	case verb == "is", verb == "are":
+		return object
+	}
+	return rest
 }
 
 // examples turns the samples of the chart's kind into files of values. The same samples are

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"encoding/base64"
 	"reflect"
 	"strings"
 	"testing"
@@ -191,8 +192,7 @@ func TestExamplesRenderTheSamples(t *testing.T) {
 				}
 				wanted := given["spec"]
 				if object.GetKind() == "Secret" {
-					wanted = secrets[object.GetName()]
-					contains(t, id(object), object.Object["stringData"], wanted)
+					contains(t, id(object), decoded(t, object), secrets[object.GetName()])
 				} else if content, _ := yaml.Marshal(object.Object["spec"]); !reflect.DeepEqual(values(t, string(content)), wanted) {
 					t.Errorf("%s %s: the spec is\n%s\nwant\n%v", name, example, content, wanted)
 				}
@@ -202,6 +202,24 @@ func TestExamplesRenderTheSamples(t *testing.T) {
 			}
 		}
 	}
+}
+
+// decoded returns the data of a Secret.
+func decoded(t *testing.T, secret *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	data, _, err := unstructured.NestedStringMap(secret.Object, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, encoded := range data {
+		text, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[key] = string(text)
+	}
+	return found
 }
 
 func TestNameOfTheReleaseIsTheDefault(t *testing.T) {
