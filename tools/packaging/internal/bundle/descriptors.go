@@ -18,7 +18,7 @@ const (
 	consoleKubernetes = "urn:alm:descriptor:io.kubernetes"
 )
 
-// internal are fields of a status that are of no use to people.
+// internal are fields of a status that users do not need.
 var internal = []string{"completed", "configHash", "selector"}
 
 // referenced are the kinds of references by the ends of their fields' names, in the
