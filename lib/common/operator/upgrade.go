@@ -31,12 +31,6 @@ import (
 // operator the rights to get and patch this OperatorCondition.
 const operatorCondition = "OPERATOR_CONDITION_NAME"
 
-// Reasons of the condition Upgradeable.
-const (
-	reasonNoJobRuns = "NoJobRuns"
-	reasonJobRuns   = "JobRuns"
-)
-
 // maxNamed bounds the number of Jobs in the message.
 const maxNamed = 10
 
@@ -128,12 +122,12 @@ func (h *upgradeHold) upgradeable(jobs []batchv1.Job) metav1.Condition {
 		}
 	}
 	if len(running) == 0 {
-		return metav1.Condition{Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: reasonNoJobRuns}
+		return metav1.Condition{Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: "NoJobRuns"}
 	}
 	slices.Sort(running)
 	message := "the upgrade waits until these Jobs end: " + strings.Join(running[:min(len(running), maxNamed)], ", ")
 	if len(running) > maxNamed {
 		message += fmt.Sprintf(" and %d more", len(running)-maxNamed)
 	}
-	return metav1.Condition{Type: operatorsv2.Upgradeable, Status: metav1.ConditionFalse, Reason: reasonJobRuns, Message: message}
+	return metav1.Condition{Type: operatorsv2.Upgradeable, Status: metav1.ConditionFalse, Reason: "JobRuns", Message: message}
 }
