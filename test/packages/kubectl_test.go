@@ -47,7 +47,7 @@ func withKubectl() {
 	It("removes operators and their kinds", func(ctx SpecContext) {
 		deleteControlPlanes(ctx)
 		kubectl(ctx, "delete", "--namespace", cloudNamespace, "-f", manifest(second, "namespace.yaml"), "--timeout=1m")
-		kubectl(ctx, "delete", "-f", manifest(second, "install.yaml"), "--timeout=5m")
+		kubectl(ctx, "delete", "--ignore-not-found", "-f", manifest(second, "install.yaml"), "--timeout=5m") // deletes the namespace first
 		expectRemoved(ctx)
 		Expect(kinds(ctx)).To(BeEmpty())
 		deleteNamespaces(ctx, cloudNamespace)
