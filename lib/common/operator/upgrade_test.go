@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/lib/common/enginetest"
@@ -32,11 +33,14 @@ type upgrade struct {
 	own, watched   string
 	condition      *operatorsv2.OperatorCondition
 	serviceAccount rbacv1.Subject
+	widget         *widget.Widget
+	rack           *widget.Rack
 }
 
 func newUpgrade(t *testing.T) *upgrade {
 	t.Helper()
 	installOperatorConditions(t)
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	u := &upgrade{
 		Gomega: NewWithT(t), ctx: context.WithoutCancel(t.Context()),
 		client: enginetest.Client(t, widget.AddToScheme, operatorsv2.AddToScheme),
@@ -51,6 +55,10 @@ func newUpgrade(t *testing.T) *upgrade {
 		Type: operatorsv2.Upgradeable, Status: metav1.ConditionFalse, Reason: "JobRuns", Message: "of an earlier process", LastTransitionTime: metav1.Now(),
 	}}
 	u.Expect(u.client.Create(u.ctx, u.condition)).To(Succeed())
+	named := metav1.ObjectMeta{Namespace: u.watched, Name: "left"}
+	u.widget, u.rack = &widget.Widget{ObjectMeta: named}, &widget.Rack{ObjectMeta: named}
+	u.Expect(u.client.Create(u.ctx, u.widget)).To(Succeed())
+	u.Expect(u.client.Create(u.ctx, u.rack)).To(Succeed())
 	u.allow(u.own, rbacv1.PolicyRule{
 		APIGroups: []string{operatorsv2.GroupVersion.Group}, Resources: []string{"operatorconditions"},
 		ResourceNames: []string{u.condition.Name}, Verbs: []string{"get", "update", "patch"},
@@ -107,12 +115,11 @@ func (u *upgrade) upgradeable() metav1.Condition {
 	return metav1.Condition{Status: found.Status, Reason: found.Reason, Message: found.Message}
 }
 
-// job creates a Job with a running pod, or with a pod that waits. The Job is not managed by
-// Kubernetes, so that its status stays.
-func (u *upgrade) job(name, kind string, running int32) *batchv1.Job {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: u.watched, Name: name, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: widget.GroupVersion.String(), Kind: kind, Name: "left", UID: "6b1f3f4e-0000-4000-8000-000000000001", Controller: new(true),
-	}}}}
+// job creates a Job of an object, with a running pod or with a pod that waits. The Job is not
+// managed by Kubernetes, so that its status stays.
+func (u *upgrade) job(name string, owner client.Object, running int32) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: u.watched, Name: name}}
+	u.Expect(controllerutil.SetControllerReference(owner, job, u.client.Scheme())).To(Succeed())
 	job.Spec.ManagedBy = new("asterism.dev/test")
 	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}}}
 	u.Expect(u.client.Create(u.ctx, job)).To(Succeed())
@@ -141,11 +148,11 @@ func TestUpgradeWaitsForRunningJobs(t *testing.T) {
 	u.run(t)
 	u.Eventually(u.upgradeable).Should(Equal(idle), "the condition of an earlier process")
 
-	u.job("waits", "Widget", 0)
-	u.job("other", "Rack", 1)
+	u.job("waits", u.widget, 0)
+	u.job("other", u.rack, 1)
 	u.Consistently(u.upgradeable).Should(Equal(idle))
 
-	second, first := u.job("second", "Widget", 1), u.job("first", "Widget", 1)
+	second, first := u.job("second", u.widget, 1), u.job("first", u.widget, 1)
 	held := func(jobs string) metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: "JobRuns", Message: "the upgrade waits until these Jobs end: " + jobs}
 	}
@@ -164,7 +171,7 @@ func TestUpgradeIsLeftAloneWithoutOLM(t *testing.T) {
 	u := newUpgrade(t)
 	u.run(t)
 	before := u.condition.ResourceVersion
-	u.job("runs", "Widget", 1)
+	u.job("runs", u.widget, 1)
 	u.Consistently(func() string {
 		u.upgradeable()
 		return u.condition.ResourceVersion
