@@ -41,29 +41,19 @@ spec:
 `, olmNamespace, image))
 }
 
-const operatorGroup = `
+// subscribe applies a file of config/olm for the catalog of this suite.
+func subscribe(ctx context.Context, file string) {
+	GinkgoHelper()
+	content, err := os.ReadFile(repository("config", "olm", file))
+	Expect(err).NotTo(HaveOccurred())
+	apply(ctx, strings.ReplaceAll(string(content), "openshift-marketplace", olmNamespace))
+}
+
+const secondOperatorGroup = `
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
-metadata: {name: asterism, namespace: asterism-system}
+metadata: {name: second, namespace: asterism-system}
 spec: {targetNamespaces: [openstack]}
-`
-
-// subscription is the only object that a user creates besides the OperatorGroup.
-const subscription = `
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: asterism-system
-  labels: {pod-security.kubernetes.io/enforce: restricted}
----` + operatorGroup + `---
-apiVersion: operators.coreos.com/v1alpha1
-kind: Subscription
-metadata: {name: asterism, namespace: asterism-system}
-spec:
-  source: asterism
-  sourceNamespace: olm
-  name: meta-operator
-  channel: candidate-v0
 `
 
 // overrideImages sets environment variables in the Subscription of a package, which OLM may

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,7 +18,7 @@ func withOLM() {
 
 	It("names a package that the catalog lacks", func(ctx SpecContext) {
 		serveCatalog(ctx, pushCatalogWithout(imagePrefix, first.folder, "nova-scheduler-operator"))
-		apply(ctx, subscription)
+		subscribe(ctx, "control-plane.yaml")
 		Eventually(func() string {
 			return kubectl(ctx, "get", "subscription/asterism", "--namespace", systemNamespace, `--output=jsonpath={.status.conditions[?(@.type=="ResolutionFailed")].message}`)
 		}).WithContext(ctx).Should(ContainSubstring("nova-scheduler-operator"), explain(ctx))
@@ -30,7 +29,7 @@ func withOLM() {
 	It("installs all operators by one Subscription", func(ctx SpecContext) {
 		serveCatalog(ctx, first.image("catalog").pinned())
 		measure("all operators Succeeded", func() {
-			apply(ctx, subscription)
+			subscribe(ctx, "control-plane.yaml")
 			expectInstalled(ctx, "0.1.0")
 		})
 		plans := list(ctx, "installplans", systemNamespace)
@@ -65,7 +64,7 @@ func withOLM() {
 	It("reports a second OperatorGroup, and changes nothing that runs", func(ctx SpecContext) {
 		operatorPods := podUIDs(ctx, systemNamespace)
 		expectNoInterruption(ctx, func() {
-			apply(ctx, strings.ReplaceAll(operatorGroup, "name: asterism,", "name: second,"))
+			apply(ctx, secondOperatorGroup)
 			Eventually(func() map[string]string { return reasons(ctx, systemNamespace) }).WithContext(ctx).
 				Should(HaveEach("TooManyOperatorGroups"), explain(ctx))
 			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).Should(Equal(operatorPods))

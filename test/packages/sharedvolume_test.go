@@ -28,7 +28,7 @@ func sharedVolumesWithOLM() {
 		apply(ctx, storage)
 		kubectl(ctx, "apply", "-f", policies(first))
 		measure("the operator of shared volumes Succeeded", func() {
-			apply(ctx, sharedVolumeSubscription)
+			subscribe(ctx, "shared-volume.yaml")
 			Eventually(func() map[string]string { return phases(ctx, storageNamespace) }).WithContext(ctx).
 				Should(Equal(map[string]string{"shared-volume-operator.v0.1.0": "Succeeded"}), explain(ctx))
 		})
@@ -91,15 +91,4 @@ kind: Namespace
 metadata:
   name: asterism-storage
   labels: {pod-security.kubernetes.io/enforce: restricted}
-`
-
-const sharedVolumeSubscription = `
-apiVersion: operators.coreos.com/v1
-kind: OperatorGroup
-metadata: {name: asterism, namespace: asterism-storage}
----
-apiVersion: operators.coreos.com/v1alpha1
-kind: Subscription
-metadata: {name: asterism, namespace: asterism-storage}
-spec: {source: asterism, sourceNamespace: olm, name: shared-volume-operator, channel: candidate-v0}
 `
