@@ -126,6 +126,8 @@ func withOLM() {
 			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"))
 		}
 		kubectl(ctx, "delete", "-f", policies(first))
+		By("deleting the roles of users, which OLM keeps")
+		kubectl(ctx, "delete", "clusterroles", ofAsterism)
 		expectRemoved(ctx)
 		deleteKinds(ctx)
 		deleteNamespaces(ctx, cloudNamespace, systemNamespace, storageNamespace)

@@ -76,10 +76,8 @@ func sharedVolumesWithOLM() {
 // removeDriver removes the CSI driver while its operator runs.
 func removeDriver(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "patch", "sharedvolumedriver/cluster", "--type=merge", "--patch", `{"spec": {"managementState": "Removed"}}`)
-	Eventually(func() string {
-		return kubectl(ctx, "get", "namespace/asterism-efs-csi", "--ignore-not-found", "--output=name")
-	}).WithContext(ctx).Should(BeEmpty())
+	kubectl(ctx, "delete", "sharedvolumedriver/cluster", "--timeout=2m")
+	Expect(kubectl(ctx, "get", "namespace/asterism-efs-csi", "--ignore-not-found", "--output=name")).To(BeEmpty())
 }
 
 // policies is the path of the policies that a bundle cannot contain.
