@@ -14,6 +14,8 @@ func withOLM() {
 		olmImage = pushOLM(imagePrefix)
 		installOLM(ctx, olmImage)
 		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
+		kubectl(ctx, "apply", "-f", repository("config", "operator-namespaces.yaml"))
+		kubectl(ctx, "apply", "-f", policies(first))
 	})
 
 	It("names a package that the catalog lacks", func(ctx SpecContext) {

@@ -25,8 +25,6 @@ func sharedVolumesWithOLM() {
 	})
 
 	It("installs the operator of shared volumes in a namespace of its own", func(ctx SpecContext) {
-		apply(ctx, storage)
-		kubectl(ctx, "apply", "-f", policies(first))
 		measure("the operator of shared volumes Succeeded", func() {
 			subscribe(ctx, "shared-volume.yaml")
 			Eventually(func() map[string]string { return phases(ctx, storageNamespace) }).WithContext(ctx).
@@ -82,11 +80,3 @@ func removeDriver(ctx context.Context) {
 
 // policies is the path of the policies that a bundle cannot contain.
 func policies(of release) string { return filepath.Join(of.folder, "dist", "policies.yaml") }
-
-const storage = `
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: asterism-storage
-  labels: {pod-security.kubernetes.io/enforce: restricted}
-`
