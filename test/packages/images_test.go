@@ -49,14 +49,14 @@ func expectListedImages(ctx context.Context, of release, chosen ...string) {
 	found := map[string]bool{}
 	var unlisted []string
 	for _, image := range podImages(ctx) {
-		name, digest, _ := strings.Cut(image.image, "@")
+		name, digest, _ := strings.Cut(image.Image, "@")
 		switch {
-		case slices.Contains(chosen, image.image):
-			found[image.image] = true
+		case slices.Contains(chosen, image.Image):
+			found[image.Image] = true
 		case strings.HasPrefix(name, imagePrefix+"/") && listed[digest] != "":
 			found[listed[digest]] = true
 		default:
-			unlisted = append(unlisted, image.pod+": "+image.image)
+			unlisted = append(unlisted, image.Pod+": "+image.Image)
 		}
 	}
 	Expect(unlisted).To(BeEmpty(), "images.yaml lists %v", listed)
@@ -66,7 +66,8 @@ func expectListedImages(ctx context.Context, of release, chosen ...string) {
 	AddReportEntry("images", found)
 }
 
-type podImage struct{ pod, image string }
+// podImage has exported fields for matchers.
+type podImage struct{ Pod, Image string }
 
 // podImages returns the images of all containers and init containers outside of kube-system.
 func podImages(ctx context.Context) (all []podImage) {
@@ -76,7 +77,7 @@ func podImages(ctx context.Context) (all []podImage) {
 	for line := range strings.Lines(out) {
 		fields := strings.Fields(line)
 		for _, image := range fields[1:] {
-			all = append(all, podImage{pod: fields[0], image: image})
+			all = append(all, podImage{Pod: fields[0], Image: image})
 		}
 	}
 	return all

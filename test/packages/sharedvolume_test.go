@@ -66,7 +66,7 @@ func sharedVolumesWithOLM() {
 		}
 		overrideImages(ctx, storageNamespace, "shared-volume-operator", images)
 		for _, image := range images {
-			Eventually(func() []podImage { return podImages(ctx) }).WithContext(ctx).Should(ContainElement(HaveField("image", image)))
+			Eventually(func() []podImage { return podImages(ctx) }).WithContext(ctx).Should(ContainElement(HaveField("Image", image)))
 		}
 	})
 }
