@@ -17,7 +17,7 @@ cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##### Generated files
 
@@ -172,22 +172,33 @@ olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriv
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)
 test-packages-suite = cd tools/cluster && GOWORK=off go run . up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off go tool ginkgo --timeout=40m --show-node-events=false --label-filter=$(1) .
+  GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --label-filter='$(1)' .
+
+.PHONY: packages-e2e
+packages-e2e: program-olm helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
+	$(call test-packages-suite,install || helm || olm)
+
+.PHONY: install-e2e
+install-e2e: ## The part of packages-e2e with kubectl (as root).
+	$(call test-packages-suite,install)
+
+.PHONY: helm-e2e
+helm-e2e: helm ## The part of packages-e2e with the real Helm (as root).
+	$(call test-packages-suite,helm)
 
 .PHONY: olm-e2e
-olm-e2e: ## Install, upgrade and remove a release with the real OLM on a new cluster (as root).
+olm-e2e: program-olm ## The part of packages-e2e with the real OLM (as root).
+	$(call test-packages-suite,olm)
+
+.PHONY: program-olm
+program-olm:
 	mkdir -p $(programs)
 	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
-	$(call test-packages-suite,olm)
 
 .PHONY: helm
 helm:
 	mkdir -p $(programs)
 	cd tools/helm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o $(programs)/ tool
-
-.PHONY: helm-e2e
-helm-e2e: helm ## Install, upgrade, roll back and remove a release with the real Helm on a new cluster (as root).
-	$(call test-packages-suite,helm)
 
 .PHONY: demo-down
 demo-down: ## Remove everything that the demo has created.

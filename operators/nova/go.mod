@@ -1,6 +1,6 @@
 module asterism.dev/operators/nova
 
-go 1.26.0
+go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
@@ -16,6 +16,7 @@ require (
 
 require (
 	github.com/go-logr/zapr v1.3.0 // indirect
+	github.com/operator-framework/api v0.45.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d // indirect

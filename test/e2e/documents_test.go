@@ -32,6 +32,7 @@ var notRun = map[string]string{
 	"kubectl wait -n openshift-marketplace":   "the demo has no OLM",
 	"kubectl apply -f config/olm/":            "the demo has no OLM",
 	"kubectl get csv":                         "the demo has no OLM",
+	"kubectl patch operatorcondition":         "the demo has no OLM",
 	"kubectl set env":                         "changes the operators of the demo",
 	"kubectl logs -n openstack job/NAME":      "a placeholder",
 	"kubectl describe sharedvolume -n team-a": "an example of another namespace",

@@ -14,10 +14,17 @@ import (
 // operators are the operators of the control plane.
 var operators = []string{"meta", "nova", "nova-api", "nova-conductor", "nova-metadata", "nova-scheduler"}
 
-// can answers "yes" or "no" for an operator's right in a namespace.
+// can answers "yes" or "no" for the right of an operator of the control plane in a
+// namespace.
 func can(ctx context.Context, operator, verb, resource, namespace string) string {
+	return canAs(ctx, systemNamespace, "asterism-"+operator+"-operator", verb, resource, namespace)
+}
+
+// canAs is can for a ServiceAccount; without a namespace, the right is one in the whole
+// cluster.
+func canAs(ctx context.Context, accountNamespace, account, verb, resource, namespace string) string {
 	out, _ := run(ctx, "", "kubectl", "auth", "can-i", verb, resource, "--namespace", namespace, // exits with 1 for "no"
-		"--as", "system:serviceaccount:"+systemNamespace+":asterism-"+operator+"-operator")
+		"--as", "system:serviceaccount:"+accountNamespace+":"+account)
 	return strings.TrimSpace(out)
 }
 
@@ -34,12 +41,16 @@ func expectRightsInCloud(ctx context.Context, others ...string) {
 }
 
 // deployCloud deploys the ControlPlane of the demo, and boots a server.
-func deployCloud(ctx context.Context, registry string) {
+func deployCloud(ctx context.Context) {
 	GinkgoHelper()
-	started := time.Now()
-	makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+registry)
-	AddReportEntry("time", fmt.Sprintf("ACTIVE after %s", time.Since(started).Round(time.Second)))
+	measure("ACTIVE", func() {
+		makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+imagePrefix)
+	})
 }
+
+// novaImage is the image of the demo's ControlPlane and of its servers, which no release
+// contains.
+func novaImage() string { return imagePrefix + "/demo/openstack:bookworm" }
 
 // expectNothingElsewhere expects that no operator reports on an object outside of its
 // namespaces.
@@ -56,18 +67,24 @@ func expectNothingElsewhere(ctx context.Context) {
 // API fails, that the pods of Nova stay, and that the user's objects do not change.
 func expectNoInterruption(ctx context.Context, change func()) {
 	GinkgoHelper()
-	pods, before := uids(ctx, "pods", cloudNamespace), specs(ctx)
+	pods, before := podUIDs(ctx, cloudNamespace), specs(ctx)
 	requests := load(ctx)
 	change()
-	Eventually(func() string {
-		return kubectl(ctx, "get", "controlplane/demo", "--namespace", cloudNamespace, `--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
-	}).WithContext(ctx).Should(Equal("True"))
+	expectReady(ctx)
 	answered, failed := requests()
 	AddReportEntry("requests", fmt.Sprintf("%d answered, %d failed", answered, failed))
 	Expect(failed).To(BeZero())
 	Expect(answered).NotTo(BeZero())
-	Expect(uids(ctx, "pods", cloudNamespace)).To(Equal(pods), "the pods of Nova")
+	Expect(podUIDs(ctx, cloudNamespace)).To(Equal(pods), "the pods of Nova")
 	Expect(specs(ctx)).To(Equal(before), "the specs of the user's objects")
+}
+
+// expectReady waits until the ControlPlane is ready.
+func expectReady(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() string {
+		return kubectl(ctx, "get", "controlplane/demo", "--namespace", cloudNamespace, `--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	}).WithContext(ctx).Should(Equal("True"))
 }
 
 // specs returns the specs of the user's objects.

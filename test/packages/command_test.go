@@ -79,11 +79,11 @@ func list(ctx context.Context, resource, namespace string) []object {
 	return all.Items
 }
 
-// uids returns the UIDs of the objects of a resource, by name.
-func uids(ctx context.Context, resource, namespace string) map[string]string {
+// podUIDs returns the UIDs of the pods of a namespace, by name.
+func podUIDs(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
-	for _, o := range list(ctx, resource, namespace) {
+	for _, o := range list(ctx, "pods", namespace) {
 		found[o.Metadata.Name] = o.Metadata.UID
 	}
 	return found

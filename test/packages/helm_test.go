@@ -1,18 +1,13 @@
 package packages
 
 import (
-	"fmt"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Helm", Label("helm"), Ordered, func() {
-	var registry string
-	var first release
-
+func withHelm() {
 	// helm runs the command on the release asterism with a chart of the operators.
 	helm := func(ctx SpecContext, command string, from release, options ...string) {
 		GinkgoHelper()
@@ -22,42 +17,34 @@ var _ = Describe("Helm", Label("helm"), Ordered, func() {
 		_, err = run(ctx, "", program("helm"), append([]string{command, "asterism", chart, "--namespace", systemNamespace, "--wait", "--timeout", "5m"}, options...)...)
 		Expect(err).NotTo(HaveOccurred())
 	}
-	images := func(ctx SpecContext) string {
-		GinkgoHelper()
-		return kubectl(ctx, "get", "deployments", "--namespace", systemNamespace, `--output=jsonpath={range .items[*]}{.spec.template.spec.containers[0].image}{"\n"}{end}`)
-	}
-
-	BeforeAll(func(ctx SpecContext) {
-		registry = serveRegistry()
-		pushOperands(registry)
-		By("releasing 0.1.0")
-		first = makeRelease(ctx, registry, "0.1.0", nil)
-		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
-	})
 
 	It("installs all operators by one chart", func(ctx SpecContext) {
-		started := time.Now()
-		helm(ctx, "install", first, "--create-namespace", "--set", "global.asterism.watchNamespaces={"+cloudNamespace+"}")
-		AddReportEntry("time", fmt.Sprintf("all operators available after %s", time.Since(started).Round(time.Second)))
+		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
+		measure("all operators available", func() {
+			helm(ctx, "install", first, "--create-namespace", "--set", "global.asterism.watchNamespaces={"+cloudNamespace+"}")
+		})
 	})
 
 	It("gives operators rights in the listed namespaces alone", func(ctx SpecContext) { expectRightsInCloud(ctx, systemNamespace) })
 
-	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx, registry) })
+	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx) })
 
 	It("leaves other namespaces alone", func(ctx SpecContext) { expectNothingElsewhere(ctx) })
 
+	It("runs no image that the list of the release lacks", func(ctx SpecContext) {
+		expectListedImages(ctx, first, novaImage())
+	})
+
 	It("upgrades operators, and rolls the upgrade back", func(ctx SpecContext) {
-		By("releasing 0.2.0")
-		second, before := makeRelease(ctx, registry, "0.2.0", &first), images(ctx)
+		before := operatorImages(ctx)
 		expectNoInterruption(ctx, func() {
 			helm(ctx, "upgrade", second, "--reset-then-reuse-values")
-			Expect(images(ctx)).NotTo(Equal(before))
+			Expect(operatorImages(ctx)).NotTo(Equal(before))
 		})
 		expectNoInterruption(ctx, func() {
 			_, err := run(ctx, "", program("helm"), "rollback", "asterism", "1", "--namespace", systemNamespace, "--wait", "--timeout", "5m")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(images(ctx)).To(Equal(before))
+			Expect(operatorImages(ctx)).To(Equal(before))
 		})
 	})
 
@@ -68,14 +55,12 @@ var _ = Describe("Helm", Label("helm"), Ordered, func() {
 	})
 
 	It("removes operators, and keeps the kinds", func(ctx SpecContext) {
-		kubectl(ctx, "delete", "controlplane", "--all", "--namespace", cloudNamespace, "--timeout=5m")
+		deleteControlPlanes(ctx)
 		_, err := run(ctx, "", program("helm"), "uninstall", "asterism", "--namespace", systemNamespace, "--wait")
 		Expect(err).NotTo(HaveOccurred())
-		const ofAsterism = "--selector=app.kubernetes.io/part-of=asterism"
-		Eventually(func() string {
-			return kubectl(ctx, "get", "deployments,serviceaccounts,roles,rolebindings,networkpolicies", "--all-namespaces", ofAsterism, "--output=name") +
-				kubectl(ctx, "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies", ofAsterism, "--output=name")
-		}).WithContext(ctx).Should(BeEmpty())
-		Expect(kubectl(ctx, "get", "customresourcedefinitions", ofAsterism, "--output=name")).NotTo(BeEmpty())
+		expectRemoved(ctx)
+		Expect(kinds(ctx)).NotTo(BeEmpty())
+		deleteKinds(ctx)
+		deleteNamespaces(ctx, cloudNamespace, systemNamespace)
 	})
-})
+}

@@ -8,36 +8,32 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("OLM", Label("olm"), Ordered, func() {
-	var registry string
-	var first release
-
-	BeforeAll(func(ctx SpecContext) {
-		registry = serveRegistry()
-		pushOperands(registry)
-		By("releasing 0.1.0")
-		first = makeRelease(ctx, registry, "0.1.0", nil)
-		By("starting OLM")
-		installOLM(ctx, pushOLM(registry))
+func withOLM() {
+	var olmImage string
+	It("starts OLM", func(ctx SpecContext) {
+		olmImage = pushOLM(imagePrefix)
+		installOLM(ctx, olmImage)
 		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
+		kubectl(ctx, "apply", "-f", repository("config", "operator-namespaces.yaml"))
+		kubectl(ctx, "apply", "-f", policies(first))
 	})
 
 	It("names a package that the catalog lacks", func(ctx SpecContext) {
-		serveCatalog(ctx, pushCatalogWithout(registry, first.folder, "nova-scheduler-operator"))
-		apply(ctx, subscription)
+		serveCatalog(ctx, pushCatalogWithout(imagePrefix, first.folder, "nova-scheduler-operator"))
+		subscribe(ctx, "control-plane.yaml")
 		Eventually(func() string {
 			return kubectl(ctx, "get", "subscription/asterism", "--namespace", systemNamespace, `--output=jsonpath={.status.conditions[?(@.type=="ResolutionFailed")].message}`)
 		}).WithContext(ctx).Should(ContainSubstring("nova-scheduler-operator"), explain(ctx))
-		Expect(phases(ctx)).To(BeEmpty())
+		Expect(phases(ctx, systemNamespace)).To(BeEmpty())
 		kubectl(ctx, "delete", "subscription/asterism", "--namespace", systemNamespace)
 	})
 
 	It("installs all operators by one Subscription", func(ctx SpecContext) {
-		serveCatalog(ctx, first.catalog)
-		started := time.Now()
-		apply(ctx, subscription)
-		Eventually(func() map[string]string { return phases(ctx) }).WithContext(ctx).Should(Equal(installed("0.1.0")), explain(ctx))
-		AddReportEntry("time", fmt.Sprintf("all operators Succeeded after %s", time.Since(started).Round(time.Second)))
+		serveCatalog(ctx, first.image("catalog").pinned())
+		measure("all operators Succeeded", func() {
+			subscribe(ctx, "control-plane.yaml")
+			expectInstalled(ctx, "0.1.0")
+		})
 		plans := list(ctx, "installplans", systemNamespace)
 		Expect(plans).To(HaveLen(1))
 		content := kubectl(ctx, "get", "installplan", plans[0].Metadata.Name, "--namespace", systemNamespace, "--output=json")
@@ -52,25 +48,90 @@ var _ = Describe("OLM", Label("olm"), Ordered, func() {
 		}
 	})
 
-	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx, registry) })
+	It("gives an operator rights on its own OperatorCondition alone", func(ctx SpecContext) {
+		for i, operator := range operators {
+			other := operators[(i+1)%len(operators)]
+			Expect(can(ctx, operator, "patch", condition(operator, "0.1.0"), systemNamespace)).To(Equal("yes"), operator)
+			Expect(can(ctx, operator, "patch", condition(other, "0.1.0"), systemNamespace)).To(Equal("no"), operator)
+			for _, verb := range []string{"list", "watch", "create", "delete"} {
+				Expect(can(ctx, operator, verb, "operatorconditions.operators.coreos.com", systemNamespace)).To(Equal("no"), operator)
+			}
+		}
+	})
+
+	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx) })
 
 	It("leaves other namespaces alone", func(ctx SpecContext) { expectNothingElsewhere(ctx) })
 
-	It("upgrades operators through the catalog", func(ctx SpecContext) {
-		By("releasing 0.2.0")
-		second := makeRelease(ctx, registry, "0.2.0", &first)
+	It("reports a second OperatorGroup, and changes nothing that runs", func(ctx SpecContext) {
+		operatorPods := podUIDs(ctx, systemNamespace)
 		expectNoInterruption(ctx, func() {
-			serveCatalog(ctx, second.catalog)
-			Eventually(func() map[string]string { return phases(ctx) }).WithContext(ctx).Should(Equal(installed("0.2.0")), explain(ctx))
+			apply(ctx, secondOperatorGroup)
+			Eventually(func() map[string]string { return reasons(ctx, systemNamespace) }).WithContext(ctx).
+				Should(HaveEach("TooManyOperatorGroups"), explain(ctx))
+			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).Should(Equal(operatorPods))
+			measure("the second OperatorGroup deleted: all operators Succeeded", func() {
+				kubectl(ctx, "delete", "operatorgroup/second", "--namespace", systemNamespace)
+				expectInstalled(ctx, "0.1.0")
+			})
 		})
+		Expect(podUIDs(ctx, systemNamespace)).To(Equal(operatorPods))
+	})
+
+	sharedVolumesWithOLM()
+
+	It("runs no image that the list of the release lacks", func(ctx SpecContext) {
+		pods := podUIDs(ctx, cloudNamespace)
+		overrideImages(ctx, systemNamespace, "nova-operator", map[string]string{"RELATED_IMAGE_NOVA": novaImage()})
+		Eventually(func() string {
+			return kubectl(ctx, "get", "deployment/asterism-nova-operator", "--namespace", systemNamespace, "--output=jsonpath={.spec.template.spec.containers[0].env}")
+		}).WithContext(ctx).Should(ContainSubstring(novaImage()))
+		awaitRollout(ctx)
+		kubectl(ctx, "patch", "controlplane/demo", "--namespace", cloudNamespace, "--type=json", "--patch", `[{"op": "remove", "path": "/spec/containerImage"}]`)
+		expectReady(ctx)
+		Expect(podUIDs(ctx, cloudNamespace)).To(Equal(pods), "the default image is the image of the pods")
+		expectListedImages(ctx, first, novaImage(), olmImage)
+	})
+
+	It("upgrades operators through the catalog, except while a schema is synchronised", func(ctx SpecContext) {
+		unlock := lockSchema(ctx)
+		job := restartSchemaJob(ctx)
+		for _, operator := range synchronising {
+			Eventually(func() string { return upgradeable(ctx, operator, "0.1.0") }).WithContext(ctx).Should(Equal("False the upgrade waits until these Jobs end: Job " + job))
+		}
+		held := podUIDs(ctx, systemNamespace)
+		expectNoInterruption(ctx, func() {
+			serveCatalog(ctx, second.image("catalog").pinned())
+			for _, operator := range synchronising {
+				Eventually(func() string { return message(ctx, operator, "0.2.0") }).WithContext(ctx).Should(ContainSubstring("Job "+job), explain(ctx))
+			}
+			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).
+				Should(SatisfyAll(podsOf("nova", held), podsOf("nova-conductor", held)))
+			measure("the schema is synchronised: all operators Succeeded", func() {
+				unlock()
+				expectInstalled(ctx, "0.2.0")
+			})
+		})
+		for _, operator := range synchronising {
+			Eventually(func() string { return upgradeable(ctx, operator, "0.2.0") }).WithContext(ctx).Should(Equal("True "))
+		}
 	})
 
 	It("removes operators", func(ctx SpecContext) {
-		kubectl(ctx, "delete", "controlplane", "--all", "--namespace", cloudNamespace, "--timeout=5m")
-		kubectl(ctx, "delete", "subscriptions", "--all", "--namespace", systemNamespace)
-		kubectl(ctx, "delete", "clusterserviceversions", "--all", "--namespace", systemNamespace)
-		Eventually(func() string {
-			return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", systemNamespace, "--output=name")
-		}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"))
+		deleteControlPlanes(ctx)
+		removeDriver(ctx)
+		for _, namespace := range []string{systemNamespace, storageNamespace} {
+			kubectl(ctx, "delete", "subscriptions", "--all", "--namespace", namespace)
+			kubectl(ctx, "delete", "clusterserviceversions", "--all", "--namespace", namespace)
+			Eventually(func() string {
+				return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
+			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"))
+		}
+		kubectl(ctx, "delete", "-f", policies(first))
+		By("deleting the roles of users, which OLM keeps")
+		kubectl(ctx, "delete", "clusterroles", ofAsterism)
+		expectRemoved(ctx)
+		deleteKinds(ctx)
+		deleteNamespaces(ctx, cloudNamespace, systemNamespace, storageNamespace)
 	})
-})
+}

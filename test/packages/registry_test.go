@@ -57,7 +57,7 @@ func pushOLM(prefix string) string {
 	files := map[string][]byte{}
 	for path, file := range programs {
 		binary, err := os.ReadFile(program(file))
-		Expect(err).NotTo(HaveOccurred(), "run this with `make olm-e2e`, which builds OLM")
+		Expect(err).NotTo(HaveOccurred(), "run this with `make packages-e2e`, which builds OLM")
 		files[path] = binary
 	}
 	return push(prefix+"/olm:test", files)

@@ -9,14 +9,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/yaml"
 )
 
 // release is a version whose images are in the registry.
 type release struct {
 	version string
 	folder  string
-	catalog string // reference of the catalog's image
 }
 
 // makeRelease releases a version from a copy of the repository, and pushes the images. Like
@@ -37,7 +35,6 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools/images" && GOWORK=off go run . release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,
 		root, registry, version, made.folder)
 	Expect(err).NotTo(HaveOccurred())
-	made.catalog = catalogOf(made.folder)
 	return made
 }
 
@@ -50,22 +47,4 @@ func addVersion(template, earlier, version string) {
 	Expect(entry.Match(content)).To(BeTrue())
 	changed := entry.ReplaceAll(content, fmt.Appendf(nil, "$0\n- name: $1.v%s\n  replaces: $1.v%s", version, earlier))
 	Expect(os.WriteFile(template, changed, 0o600)).To(Succeed())
-}
-
-// catalogOf returns the reference of the catalog's image by digest.
-func catalogOf(folder string) string {
-	GinkgoHelper()
-	content, err := os.ReadFile(filepath.Join(folder, "images.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	var list struct {
-		Images []struct{ Name, Image, Digest string }
-	}
-	Expect(yaml.Unmarshal(content, &list)).To(Succeed())
-	for _, image := range list.Images {
-		if image.Name == "catalog" {
-			return image.Image + "@" + image.Digest
-		}
-	}
-	Fail("images.yaml has no catalog")
-	return ""
 }

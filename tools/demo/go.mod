@@ -1,6 +1,6 @@
 module asterism.dev/tools/demo
 
-go 1.26.0
+go 1.26.3
 
 require (
 	asterism.dev/cli v0.0.0

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	// The public certificate authorities: an operator's image has no certificates.
 	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -136,7 +137,7 @@ func runManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 
 func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv2.AddToScheme, addToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}

@@ -9,5 +9,5 @@ import (
 )
 
 func main() {
-	operator.Main("nova-conductor", novav1.AddToScheme, conductor.Service)
+	operator.Main("nova-conductor", novav1.AddToScheme, conductor.Service, operator.HoldUpgrade(&novav1.NovaConductor{}))
 }

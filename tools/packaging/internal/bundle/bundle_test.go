@@ -185,6 +185,21 @@ func images(csv *v1alpha1.ClusterServiceVersion) (all []string) {
 	return all
 }
 
+// TestBundlesGiveNoRightsOnOLM: OLM itself gives an operator the rights on its own
+// OperatorCondition. A right in a bundle would be one on all OperatorConditions.
+func TestBundlesGiveNoRightsOnOLM(t *testing.T) {
+	operators(t, func(t *testing.T, _ *source.Operator, bundle *manifests.Bundle) {
+		strategy := bundle.CSV.Spec.InstallStrategy.StrategySpec
+		for _, permission := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+			for _, rule := range permission.Rules {
+				if slices.Contains(rule.APIGroups, "operators.coreos.com") || slices.Contains(rule.APIGroups, "*") {
+					t.Errorf("%v", rule)
+				}
+			}
+		}
+	})
+}
+
 // TestDeploymentIsThatOfConfig: the bundle's Deployment differs from config only in the
 // variable WATCH_NAMESPACE, images, and what OLM adds.
 func TestDeploymentIsThatOfConfig(t *testing.T) {
