@@ -13,7 +13,7 @@ modules := lib/common $(addprefix operators/,$(operators))
 suites := test/e2e test/packages # outside of the workspace, like the tools
 tools := cli $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
 testserver := $(CURDIR)/.testserver
-cluster := cd tools/cluster && GOWORK=off go run . --dir $(testserver)
+cluster = cd tools/cluster && GOWORK=off go run . --dir $(testserver)
 
 .PHONY: help
 help: ## List the targets.
@@ -116,14 +116,20 @@ $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && go test $(test-flags) ./...
 
-# Tools are not in the workspace. Of these, the tests of the CLI and of the charts use the
-# API server.
-test-cli test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
-test-cli: helm # the commands that install run it
-test-cli: export PATH := $(CACHE)/packages:$(PATH)
+# Tools are not in the workspace. Of these, the tests of the charts use the API server.
+test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
-$(tool-tests): test-%:
+$(filter-out test-cli,$(tool-tests)): test-%:
 	cd $* && GOWORK=off go test -count 1 ./...
+
+# The CLI refuses to remove operators while any object of their kinds exists in the cluster,
+# so its tests have an API server without the objects of other suites.
+test-cli: testserver := $(CURDIR)/.testserver/cli
+test-cli: export KUBECONFIG := $(CURDIR)/.testserver/cli/kubeconfig
+test-cli: export PATH := $(CACHE)/packages:$(PATH)
+test-cli: helm # the commands that install run it
+	@trap '($(cluster) down)' EXIT; ($(cluster) up --control-plane-only); \
+	(cd cli && GOWORK=off go test -count 1 ./...)
 
 # A module must also build outside of the workspace, as its users build it.
 .PHONY: $(build-modules)
