@@ -28,6 +28,7 @@ var notRun = map[string]string{
 	"kubectl edit":                "needs a terminal",
 	"kubectl apply --server-side": "make push writes the folder",
 	"kubectl apply -n openstack -f .release/": "make release writes the folder",
+	"kubectl apply -f .release/":              "make release writes the folder",
 	"kubectl apply -n openshift-marketplace":  "the demo has no OLM",
 	"kubectl wait -n openshift-marketplace":   "the demo has no OLM",
 	"kubectl apply -f config/olm/":            "the demo has no OLM",

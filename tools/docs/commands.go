@@ -30,7 +30,7 @@ var (
 	// target is the line of a target in the Makefile.
 	target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 	// releasedFile is a file that `make release` writes.
-	releasedFile = regexp.MustCompile(`\.release/[\w./-]+`)
+	releasedFile = regexp.MustCompile(`\.release/[\w./-]*\w`)
 	// word is a name of a target.
 	word = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
