@@ -67,8 +67,8 @@ func Lingering(child Child) Child {
 
 // Explained adds the result of explain to the message of a child that is not complete, or
 // whose deletion takes long. explain is called every few seconds, with a reader that
-// bypasses the cache. Workloads and Jobs need no Explained: their messages have the
-// problems of their pods.
+// bypasses the cache. The messages of workloads and Jobs also have the problems of their
+// pods, if explain returns "".
 func Explained(child Child, explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)) Child {
 	c := unwrap(child)
 	c.Explain = explain

@@ -93,7 +93,7 @@ func (e *Explanations) set(owner types.UID, key observe.Key, known explanation) 
 }
 
 // explained adds the cause to the outcome of a child that is not complete. The cause is
-// found by the child's Explain, or otherwise in the status of its pods.
+// found by the child's Explain or, if that finds none, in the status of its pods.
 func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
 	owner := c.Owner.GetUID()
 	if incomplete == nil {
@@ -121,14 +121,19 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 
 // explanationOf returns the cause, or the error that prevented finding it.
 func (c *Children) explanationOf(ctx context.Context, explain Explain, obj client.Object) string {
-	if explain == nil {
-		explain = c.podProblem
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
 	defer cancel()
-	text, err := explain(ctx, c.View.API, obj)
-	if err != nil {
-		return err.Error()
+	for _, explain := range []Explain{explain, c.podProblem} {
+		if explain == nil {
+			continue
+		}
+		text, err := explain(ctx, c.View.API, obj)
+		if err != nil {
+			return err.Error()
+		}
+		if text != "" {
+			return text
+		}
 	}
-	return text
+	return ""
 }

@@ -44,8 +44,11 @@ func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, e
 }
 
 // podProblem describes the first pod that cannot start, with the text of "kubectl describe
-// pod", or else the first pod that is not ready.
+// pod", or else the first pod that is not ready, or the lack of pods.
 func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.Object) (string, error) {
+	if podSelector(obj) == nil {
+		return "", nil
+	}
 	if deployment, ok := obj.(*appsv1.Deployment); ok {
 		for _, condition := range deployment.Status.Conditions {
 			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
@@ -57,6 +60,9 @@ func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.O
 	if err != nil {
 		return "", err
 	}
+	if len(pods) == 0 {
+		return noPods(obj), nil
+	}
 	cannotStart := func(pod *corev1.Pod) string { return problemOf(pod, c.Mask) }
 	for _, problem := range []func(*corev1.Pod) string{cannotStart, unready} {
 		for i := range pods {
@@ -66,6 +72,29 @@ func (c *Children) podProblem(ctx context.Context, _ client.Reader, obj client.O
 		}
 	}
 	return "", nil
+}
+
+// noPods describes a workload without pods, some seconds after it should have some. The
+// cause, for example a refusal of Pod Security or of a quota, is in events of the workload,
+// which no operator may read.
+func noPods(obj client.Object) string {
+	if wantedPods(obj) == 0 || obj.GetDeletionTimestamp() != nil {
+		return ""
+	}
+	kind := strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind)
+	return fmt.Sprintf("no pod exists: see kubectl describe %s %s", kind, obj.GetName())
+}
+
+func wantedPods(obj client.Object) int32 {
+	switch obj := obj.(type) {
+	case *appsv1.StatefulSet:
+		return replicas(obj.Spec.Replicas)
+	case *appsv1.Deployment:
+		return replicas(obj.Spec.Replicas)
+	case *appsv1.DaemonSet:
+		return obj.Status.DesiredNumberScheduled
+	}
+	return 0
 }
 
 func problemOf(pod *corev1.Pod, mask func(string) string) string {
