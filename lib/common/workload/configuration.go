@@ -57,8 +57,10 @@ func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	scripts := config.Scripts(s.options()...)
-	scripts[startWSGIName] = startWSGI
+	scripts, err := s.scripts()
+	if err != nil {
+		return nil, err
+	}
 	return []engine.Child{
 		applycorev1.ConfigMap(s.configMapName(), "").WithData(parts),
 		applycorev1.ConfigMap(s.scriptsName(), "").WithData(scripts),

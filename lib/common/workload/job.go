@@ -29,6 +29,7 @@ type Task struct {
 
 // Job runs a Task once for the values of its Depends.
 func (s Service) Job(task Task) engine.Child {
+	s.RunOnHost = false
 	main := s.main(task.Purpose, Start(append([]string{"sh", "-ec", task.Script, "sh"}, task.Arguments...)...)).
 		WithEnv(s.fewRetries()...).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)

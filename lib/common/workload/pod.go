@@ -10,6 +10,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/kolla"
 )
 
 const (
@@ -37,9 +38,13 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 		WithContainers(main).
 		WithVolumes(s.volumes()...)
 	s.place(spec)
-	return applycorev1.PodTemplateSpec().
+	pod := applycorev1.PodTemplateSpec().
 		WithAnnotations(map[string]string{annotationConfigHash: hash}).
 		WithSpec(spec)
+	if s.RunOnHost {
+		kolla.RunOnHost(pod, scriptsVolume, config.ScriptsDir)
+	}
+	return pod
 }
 
 // container returns a container that meets the Pod Security Standard restricted, with any

@@ -40,7 +40,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithSelector(s.selector()).
 		WithTemplate(s.withGrace(s.pod(hash, main))))
-	return slices.Concat(s.networkPolicy(), []engine.Child{set}, s.disruptionBudget()), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
 }
 
 // leaveSeconds is the time for which a pod that is being deleted still answers new
@@ -77,7 +77,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
-	return slices.Concat(s.networkPolicy(), []engine.Child{service, deployment}, s.disruptionBudget()), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
 }
 
 func (s Service) withGrace(pod *applycorev1.PodTemplateSpecApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {

@@ -2,9 +2,12 @@ package workload
 
 import (
 	_ "embed"
+	"fmt"
+	"maps"
 	"path"
 
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/kolla"
 )
 
 const startWSGIName = "start-wsgi"
@@ -21,4 +24,19 @@ func Serve(port, script, module string) []string {
 // Start returns the command of a service that is a program.
 func Start(command ...string) []string {
 	return append([]string{path.Join(config.ScriptsDir, config.StartService)}, command...)
+}
+
+// scripts returns the data of the ConfigMap <instance>-scripts.
+func (s Service) scripts() (map[string]string, error) {
+	scripts := config.Scripts(s.options()...)
+	scripts[startWSGIName] = startWSGI
+	if !s.RunOnHost {
+		return scripts, nil
+	}
+	forHost, err := kolla.Scripts(s.Command)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
+	}
+	maps.Copy(scripts, forHost)
+	return scripts, nil
 }

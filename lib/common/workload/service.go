@@ -42,6 +42,9 @@ type Service struct {
 	Command []string
 	// Port is the HTTP port of the service, nil for none.
 	Port *Port
+	// RunOnHost gives the pods the storage programs of their node; see kolla.RunOnHost. The
+	// pods are privileged. Jobs of the service are not.
+	RunOnHost bool
 	// GraceSeconds is the time in which the service finishes its work when it is stopped.
 	GraceSeconds int64
 }
