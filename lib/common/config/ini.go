@@ -11,6 +11,7 @@ type assignment struct {
 	line    int
 	section string // as written
 	name    string
+	value   string // as written, with the lines that continue it
 }
 
 // iniReader reads a file line by line.
@@ -48,6 +49,7 @@ func (r *iniReader) read(number int, line string) (wrong string) {
 		if !r.continues {
 			return "is indented, but there is no option above it to continue"
 		}
+		r.found[len(r.found)-1].value += "\n" + strings.TrimLeft(line, " \t")
 	case line[0] == '[':
 		return r.begin(line)
 	case line[0] == '#' || line[0] == ';':
@@ -82,7 +84,7 @@ func (r *iniReader) assign(number int, line string) (wrong string) {
 		return "stands before the first [section]"
 	}
 	r.continues, r.lastOption = true, name
-	r.found = append(r.found, assignment{number, r.section, name})
+	r.found = append(r.found, assignment{number, r.section, name, strings.TrimFunc(line[at+1:], isPythonSpace)})
 	return ""
 }
 

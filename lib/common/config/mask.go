@@ -23,13 +23,23 @@ const maxSpelled = 512
 type Masks map[string]*regexp.Regexp
 
 // Add adds the values of a Secret that must not be shown, without surrounding white space,
-// because messages are trimmed.
+// because messages are trimmed. If a value is a snippet, the values of its secret options
+// must not be shown either.
 func (m Masks) Add(data map[string][]byte) {
 	for key, value := range data {
-		if text := strings.TrimSpace(string(value)); len(text) > 2 && secretKey.MatchString(key) {
-			m[text] = nil
-			m[base64.StdEncoding.EncodeToString(value)] = nil
+		if secretKey.MatchString(key) {
+			m.add(string(value))
 		}
+		for _, secret := range snippetSecrets(string(value)) {
+			m.add(secret)
+		}
+	}
+}
+
+func (m Masks) add(value string) {
+	if text := strings.TrimSpace(value); len(text) > 2 {
+		m[text] = nil
+		m[base64.StdEncoding.EncodeToString([]byte(value))] = nil
 	}
 }
 

@@ -127,6 +127,20 @@ func TestMaskHidesWholeFiles(t *testing.T) {
 	}
 }
 
+func TestMaskHidesSecretOptionsOfSnippets(t *testing.T) {
+	known := config.Masks{}
+	known.Add(map[string][]byte{"ldap": []byte("[ldap]\nuser = admin-of-ldap\npassword: 'c4n4ry one'\n[cache]\nurl = https://me:c4n4ry-two@cache.example/1\ntls_key = c4n4ry\n  three\n")})
+	for message, masked := range map[string]string{
+		"admin-of-ldap uses c4n4ry one":              "admin-of-ldap uses ***",
+		"no answer of me:c4n4ry-two@cache.example":   "no answer of me:***@cache.example",
+		"the key c4n4ry\nthree is not a certificate": "the key *** is not a certificate",
+	} {
+		if got := known.Hide(message); got != masked {
+			t.Errorf("%s becomes %s, want %s", message, got, masked)
+		}
+	}
+}
+
 func TestMaskHidesWhatSecretsHold(t *testing.T) {
 	known := config.Masks{}
 	known.Add(map[string][]byte{

@@ -185,6 +185,29 @@ url = ***  # 90-custom.conf
 	}
 }
 
+func TestEffectiveViewMasksPartsFromSecrets(t *testing.T) {
+	p := newPod(t)
+	c := NewConnections("/etc/project")
+	c.SecretSnippet(0, "mine", "[ldap]\nuser = c4n4ry\nsuffix = c4n4ry\n  more\n")
+	data, err := c.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for name, text := range data {
+		content[name] = string(text)
+	}
+	p.volume("parts", map[string]string{CustomPart: "[ldap]\nuser = me\n"})
+	p.volume("connections", content)
+	if out, err := p.merge(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := "[ldap]\nsuffix = ***  # 91-mine.secret.conf\n# user = me  # 90-custom.conf, overridden\nuser = ***  # 91-mine.secret.conf\n"
+	if got := p.read("merged/project.conf.effective"); !strings.HasSuffix(got, want) || strings.Contains(got, "c4n4ry") {
+		t.Errorf("got\n%s\nwant it to end with\n%s", got, want)
+	}
+}
+
 func TestMergeConfigFailsWithOneLineAndNoValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(pod)

@@ -15,7 +15,7 @@ import (
 const lastApplied = 256 * 1024
 
 // kubernetesOwn are properties whose schemas are types of Kubernetes.
-var kubernetesOwn = []string{"metadata", "conditions", "affinity", "tolerations", "resources"}
+var kubernetesOwn = []string{"metadata", "conditions", "affinity", "tolerations", "topologySpreadConstraints", "resources"}
 
 // Conventions checks the CustomResourceDefinitions of the directories. Every field, except
 // fields of Kubernetes' types, has a description that begins with its name; every string,

@@ -25,6 +25,9 @@ func (s Service) Inputs() []engine.Need {
 	for _, shared := range s.Shared {
 		needs = append(needs, engine.Secret(shared.Secret, config.KeySharedSecret))
 	}
+	for _, secret := range s.Spec.CustomServiceConfigSecretRefs {
+		needs = append(needs, engine.Secret(secret.Name))
+	}
 	for _, file := range s.Spec.ExtraFiles {
 		switch {
 		case file.ConfigMapKeyRef != nil:
@@ -46,8 +49,8 @@ func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(connections); err != nil {
-		return nil, err
+	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, s.owned(connections)...); err != nil {
+		return nil, engine.Stop(engine.ReasonInvalid, "spec.customServiceConfig: %s", err)
 	}
 	secret, err := connections.Data()
 	if err != nil {
@@ -68,13 +71,9 @@ func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	}, nil
 }
 
-// check refuses a snippet with options of the operator, or that oslo.config cannot parse.
-func (s Service) check(connections *config.Connections) error {
-	known := slices.Concat(config.OsloOptions(), s.options())
-	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, config.OwnedBy(connections.Sections, known...)...); err != nil {
-		return engine.Stop(engine.ReasonInvalid, "spec.customServiceConfig: %s", err)
-	}
-	return nil
+// owned returns the options that no snippet may set.
+func (s Service) owned(connections *config.Connections) []config.Option {
+	return config.OwnedBy(connections.Sections, slices.Concat(config.OsloOptions(), s.options())...)
 }
 
 func (s Service) parts() (map[string]string, error) {
@@ -131,7 +130,7 @@ func (s Service) defaults() config.Sections {
 	return sections
 }
 
-// connections renders the options that the operator owns. For a Secret with an error, it
+// connections renders the options that the operator owns, and the snippets from Secrets. For a Secret with an error, it
 // returns a Wait: a change of the Secret starts the next pass.
 func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
@@ -156,6 +155,13 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 			return nil, engine.Wait("Secret %s: %s", shared.Secret, err)
 		}
 		c.Sections.Set(shared.Section, shared.Option, string(value))
+	}
+	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
+		text, err := config.SecretSnippet(in.Secret(secret.Name), s.owned(c)...)
+		if err != nil {
+			return nil, engine.Wait("Secret %s in spec.customServiceConfigSecretRefs: %s", secret.Name, err)
+		}
+		c.SecretSnippet(i, secret.Name, text)
 	}
 	return c, nil
 }

@@ -34,8 +34,9 @@ func (s Service) Job(task Task) engine.Child {
 		WithEnv(s.fewRetries()...).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	pod := s.pod("", main)
-	pod.Annotations = nil
+	delete(pod.Annotations, annotationConfigHash)
 	pod.Spec.Affinity = s.nodeAffinity()
+	pod.Spec.TopologySpreadConstraints = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
 	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().

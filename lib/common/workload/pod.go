@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
@@ -39,6 +40,8 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 		WithVolumes(s.volumes()...)
 	s.place(spec)
 	pod := applycorev1.PodTemplateSpec().
+		WithLabels(s.Spec.Pod.Labels).
+		WithAnnotations(s.Spec.Pod.Annotations).
 		WithAnnotations(map[string]string{annotationConfigHash: hash}).
 		WithSpec(spec)
 	if s.RunOnHost {
@@ -152,6 +155,12 @@ func (s Service) place(spec *applycorev1.PodSpecApplyConfiguration) {
 	spec.WithNodeSelector(pod.NodeSelector)
 	for _, t := range pod.Tolerations {
 		spec.WithTolerations(toleration(t))
+	}
+	for _, constraint := range pod.TopologySpreadConstraints {
+		if constraint.LabelSelector == nil {
+			constraint.LabelSelector = &metav1.LabelSelector{MatchLabels: engine.Selector(s.Name, s.Instance)}
+		}
+		spec.WithTopologySpreadConstraints(convert(constraint, applycorev1.TopologySpreadConstraint()))
 	}
 	if pod.PriorityClassName != "" {
 		spec.WithPriorityClassName(pod.PriorityClassName)

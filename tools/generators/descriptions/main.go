@@ -17,7 +17,7 @@ import (
 
 // embedded are the properties with Kubernetes' own schemas. The description of the
 // property itself is Asterism's and stays.
-var embedded = map[string]bool{"affinity": true, "tolerations": true, "resources": true}
+var embedded = map[string]bool{"affinity": true, "tolerations": true, "topologySpreadConstraints": true, "resources": true}
 
 func main() {
 	for _, path := range os.Args[1:] {

@@ -64,6 +64,16 @@ type ServiceSettings struct {
 	// +kubebuilder:validation:MaxLength=16384
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 
+	// customServiceConfigSecretRefs name Secrets with oslo.config snippets that contain
+	// secrets. Every key of a Secret is a snippet. The service reads the Secrets after
+	// customServiceConfig, in the order of this list, and the keys of a Secret in the order
+	// of their names. The same options are refused. A change of a Secret restarts the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(secret, size(secret.name) <= 200)",message="must have names of at most 200 characters: a file in the pods is named after each Secret"
+	CustomServiceConfigSecretRefs []SecretReference `json:"customServiceConfigSecretRefs,omitempty"`
+
 	// extraFiles are further files in the service's configuration directory, for
 	// example policy.yaml or api-paste.ini. A change restarts the pods.
 	// +optional
@@ -72,7 +82,8 @@ type ServiceSettings struct {
 	// +kubebuilder:validation:MaxItems=16
 	ExtraFiles []ExtraFile `json:"extraFiles,omitempty"`
 
-	// pod configures scheduling, image pull Secrets and the NetworkPolicy of the pods.
+	// pod configures labels, annotations, scheduling, image pull Secrets and the NetworkPolicy
+	// of the pods.
 	// +optional
 	Pod PodSettings `json:"pod,omitzero"`
 }
@@ -86,7 +97,8 @@ type ExtraFile struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf') && !self.endsWith('.effective')",message="must not end in .conf or .effective: options belong in customServiceConfig"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf') || self in ['api_audit_map.conf', 'logging.conf', 'rootwrap.conf']",message="must not end in .conf, except api_audit_map.conf, logging.conf and rootwrap.conf: options belong in customServiceConfig"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.effective')",message="must not end in .effective: the operator uses these names"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.conf.d') && !self.endsWith('-ca.crt')",message="must not end in .conf.d or -ca.crt: the operator uses these names"
 	Name string `json:"name"`
 
@@ -129,6 +141,29 @@ type PodSettings struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// topologySpreadConstraints spread the pods over zones or nodes. A constraint without
+	// labelSelector counts the pods of the service. [] has no constraints, even if the parent
+	// has topologySpreadConstraints.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
+
+	// labels of the pods, in addition to the labels of the operator. {} has no labels, even
+	// if the parent has labels. A key has at most 317 characters, a value at most 63.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63 && !key.startsWith('app.kubernetes.io/') && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with app.kubernetes.io/ or asterism.dev/, and values of at most 63 characters: the operator finds its pods by labels with these keys"
+	Labels map[string]string `json:"labels,omitzero"`
+
+	// annotations of the pods, for example k8s.v1.cni.cncf.io/networks to attach networks
+	// of Multus. {} has no annotations, even if the parent has annotations. A key has at most
+	// 317 characters, a value at most 4096.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 4096 && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with asterism.dev/, and values of at most 4096 characters: the operator uses these keys"
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// imagePullSecrets name the Secrets with which images are pulled. [] means no Secret,
 	// even if the parent has imagePullSecrets.
@@ -216,6 +251,15 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 	}
 	if p.PriorityClassName == "" {
 		p.PriorityClassName = parent.PriorityClassName
+	}
+	if p.TopologySpreadConstraints == nil {
+		p.TopologySpreadConstraints = parent.TopologySpreadConstraints
+	}
+	if p.Labels == nil {
+		p.Labels = parent.Labels
+	}
+	if p.Annotations == nil {
+		p.Annotations = parent.Annotations
 	}
 	if p.ImagePullSecrets == nil {
 		p.ImagePullSecrets = parent.ImagePullSecrets

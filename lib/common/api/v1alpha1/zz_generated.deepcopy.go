@@ -199,6 +199,27 @@ func (in *PodSettings) DeepCopyInto(out *PodSettings) {
 		*out = new(v1.Affinity)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.TopologySpreadConstraints != nil {
+		in, out := &in.TopologySpreadConstraints, &out.TopologySpreadConstraints
+		*out = make([]v1.TopologySpreadConstraint, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.Labels != nil {
+		in, out := &in.Labels, &out.Labels
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
+	if in.Annotations != nil {
+		in, out := &in.Annotations, &out.Annotations
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.ImagePullSecrets != nil {
 		in, out := &in.ImagePullSecrets, &out.ImagePullSecrets
 		*out = make([]SecretReference, len(*in))
@@ -250,6 +271,11 @@ func (in *ServiceReference) DeepCopy() *ServiceReference {
 func (in *ServiceSettings) DeepCopyInto(out *ServiceSettings) {
 	*out = *in
 	in.Resources.DeepCopyInto(&out.Resources)
+	if in.CustomServiceConfigSecretRefs != nil {
+		in, out := &in.CustomServiceConfigSecretRefs, &out.CustomServiceConfigSecretRefs
+		*out = make([]SecretReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.ExtraFiles != nil {
 		in, out := &in.ExtraFiles, &out.ExtraFiles
 		*out = make([]ExtraFile, len(*in))

@@ -160,6 +160,8 @@ var accepted = []ginkgo.TableEntry{
 	ginkgo.Entry("the most pods", `spec: {replicas: 64}`),
 	ginkgo.Entry("resources", `spec: {resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}}`),
 	ginkgo.Entry("a snippet of 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16384)+`"}`),
+	ginkgo.Entry("the most Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: `+strings.Repeat("h", 200)+`}]}`),
+	ginkgo.Entry("files with the names that Nova expects", `spec: {extraFiles: [{name: api_audit_map.conf, content: ""}, {name: logging.conf, content: ""}, {name: rootwrap.conf, content: ""}]}`),
 	ginkgo.Entry("files from content, ConfigMap and Secret", `
 spec:
   extraFiles:
@@ -172,6 +174,9 @@ spec:
   pod:
     nodeSelector: {node-role.kubernetes.io/infra: ""}
     tolerations: [{key: infra, operator: Exists, effect: NoSchedule}]
+    topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]
+    labels: {cost-centre: cloud}
+    annotations: {k8s.v1.cni.cncf.io/networks: internalapi}
     priorityClassName: openstack
     imagePullSecrets: [{name: pull}]
     affinity:
@@ -197,12 +202,19 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("a snippet beyond 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16385)+`"}`, "Too long: may not be more than 16384 bytes"),
 	ginkgo.Entry("a file without a source", `spec: {extraFiles: [{name: policy.yaml}]}`, badSource),
 	ginkgo.Entry("a file with two sources", `spec: {extraFiles: [{name: policy.yaml, content: "", secretKeyRef: {name: a, key: b}}]}`, badSource),
-	ginkgo.Entry("a file of options", `spec: {extraFiles: [{name: 99-mine.conf, content: ""}]}`, "must not end in .conf or .effective: options belong in customServiceConfig"),
+	ginkgo.Entry("a file of options", `spec: {extraFiles: [{name: 99-mine.conf, content: ""}]}`, "must not end in .conf, except api_audit_map.conf, logging.conf and rootwrap.conf: options belong in customServiceConfig"),
+	ginkgo.Entry("a file named like the effective view", `spec: {extraFiles: [{name: nova.effective, content: ""}]}`, "must not end in .effective"),
+	ginkgo.Entry("nine Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: h}, {name: i}]}`, "must have at most 8 items"),
+	ginkgo.Entry("a Secret with a snippet and a long name", `spec: {customServiceConfigSecretRefs: [{name: `+strings.Repeat("h", 201)+`}]}`, "must have names of at most 200 characters"),
 	ginkgo.Entry("a file named like a directory of options", `spec: {extraFiles: [{name: mine.conf.d, content: ""}]}`, "must not end in .conf.d or -ca.crt"),
 	ginkgo.Entry("a file outside of its directory", `spec: {extraFiles: [{name: ../policy.yaml, content: ""}]}`, "spec.extraFiles[0].name in body should match"),
 	ginkgo.Entry("two files of one name", `spec: {extraFiles: [{name: a, content: ""}, {name: a, content: ""}]}`, "Duplicate value"),
 	ginkgo.Entry("a trigger's key of 64 characters", `spec: {restartTriggers: {`+strings.Repeat("k", 64)+`: v}}`, badTrigger),
 	ginkgo.Entry("a trigger's value of 65 characters", `spec: {restartTriggers: {k: `+strings.Repeat("v", 65)+`}}`, badTrigger),
+	ginkgo.Entry("a label by which the operator finds its pods", `spec: {pod: {labels: {app.kubernetes.io/instance: other}}}`, "must have keys that do not begin with app.kubernetes.io/"),
+	ginkgo.Entry("a label with a value of 64 characters", `spec: {pod: {labels: {a: `+strings.Repeat("v", 64)+`}}}`, "values of at most 63 characters"),
+	ginkgo.Entry("an annotation of the operator", `spec: {pod: {annotations: {asterism.dev/config-hash: mine}}}`, "must have keys that do not begin with asterism.dev/"),
+	ginkgo.Entry("a constraint without topology", `spec: {pod: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]}}`, "topologyKey: Required value"),
 	ginkgo.Entry("a mistyped affinity", `spec: {pod: {affinity: {podAntiAfinity: {}}}}`, `unknown field "spec.pod.affinity.podAntiAfinity"`),
 	ginkgo.Entry("an affinity without topology", `spec: {pod: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}}}`, "topologyKey: Required value"),
 }

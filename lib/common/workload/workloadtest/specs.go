@@ -43,6 +43,7 @@ func (s Subject[T]) specs() {
 	ginkgo.It("names the missing Secret or key, and continues when it exists", s.waitsForSecrets)
 	ginkgo.It("refuses an invalid snippet without a change of the pods, and rolls out a valid snippet", s.refusesSnippets)
 	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
+	ginkgo.It("reads snippets from Secrets, and shows their values nowhere", s.readsSecretSnippets)
 	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
 	ginkgo.It("does not change foreign objects, and continues after their deletion", s.avoidsForeignObjects)
 }
@@ -184,12 +185,54 @@ func (s Subject[T]) rolls() {
 
 	w.Operator.Requests.Reset()
 	w.Change(object, func() {
-		s.Spec(object).Pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+		pod := &s.Spec(object).Pod
+		pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+		pod.Labels = map[string]string{"cost-centre": "cloud"}
+		pod.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": "internalapi"}
+		pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway}}
 		object.SetLabels(map[string]string{"foreign": "label"})
 	})
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	gomega.Expect(w.Hash(object)).To(gomega.Equal(hash), "the configuration is the same")
 	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal(pods), status)))
+	_, template, _ := w.Pods(object)
+	gomega.Expect(template.Labels).To(gomega.HaveKeyWithValue("cost-centre", "cloud"))
+	gomega.Expect(template.Annotations).To(gomega.HaveKeyWithValue("k8s.v1.cni.cncf.io/networks", "internalapi"))
+	constraints := template.Spec.TopologySpreadConstraints
+	gomega.Expect(constraints).To(gomega.HaveLen(1))
+	gomega.Expect(constraints[0].LabelSelector.MatchLabels).To(gomega.Equal(engine.Selector(s.Service.Name, name)))
+}
+
+func (s Subject[T]) readsSecretSnippets() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	snippets := func(name, text string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: named(name), StringData: map[string]string{"snippet": text}}
+	}
+	first, second := snippets("first", "[cache]\nmemcache_password = c4n4ry"), snippets("second", "[database]\nconnection = mysql://me:c4n4ry@x/")
+	w.Create(second)
+	object := s.Object(func(object T) {
+		s.Spec(object).CustomServiceConfigSecretRefs = []commonv1.SecretReference{{Name: "first"}, {Name: "second"}}
+	})
+	w.Create(object)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "Secret first does not exist")
+	w.Create(first)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionConfigReady, engine.ReasonWaiting,
+		"Secret second in spec.customServiceConfigSecretRefs: key snippet: line 2: [database] connection is set by the operator; remove this line")
+	gomega.Expect(enginetest.Conditions(object)).NotTo(gomega.ContainSubstring("c4n4ry"))
+
+	w.Change(second, func() { second.StringData = map[string]string{"snippet": "[cache]\nenabled = true"} })
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	hash := w.Hash(object)
+	stored := &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections")}
+	gomega.Expect(w.Read(stored)).To(gomega.BeTrue())
+	gomega.Expect(stored.Data).To(gomega.HaveKeyWithValue("91-first.secret.conf", []byte("[cache]\nmemcache_password = c4n4ry\n")))
+	gomega.Expect(stored.Data).To(gomega.HaveKeyWithValue("92-second.secret.conf", []byte("[cache]\nenabled = true\n")))
+
+	w.Operator.Requests.Reset()
+	w.Change(first, func() { first.StringData = map[string]string{"snippet": "[cache]\nmemcache_password = c4n4ry-2"} })
+	w.AwaitNewPods(object, hash)
+	pods, status := "apply "+s.resource()+" "+object.GetName(), gomega.HaveSuffix("/status "+object.GetName())
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal("apply secrets "+stored.Name), gomega.Equal(pods), status)))
 }
 
 func (s Subject[T]) scales() {
