@@ -227,11 +227,12 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	cd tools/images && GOWORK=off go run . release --root $(CURDIR) --output $(release) --push \
 	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)'
 	cd tools/images && GOWORK=off go run . plugin --root $(CURDIR) --output $(release)/cli --version '$(VERSION)'
-	@echo; echo 'Next, apply one of:'; \
-	echo '  kubectl apply --namespace olm -f .release/catalogsource.yaml   # OLM v0; on OpenShift, the namespace is openshift-marketplace'; \
-	echo '  kubectl apply -f .release/clustercatalog.yaml                  # OLM v1'; \
-	echo '  kubectl apply --server-side -f .release/dist/install.yaml      # without OLM'; \
-	echo 'For a cluster without access to the registry, mirror the images of .release/images.yaml.'
+	@echo; echo 'Next, install the operators in one of these ways. The page has the steps after the first one:'; \
+	echo '  OLM, OpenShift  docs/guides/openshift.md   kubectl apply -n openshift-marketplace -f .release/catalogsource.yaml'; \
+	echo '  Helm            docs/helm.md               kubectl apply -f config/operator-namespaces.yaml'; \
+	echo '  kubectl         docs/guides/kubernetes.md  kubectl apply --server-side -f .release/dist/install.yaml'; \
+	echo '"kubectl asterism install --with olm|helm|kustomize" does all steps; "make cli" builds this program. OLM v1'; \
+	echo 'reads .release/clustercatalog.yaml. If the nodes cannot reach the registry, read docs/guides/disconnected.md.'
 
 BIN := $(HOME)/.local/bin
 

@@ -91,7 +91,7 @@ func (env *environment) cells(ctx context.Context, allNamespaces bool) ([]cell, 
 	err = access.WithWatch.List(ctx, &found, client.InNamespace(namespace))
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the API server does not serve NovaCells: install the operator nova")
+		return nil, errors.New("the API server does not serve NovaCells: install the operator nova (package nova-operator)")
 	case err != nil:
 		return nil, fmt.Errorf("NovaCells cannot be listed: %w", err)
 	case len(found.Items) == 0 && allNamespaces:

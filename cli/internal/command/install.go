@@ -115,12 +115,17 @@ func (env *environment) change(cmd *cobra.Command, flags *installFlags, plans pl
 	if err != nil {
 		return err
 	}
+	if len(plan.Steps) == 0 {
+		env.hint("nothing is installed, so there is nothing to be done")
+		return nil
+	}
 	if err := plan.Write(env.Out); err != nil || flags.dryRun {
 		return err
 	}
-	if len(plan.Steps) == 0 {
-		env.hint("nothing is to be done")
-		return nil
+	for _, program := range plan.Programs {
+		if err := env.find(program); err != nil {
+			return err
+		}
 	}
 	if err := env.confirm(flags.yes); err != nil {
 		return err

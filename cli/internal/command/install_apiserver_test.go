@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (i *installation) run(t *testing.T, arguments ...string) (code int, out str
 	var text bytes.Buffer
 	s := &server{namespace: i.namespace}
 	env := s.environment(&text, &text)
-	env.run = install.Program(&text)
+	env.run, env.find = install.Program(&text), install.Find
 	code = run(t.Context(), append(arguments, "--from", i.release, "--yes"), env)
 	return code, text.String()
 }
@@ -186,10 +187,15 @@ func TestInstallByPrograms(t *testing.T) {
 		t.Run(way, func(t *testing.T) { i.testProgram(t, way) })
 	}
 	t.Run("kustomization", func(t *testing.T) {
+		namespace := &corev1.Namespace{} // the remains of a removal that was not complete
+		namespace.Name = operatorNamespaces[0]
+		if err := i.Create(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
 		checkout := *i
 		checkout.release = repository + "/config/control-plane"
 		code, out := checkout.run(t, "uninstall", "--with", install.Kustomize, "--dry-run")
-		if code != 0 || !strings.Contains(out, "#   Deployment in asterism-system: "+metaDeployment) || strings.Contains(out, "CustomResourceDefinition") {
+		if code != 0 || !strings.Contains(out, " deployment.apps/"+metaDeployment+" ") || strings.Contains(out, "CustomResourceDefinition") {
 			t.Errorf("uninstall of a kustomization: %d\n%s", code, out)
 		}
 	})
@@ -216,6 +222,14 @@ func (i *installation) testProgram(t *testing.T, way string) {
 	if code, out := i.run(t, "upgrade", "--with", way); code != 0 {
 		t.Fatalf("upgrade: %d\n%s", code, out)
 	}
+	for _, other := range install.Ways {
+		if other == way {
+			continue
+		}
+		if code, out := i.run(t, "uninstall", "--with", other); code != codeError || !strings.HasSuffix(lastLine(out), "use --with "+way) {
+			t.Errorf("uninstall with %s: %d\n%s", other, code, out)
+		}
+	}
 	plane := object("asterism.dev/v1alpha1", "ControlPlane", i.namespace, "")
 	i.createSample(t, plane)
 	if code, out := i.run(t, "uninstall", "--with", way); code != codeError || !strings.Contains(out, "kubectl delete controlplane "+plane.GetName()+" -n "+i.namespace) {
@@ -226,6 +240,9 @@ func (i *installation) testProgram(t *testing.T, way string) {
 	}
 	if code, out := i.run(t, "uninstall", "--with", way); code != 0 {
 		t.Fatalf("uninstall: %d\n%s", code, out)
+	}
+	if code, out := i.run(t, "uninstall", "--with", way); code != 0 || !strings.Contains(out, "nothing is installed") {
+		t.Errorf("uninstall after uninstall: %d\n%s", code, out)
 	}
 	if i.has(t, "apps/v1", "Deployment", "asterism-system", metaDeployment) || !i.has(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition) {
 		t.Error("uninstall must delete the operators, and keep the kinds")
@@ -265,6 +282,7 @@ func TestInstallByOLM(t *testing.T) {
 	}
 	enginetest.InstallCRDs(t, folders...)
 	i := newInstallation(t)
+	programs(t)
 	catalogs := enginetest.Namespace(t)
 	with := []string{"--with", "olm", "--catalog-namespace", catalogs}
 	installing := append([]string{"install", "--namespaces", i.namespace, "--timeout", "3s"}, with...)
@@ -288,7 +306,40 @@ func TestInstallByOLM(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "0 of 1 operators run; ClusterServiceVersion asterism-system/meta-operator.v0.1.0 Pending RequirementsNotMet: one or more requirements couldn't be found") {
 		t.Fatalf("install: %d\n%s", code, out)
 	}
+	i.testOverride(t)
 	i.testRemovalByOLM(t, catalogs, with)
+}
+
+// testOverride runs the command of the page by which OLM upgrades in spite of a Job.
+func (i *installation) testOverride(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile(repository + "/docs/guides/upgrade.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const beginning = "kubectl patch operatorcondition "
+	_, after, found := strings.Cut(string(page), "\n"+beginning)
+	command, _, ends := strings.Cut(after, "\n```")
+	if !found || !ends {
+		t.Fatalf("the page has no command %s", beginning)
+	}
+	condition := object("operators.coreos.com/v2", "OperatorCondition", "asterism-system", strings.Fields(command)[0])
+	if err := i.Create(t.Context(), condition); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "bash", "-c", beginning+command).CombinedOutput(); err != nil {
+		t.Fatalf("%s%s: %v\n%s", beginning, command, err, out)
+	}
+	if err := i.Get(t.Context(), client.ObjectKeyFromObject(condition), condition); err != nil {
+		t.Fatal(err)
+	}
+	overrides, _, _ := unstructured.NestedSlice(condition.Object, "spec", "overrides")
+	if len(overrides) != 1 || overrides[0].(map[string]any)["type"] != "Upgradeable" {
+		t.Errorf("overrides %v", overrides)
+	}
+	if err := i.Delete(t.Context(), condition); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []string) {
@@ -345,15 +396,19 @@ func (i *installation) patchStatus(ctx context.Context, o *unstructured.Unstruct
 	return i.Status().Patch(ctx, change, before)
 }
 
-// moduleOf returns the folder of a module of tools/olm.
+// moduleOf returns the folder of a module of tools/olm, which is downloaded if necessary.
 func moduleOf(t *testing.T, name string) string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/"+name)
-	list.Dir = repository + "/tools/olm"
-	list.Env = append(os.Environ(), "GOWORK=off")
-	out, err := list.Output()
+	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/operator-framework/"+name)
+	download.Dir = repository + "/tools/olm"
+	download.Env = append(os.Environ(), "GOWORK=off")
+	out, err := download.Output()
 	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return module.Dir
 }

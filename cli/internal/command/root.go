@@ -37,8 +37,9 @@ type environment struct {
 	genericiooptions.IOStreams
 	flags   *genericclioptions.ConfigFlags
 	connect func() (*cluster.Cluster, error)
-	// run runs another program.
+	// run runs another program, and find returns an error if the program is not on PATH.
 	run     func(context.Context, install.Command) error
+	find    func(program string) error
 	now     func() time.Time
 	version string
 	// terminal is true if a person sees the standard output.
@@ -58,6 +59,7 @@ func Main() int {
 		flags:     flags,
 		connect:   func() (*cluster.Cluster, error) { return cluster.Connect(flags) },
 		run:       install.Program(os.Stderr),
+		find:      install.Find,
 		now:       time.Now,
 		version:   version(),
 		terminal:  term.IsTerminal(int(os.Stdout.Fd())),

@@ -6,12 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
+
+	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/tree"
 )
 
 // Releases of Helm.
 const (
 	release        = "asterism"
 	storageRelease = "shared-volume"
+	removalSuffix  = "-removal" // of the Jobs that look for objects before a removal
 )
 
 func (p *planner) chart(name string) (string, error) {
@@ -57,7 +63,8 @@ func (p *planner) installSharedVolumeChart() error {
 	return nil
 }
 
-func (p *planner) installArguments() (args []string) {
+func (p *planner) installArguments() []string {
+	args := p.limit()
 	if p.TakeOwnership {
 		args = append(args, "--take-ownership", "--force-conflicts")
 	}
@@ -67,41 +74,120 @@ func (p *planner) installArguments() (args []string) {
 	return args
 }
 
+// limit is the time that Helm waits for its hooks. This program waits for the operators, and
+// names the pod that does not start.
+func (p *planner) limit() []string { return []string{"--timeout", p.Timeout.String()} }
+
 func (p *planner) dependencies(chart string) {
 	p.run("Copy the operators' charts into the chart "+chart, helm, "dependency", "build", chart)
 }
 
 func (p *planner) upgradeHelm(ctx context.Context) error {
+	if err := p.refuseNothing(); err != nil {
+		return err
+	}
 	chart, err := p.chart("asterism")
 	if err != nil {
 		return err
 	}
 	p.dependencies(chart)
-	p.run("Upgrade the operators of the control plane", helm, "upgrade", release, chart, "--namespace", systemNamespace, "--reset-then-reuse-values")
+	p.upgradeRelease("Upgrade the operators of the control plane", release, chart, systemNamespace)
 	p.awaitOperators(systemNamespace)
-	storage, err := p.hasSharedVolume(ctx)
-	if err != nil || !storage {
-		return err
+	if !p.has(storageNamespace) {
+		return nil
 	}
 	if chart, err = p.chart("shared-volume-operator"); err != nil {
 		return err
 	}
-	p.run("Upgrade the operator of shared volumes", helm, "upgrade", storageRelease, chart, "--namespace", storageNamespace, "--reset-then-reuse-values")
+	p.upgradeRelease("Upgrade the operator of shared volumes", storageRelease, chart, storageNamespace)
 	p.awaitOperators(storageNamespace)
 	return nil
+}
+
+func (p *planner) upgradeRelease(title, release, chart, namespace string) {
+	p.run(title, append([]string{helm, "upgrade", release, chart, "--namespace", namespace, "--reset-then-reuse-values"}, p.limit()...)...)
 }
 
 func (p *planner) uninstallHelm(ctx context.Context) error {
 	if err := p.refuseInUse(ctx); err != nil {
 		return err
 	}
-	storage, err := p.hasSharedVolume(ctx)
-	if err != nil {
-		return err
+	if p.has(systemNamespace) {
+		p.uninstallRelease("Uninstall the operators of the control plane", release, systemNamespace)
 	}
-	p.run("Uninstall the operators of the control plane", helm, "uninstall", release, "--namespace", systemNamespace)
-	if storage {
-		p.run("Uninstall the operator of shared volumes", helm, "uninstall", storageRelease, "--namespace", storageNamespace)
+	if p.has(storageNamespace) {
+		p.uninstallRelease("Uninstall the operator of shared volumes", storageRelease, storageNamespace)
 	}
 	return p.deleteDefinitions(ctx)
+}
+
+// uninstallRelease adds a step that uninstalls a release. Helm first runs Jobs of the charts
+// that look for objects, and does not tell why a Job does not start.
+func (p *planner) uninstallRelease(title, release, namespace string) {
+	args := []string{helm, "uninstall", release, "--namespace", namespace}
+	c := p.command(append(args, p.limit()...)...)
+	p.programs = append(p.programs, helm)
+	p.add(title, c.String(), func(ctx context.Context, say func(string)) error {
+		cause := p.watchRemoval(ctx, namespace, say)
+		err := p.Run(ctx, c)
+		state := cause()
+		if err == nil || state == "" {
+			return err
+		}
+		without := p.command(append(args, "--no-hooks")...)
+		jobs := p.command(kubectl, "delete", "jobs", "--namespace", namespace, "--selector", "app.kubernetes.io/part-of=asterism")
+		return fmt.Errorf("%w. The check before the removal has not run: %s. Without this check, type\n  %s\n  %s", err, state, without, jobs)
+	})
+}
+
+// watchRemoval says which pod of the check does not start, until the returned function is
+// called, which returns the last such line; "" if the check has run. A Job ends after two
+// minutes, and its pod is deleted then.
+func (p *planner) watchRemoval(ctx context.Context, namespace string, say func(string)) func() string {
+	watched, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	last := ""
+	look := func() {
+		if state, exists := p.removalState(ctx, namespace); exists {
+			last = state
+		}
+	}
+	group.Go(func() {
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-time.After(interval):
+			}
+			if look(); last != "" {
+				say(last)
+			}
+		}
+	})
+	return func() string {
+		cancel()
+		group.Wait()
+		look()
+		return last
+	}
+}
+
+// removalState explains a pod of the check that does not start, "" if all have started, and
+// tells whether there is such a pod. An error of the API server may pass.
+func (p *planner) removalState(ctx context.Context, namespace string) (state string, exists bool) {
+	pods, err := p.list(ctx, cluster.Pod, namespace)
+	if err != nil {
+		return "", false
+	}
+	forest := tree.New(pods)
+	for _, pod := range pods {
+		if !strings.HasSuffix(pod.GetLabels()["batch.kubernetes.io/job-name"], removalSuffix) {
+			continue
+		}
+		exists = true
+		if cause := forest.CauseOf(pod); cause != nil && field(pod, "status", "phase") == "Pending" {
+			state = cause.String()
+		}
+	}
+	return state, exists
 }

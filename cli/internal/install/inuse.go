@@ -67,12 +67,6 @@ func (p *planner) handedOver(ctx context.Context) ([]string, error) {
 	return namespaces, nil
 }
 
-// hasSharedVolume tells whether the cluster has the operator of shared volumes.
-func (p *planner) hasSharedVolume(ctx context.Context) (bool, error) {
-	found, err := p.get(ctx, cluster.Deployment, storageNamespace, "asterism-shared-volume-operator")
-	return found != nil, err
-}
-
 // deleteDefinitions adds a step that deletes the kinds, if --delete-crds is given.
 func (p *planner) deleteDefinitions(ctx context.Context) error {
 	if !p.DeleteCRDs {

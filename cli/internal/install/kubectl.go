@@ -3,8 +3,11 @@ package install
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -59,6 +62,9 @@ func (p *planner) installKustomize(ctx context.Context) error {
 }
 
 func (p *planner) upgradeKustomize(ctx context.Context) error {
+	if err := p.refuseNothing(); err != nil {
+		return err
+	}
 	m, err := p.manifests()
 	if err != nil {
 		return err
@@ -72,12 +78,11 @@ func (p *planner) upgradeKustomize(ctx context.Context) error {
 	for _, namespace := range namespaces {
 		p.run("Give the operators their rights in namespace "+namespace, append([]string{kubectl, "apply", "-n", namespace}, m.namespace...)...)
 	}
-	storage, err := p.hasSharedVolume(ctx)
-	if storage && m.sharedVolume != nil {
+	if p.has(storageNamespace) && m.sharedVolume != nil {
 		p.applyManifests("Apply the operator of shared volumes", m.sharedVolume)
 		p.awaitOperators(storageNamespace)
 	}
-	return err
+	return nil
 }
 
 // uninstallKustomize takes every namespace back before it deletes the operators, which remove
@@ -94,14 +99,17 @@ func (p *planner) uninstallKustomize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, namespace := range namespaces {
-		p.run("Take namespace "+namespace+" back", append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
-	}
-	storage, err := p.hasSharedVolume(ctx)
+	remains, err := p.get(ctx, namespaceKind, "", systemNamespace)
 	if err != nil {
 		return err
 	}
-	if storage && m.sharedVolume != nil {
+	if p.nothing() && len(namespaces) == 0 && remains == nil {
+		return p.deleteDefinitions(ctx)
+	}
+	for _, namespace := range namespaces {
+		p.run("Take namespace "+namespace+" back", append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
+	}
+	if p.has(storageNamespace) && m.sharedVolume != nil {
 		if err := p.deleteManifests(ctx, "Delete the operator of shared volumes", m.sharedVolume); err != nil {
 			return err
 		}
@@ -124,18 +132,34 @@ func (p *planner) deleteManifests(ctx context.Context, title string, source []st
 	if err != nil {
 		return err
 	}
-	var kept []*unstructured.Unstructured
+	kept := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind() == definitionKind })
+	p.runAll(title+", and keep the kinds", p.deletions(kept))
+	return nil
+}
+
+// deletions are commands that delete objects: one for each namespace, and at last one for the
+// objects without a namespace. Commands have names, as a person cannot type a standard input.
+func (p *planner) deletions(objects []*unstructured.Unstructured) []Command {
+	byNamespace := map[string][]string{}
 	for _, o := range objects {
-		if o.GroupVersionKind() != definitionKind {
-			kept = append(kept, o)
+		byNamespace[o.GetNamespace()] = append(byNamespace[o.GetNamespace()], resourceName(o))
+	}
+	var commands []Command
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		if namespace != "" {
+			commands = append(commands, p.command(append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, byNamespace[namespace]...)...))
 		}
 	}
-	c := p.command(kubectl, "delete", "--ignore-not-found", "-f", "-")
-	if c.Stdin, err = text(kept); err != nil {
-		return err
+	if names := byNamespace[""]; len(names) > 0 {
+		commands = append(commands, p.command(append([]string{kubectl, "delete", "--ignore-not-found"}, names...)...))
 	}
-	p.add(title+", and keep the kinds", c.String()+"\n"+names(kept), func(ctx context.Context, _ func(string)) error { return p.Run(ctx, c) })
-	return nil
+	return commands
+}
+
+// resourceName returns KIND.GROUP/NAME as kubectl prints it. The group tells apart kinds of
+// one name, of which OpenShift has some.
+func resourceName(o *unstructured.Unstructured) string {
+	return strings.TrimSuffix(strings.ToLower(o.GetKind())+"."+o.GroupVersionKind().Group, ".") + "/" + o.GetName()
 }
 
 // contentOf returns the objects that kubectl reads from -f FILE or -k FOLDER.

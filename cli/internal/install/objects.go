@@ -24,6 +24,7 @@ import (
 const manager = "kubectl-asterism"
 
 var (
+	secretKind     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	namespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	bindingKind    = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}

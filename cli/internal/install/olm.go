@@ -86,6 +86,9 @@ func (p *planner) upgradeOLM(ctx context.Context) error {
 	if err := p.requireOLM(ctx); err != nil {
 		return err
 	}
+	if err := p.refuseNothing(); err != nil {
+		return err
+	}
 	if err := p.policies(); err != nil {
 		return err
 	}
@@ -95,11 +98,7 @@ func (p *planner) upgradeOLM(ctx context.Context) error {
 	if err := p.awaitVersion(systemNamespace, metaPackage); err != nil {
 		return err
 	}
-	storage, err := p.hasSharedVolume(ctx)
-	if err != nil {
-		return err
-	}
-	if storage {
+	if p.has(storageNamespace) {
 		return p.awaitVersion(storageNamespace, storePackage)
 	}
 	return nil

@@ -53,6 +53,8 @@ type Options struct {
 // Plan is a list of steps.
 type Plan struct {
 	Steps []Step
+	// Programs are the names of the programs that the steps run.
+	Programs []string
 }
 
 // Step is one action of a plan.
@@ -65,8 +67,10 @@ type Step struct {
 // planner makes plans.
 type planner struct {
 	Options
-	cluster *cluster.Cluster
-	steps   []Step
+	cluster  *cluster.Cluster
+	found    map[string]installed // by namespace of the operators
+	steps    []Step
+	programs []string // that the steps run
 }
 
 func (p *planner) add(title, text string, do func(context.Context, func(string)) error) {
@@ -102,8 +106,14 @@ func plan(ctx context.Context, c *cluster.Cluster, options Options, ways map[str
 		return Plan{}, fmt.Errorf("--with %q is not known: use one of %s", options.With, strings.Join(Ways, ", "))
 	}
 	p := &planner{Options: options, cluster: c}
+	if err := p.look(ctx); err != nil {
+		return Plan{}, err
+	}
+	if err := p.refuseOtherWay(); err != nil {
+		return Plan{}, err
+	}
 	err := add(p, ctx)
-	return Plan{Steps: p.steps}, err
+	return Plan{Steps: p.steps, Programs: p.programs}, err
 }
 
 // Write writes the steps with their commands and objects.

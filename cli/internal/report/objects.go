@@ -29,6 +29,7 @@ var lists = []schema.GroupVersionKind{
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 	{Group: "route.openshift.io", Version: "v1", Kind: "Route"},
+	{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"},
 }
 
 // lastApplied repeats the spec as text, in which secrets have no names that stand alone.

@@ -103,7 +103,7 @@ func TestUninstalledKindsAreAwaitedAgain(t *testing.T) {
 		s.DiscoveryRetry = readTimeout
 	}})
 	cr := w.widget("shelf", widget.Spec{})
-	missing := And(HavePrefix("False Waiting"), ContainSubstring("does not serve the kind BookShelf"), HaveSuffix("install the operator book-shelf"))
+	missing := And(HavePrefix("False Waiting"), ContainSubstring("does not serve the kind BookShelf"), HaveSuffix("install the operator book-shelf (package book-shelf-operator)"))
 	w.Eventually(w.condition(cr, "ShelfReady")).Should(missing)
 	definition := shelfDefinition(gv)
 	w.must(w.client.Create(w.ctx, definition.DeepCopy()))

@@ -42,7 +42,7 @@ func Index(variants []Variant, config v1.Config, annotations map[string]string, 
 		if err != nil {
 			return nil, fmt.Errorf("image for %s: %w", variant.Architecture, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: plainImage{image}, Descriptor: v1.Descriptor{
 			MediaType: types.OCIManifestSchema1,
 			Platform:  &v1.Platform{OS: "linux", Architecture: variant.Architecture},
 		}})
@@ -53,6 +53,14 @@ func Index(variants []Variant, config v1.Config, annotations map[string]string, 
 	}
 	return annotated, nil
 }
+
+// plainImage is an image without the type of an artifact. Otherwise, the library adds the type
+// of the configuration to the descriptor in the index, and older programs, such as skopeo 1.9,
+// drop this field and refuse to copy the index with its digest.
+type plainImage struct{ v1.Image }
+
+// ArtifactType is read by the library's function Descriptor.
+func (plainImage) ArtifactType() (string, error) { return "", nil }
 
 func build(variant Variant, config v1.Config, created time.Time) (v1.Image, error) {
 	layer, err := newLayer(variant.Files, created)

@@ -84,7 +84,7 @@ func (r *release) program(ctx context.Context, operator, architecture string) ([
 
 func (r *release) bundles(context.Context) error {
 	for _, operator := range r.project.Operators {
-		folder := filepath.Join(r.Output, bundlesFolder, operator.Package())
+		folder := filepath.Join(r.folder, bundlesFolder, operator.Package())
 		var annotations struct {
 			Annotations map[string]string `json:"annotations"`
 		}
@@ -110,12 +110,12 @@ func (r *release) catalogs(context.Context) error {
 			name: catalog.image, kind: kindCatalog, title: r.project.Provider + " catalog",
 			summary: "The OLM catalog of " + r.project.Provider + ".", description: "A file-based catalog of operators.",
 			config: v1.Config{Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}},
-		}, filepath.Join(r.Output, catalogFolder, catalog.folder), "configs/")
+		}, filepath.Join(r.folder, catalogFolder, catalog.folder), "configs/")
 		if err != nil {
 			return err
 		}
 	}
-	return r.list.write(filepath.Join(r.Output, ListFile))
+	return r.list.write(filepath.Join(r.folder, ListFile))
 }
 
 // addFolder adds an image of the files of a folder. The files are the same for every

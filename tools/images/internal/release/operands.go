@@ -34,18 +34,20 @@ func (r *release) resolveOperands(ctx context.Context) error {
 
 // operandDigest reads the digest at the mirror if there is one: a mirror keeps digests.
 func (r *release) operandDigest(ctx context.Context, image string) (string, error) {
-	reference, err := name.NewTag(image, name.StrictValidation)
+	original, err := name.NewTag(image, name.StrictValidation)
 	if err != nil {
 		return "", err
 	}
+	reference := original
 	if r.Mirror != "" {
-		if reference, err = name.NewTag(r.Mirror + "/" + reference.RepositoryStr() + ":" + reference.TagStr()); err != nil {
-			return "", fmt.Errorf("--mirror: %w", err)
+		if reference, err = name.NewTag(r.Mirror + "/" + original.RepositoryStr() + ":" + original.TagStr()); err != nil {
+			return "", fmt.Errorf("OPERAND_MIRROR (--mirror): %w", err)
 		}
 	}
 	found, err := remote.Head(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	if err != nil {
-		return "", fmt.Errorf("no digest from %s; if this machine cannot reach the registry, copy the image to a registry and name it by --mirror: %w", reference.RegistryStr(), err)
+		return "", fmt.Errorf("registry %s gives no digest: if this machine cannot reach the registry, copy the image to another registry as HOST/PATH/%s:%s, and type \"make release OPERAND_MIRROR=HOST/PATH …\" (images release --mirror): %w",
+			reference.RegistryStr(), original.RepositoryStr(), original.TagStr(), err)
 	}
 	return found.Digest.String(), nil
 }

@@ -18,18 +18,16 @@ var goFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=
 type Program func(ctx context.Context, operator, architecture string) (string, error)
 
 // goProgram builds in the workspace, with the versions of modules that the tests use.
-func goProgram(root, output string) Program {
-	return func(ctx context.Context, operator, architecture string) (string, error) {
-		binary := filepath.Join(output, programsFolder, architecture, operator)
-		args := append([]string{"build"}, goFlags...)
-		build := exec.CommandContext(ctx, "go", append(args, "-o", binary, "./operators/"+operator+"/cmd")...)
-		build.Dir = root
-		build.Env = append(os.Environ(),
-			"CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0",
-			"GOWORK="+filepath.Join(root, "go.work"), "GOFLAGS=", "GOEXPERIMENT=")
-		if message, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build %s for %s: %w\n%s", operator, architecture, err, message)
-		}
-		return binary, nil
+func (r *release) goProgram(ctx context.Context, operator, architecture string) (string, error) {
+	binary := filepath.Join(r.folder, programsFolder, architecture, operator)
+	args := append([]string{"build"}, goFlags...)
+	build := exec.CommandContext(ctx, "go", append(args, "-o", binary, "./operators/"+operator+"/cmd")...)
+	build.Dir = r.Root
+	build.Env = append(os.Environ(),
+		"CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0",
+		"GOWORK="+filepath.Join(r.Root, "go.work"), "GOFLAGS=", "GOEXPERIMENT=")
+	if message, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s for %s: %w\n%s", operator, architecture, err, message)
 	}
+	return binary, nil
 }

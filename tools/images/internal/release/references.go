@@ -37,11 +37,11 @@ func eachChartReference(output string, visit func(file, reference string)) error
 	}
 	for _, chart := range charts {
 		for name, references := range map[string]func([]byte, func(string)) error{"values.yaml": valuesReferences, "Chart.yaml": annotationReferences} {
-			file := filepath.Join(chart, name)
-			content, err := os.ReadFile(file)
+			content, err := os.ReadFile(filepath.Join(chart, name))
 			if err != nil {
 				return err
 			}
+			file := filepath.Join(chartsFolder, filepath.Base(chart), name)
 			found := func(reference string) { visit(file, reference) }
 			if err := errors.Join(referencesIn(content, found), references(content, found)); err != nil {
 				return fmt.Errorf("%s: %w", file, err)
@@ -81,7 +81,8 @@ func annotationReferences(chart []byte, visit func(string)) error {
 	return referencesIn([]byte(metadata.Annotations["artifacthub.io/images"]), visit)
 }
 
-// eachReference calls visit for every reference in the folders of a release.
+// eachReference calls visit for every reference in the folders of a release, with the path of
+// the file in the release.
 func eachReference(output string, folders []string, visit func(file, reference string)) error {
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(output, folder), func(path string, entry fs.DirEntry, err error) error {
@@ -92,8 +93,12 @@ func eachReference(output string, folders []string, visit func(file, reference s
 			if err != nil {
 				return err
 			}
-			if err := referencesIn(content, func(reference string) { visit(path, reference) }); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
+			file, err := filepath.Rel(output, path)
+			if err != nil {
+				return err
+			}
+			if err := referencesIn(content, func(reference string) { visit(file, reference) }); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
 			}
 			return nil
 		})

@@ -47,7 +47,7 @@ func (r *release) referrers(image content, entry Image, index v1.ImageIndex) ([]
 
 // referrer writes a document to a file, and adds an artifact with the document to the layout.
 func (r *release) referrer(subject v1.Descriptor, path, mediaType string, document []byte) (v1.Image, error) {
-	if err := os.WriteFile(filepath.Join(r.Output, path), document, 0o644); err != nil { //nolint:gosec // these files are public
+	if err := os.WriteFile(filepath.Join(r.folder, path), document, 0o644); err != nil { //nolint:gosec // these files are public
 		return nil, err
 	}
 	artifact, err := ociimage.Artifact(subject, mediaType, filepath.Base(path), document)

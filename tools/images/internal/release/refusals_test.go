@@ -2,8 +2,12 @@ package release
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,12 +86,13 @@ func TestImagesOfEarlierVersionsAreListed(t *testing.T) {
 	output := t.TempDir()
 	catalogs := filepath.Join(output, catalogFolder, "release", "one-operator")
 	writeFile(t, "image: a.example/x/one@"+digestTwo, catalogs, "one-operator.v0.1.0.yaml")
-	r := &release{Options: Options{Output: output, Version: "0.2.0"}}
+	r := &release{Options: Options{Version: "0.2.0"}, folder: output}
 	if err := r.earlier(t.Context()); err != nil || len(r.list.Images) != 1 || r.list.Images[0].Pinned() != "a.example/x/one@"+digestTwo {
 		t.Errorf("%v, %v", r.list.Images, err)
 	}
 	writeFile(t, "image: a.example/x/one:v0.1.0", catalogs, "one-operator.v0.1.0.yaml")
-	if err := r.earlier(t.Context()); err == nil || !strings.Contains(err.Error(), "by tag") {
+	const file = "catalog/release/one-operator/one-operator.v0.1.0.yaml" // in the repository, too
+	if err := r.earlier(t.Context()); err == nil || !strings.HasPrefix(err.Error(), file+" refers to a.example/x/one:v0.1.0 by tag") {
 		t.Errorf("a tag of an earlier version: %v", err)
 	}
 }
@@ -113,7 +118,61 @@ func TestTagOfAnotherImageIsNotMoved(t *testing.T) {
 func TestUnreachableOperandNamesTheMirror(t *testing.T) {
 	r := &release{Options: Options{Mirror: startRegistry(t)}}
 	_, err := r.operandDigest(t.Context(), "registry.example/x/driver:v1")
-	if err == nil || !strings.Contains(err.Error(), "--mirror") {
+	if err == nil || !strings.Contains(err.Error(), "as HOST/PATH/x/driver:v1, and type \"make release OPERAND_MIRROR=HOST/PATH") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFailedReleaseKeepsTheFormerOne fails at the first and at a later step.
+func TestFailedReleaseKeepsTheFormerOne(t *testing.T) {
+	mirror := startRegistry(t)
+	mirrorOperands(t, mirror)
+	for step, options := range map[string]Options{
+		"operands": {Mirror: startRegistry(t)},
+		"programs": {Mirror: mirror, Program: func(context.Context, string, string) (string, error) { return "", errors.New("no program") }},
+	} {
+		parent := t.TempDir()
+		options.Root, options.Registry, options.Output, options.Log = root, "a.example/x", filepath.Join(parent, "release"), io.Discard
+		former := []string{"bundles/one-operator/manifests/object.yaml", "catalogsource.yaml", "images.yaml"}
+		for _, file := range former {
+			writeFile(t, "former", options.Output, file)
+		}
+		if _, err := Write(t.Context(), options); err == nil {
+			t.Errorf("%s: the release did not fail", step)
+		}
+		if got := filesOf(t, parent); !slices.Equal(got, inFolder("release", former)) {
+			t.Errorf("%s: the release has %s", step, got)
+		}
+	}
+}
+
+// filesOf returns the relative paths of all files below a folder.
+func filesOf(t *testing.T, folder string) (files []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func inFolder(folder string, files []string) (all []string) {
+	for _, file := range files {
+		all = append(all, folder+"/"+file)
+	}
+	return all
+}
+
+func TestFolderOfAUserIsKept(t *testing.T) {
+	folder := t.TempDir()
+	writeFile(t, "mine", folder, "notes")
+	_, err := Write(t.Context(), Options{Root: root, Output: folder, Mirror: startRegistry(t), Log: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "is no release because it lacks images.yaml") {
 		t.Errorf("got %v", err)
 	}
 }

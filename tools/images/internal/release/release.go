@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
@@ -26,7 +25,9 @@ type Options struct {
 	Registry string
 	// Version without "v"; config/packaging.yaml has the default.
 	Version string
-	// Output is the folder of the release. An earlier release in the folder is removed.
+	// Output is the folder of the release. A complete release replaces the folder with all its
+	// files; after an error, the folder is as before. A folder that has files, and is no release,
+	// is refused.
 	Output string
 	// Mirror is the host and path of a registry with copies of the operands, which are
 	// the images of other projects. Without Mirror, their own registries are asked.
@@ -55,6 +56,7 @@ const (
 // release is a release that is being made.
 type release struct {
 	Options
+	folder    string // of the files, beside Output until the release is complete
 	project   *project
 	list      List
 	layout    layout.Path
@@ -74,23 +76,23 @@ func Write(ctx context.Context, options Options) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	defer func() { _ = os.RemoveAll(filepath.Join(r.Output, programsFolder)) }() // the images have the programs
+	defer func() { _ = os.RemoveAll(r.folder) }() // the folder of a complete release has another name
 	steps := []func(context.Context) error{
-		r.resolveOperands,
+		r.createFolder, r.resolveOperands,
 		r.operators, r.renderPackages, // the bundles refer to the operators' digests
 		r.bundles, r.renderPackages, // the catalogs refer to the bundles' digests
 		r.earlier, r.check,
-		r.catalogs,
+		r.catalogs, r.writeSources,
 	}
 	if options.Push {
 		steps = append(steps, r.push)
 	}
-	for _, step := range steps {
+	for _, step := range append(steps, r.replaceOutput) {
 		if err := step(ctx); err != nil {
 			return List{}, err
 		}
 	}
-	return r.list, r.writeSources()
+	return r.list, nil
 }
 
 func prepare(ctx context.Context, options Options) (*release, error) {
@@ -114,38 +116,21 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	}
 	r.list.Version = r.Version
 	if r.Program == nil {
-		r.Program = goProgram(r.Root, r.Output)
+		r.Program = r.goProgram
 	}
-	return r, r.clear()
-}
-
-// clear removes an earlier release, and nothing else that the folder may have.
-func (r *release) clear() error {
-	for _, name := range []string{bundlesFolder, catalogFolder, chartsFolder, distFolder, layoutFolder, sbomFolder, originFolder, ListFile} {
-		if err := os.RemoveAll(filepath.Join(r.Output, name)); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{sbomFolder, originFolder} {
-		if err := os.MkdirAll(filepath.Join(r.Output, name), 0o755); err != nil {
-			return err
-		}
-	}
-	var err error
-	r.layout, err = layout.Write(filepath.Join(r.Output, layoutFolder), empty.Index)
-	return err
+	return r, nil
 }
 
 // renderPackages lets tools/packaging write the bundles and catalogs with the digests that
 // are known so far.
 func (r *release) renderPackages(ctx context.Context) error {
 	r.note("render bundles and catalogs")
-	list := filepath.Join(r.Output, ListFile)
+	list := filepath.Join(r.folder, ListFile)
 	if err := r.list.write(list); err != nil {
 		return err
 	}
 	packaging := exec.CommandContext(ctx, "go", "run", ".", "-root", r.Root,
-		"-registry", r.Registry, "-version", r.Version, "-digests", list, "-output", r.Output)
+		"-registry", r.Registry, "-version", r.Version, "-digests", list, "-output", r.folder)
 	packaging.Dir = filepath.Join(r.Root, "tools", "packaging")
 	packaging.Env = append(os.Environ(), "GOWORK=off")
 	if message, err := packaging.CombinedOutput(); err != nil {
@@ -157,7 +142,7 @@ func (r *release) renderPackages(ctx context.Context) error {
 // earlier adds the images of earlier versions, which the catalogs still offer.
 func (r *release) earlier(context.Context) error {
 	var failed []error
-	err := eachReference(r.Output, []string{catalogFolder}, func(file, reference string) {
+	err := eachReference(r.folder, []string{catalogFolder}, func(file, reference string) {
 		if strings.HasSuffix(file, ".v"+r.Version+".yaml") || r.list.has(reference) {
 			return
 		}
@@ -171,7 +156,7 @@ func (r *release) earlier(context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
-func (r *release) check(context.Context) error { return checkReferences(r.Output, r.list) }
+func (r *release) check(context.Context) error { return checkReferences(r.folder, r.list) }
 
 func (r *release) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Log, format+"\n", args...) // a lost line of progress is no error

@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -89,10 +91,14 @@ func mirrorOperands(t *testing.T, host string) {
 	}
 }
 
-// write makes and pushes a release of tiny programs from the bundles of this repository.
+// write makes and pushes a release of tiny programs from the bundles of this repository. The
+// folder has a former release.
 func write(t *testing.T, host, mirror string) (folder string, list List) {
 	t.Helper()
-	folder = t.TempDir()
+	folder = filepath.Join(t.TempDir(), "release")
+	for _, file := range []string{"bundles/gone-operator/manifests/object.yaml", "cli/asterism.yaml", "catalogsource.yaml", "images.yaml"} {
+		writeFile(t, "former", folder, file)
+	}
 	list, err := Write(t.Context(), Options{
 		Root: root, Registry: host + "/asterism", Output: folder, Mirror: mirror, Push: true, Log: io.Discard, Program: tinyProgram(t),
 	})
@@ -119,6 +125,7 @@ func TestRelease(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no file of the former release remains", func(t *testing.T) { checkReplaced(t, folder) })
 	t.Run("the list is complete and readable", func(t *testing.T) {
 		stored, err := ReadList(filepath.Join(folder, ListFile))
 		if err != nil || !slices.Equal(stored.Images, list.Images) {
@@ -136,10 +143,24 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("both platforms run the program as non-root", func(t *testing.T) { checkOperator(t, pull(t, list, "nova-api-operator")) })
+	t.Run("descriptors of platforms have no other fields", func(t *testing.T) { checkDescriptors(t, list) })
 	t.Run("bundles have the annotations as labels", func(t *testing.T) { checkBundle(t, pull(t, list, "nova-api-operator-bundle")) })
 	t.Run("no layer names a path of this machine", func(t *testing.T) { checkPaths(t, list, folder) })
 	t.Run("each image has its SBOM and provenance as referrers", func(t *testing.T) { checkReferrers(t, list) })
 	t.Run("a mirror of the list has all images that bundles and catalogs name", func(t *testing.T) { checkMirror(t, list, mirror) })
+}
+
+func checkReplaced(t *testing.T, folder string) {
+	t.Helper()
+	files := filesOf(t, filepath.Dir(folder))
+	if !slices.Contains(files, "release/catalogsource.yaml") || !slices.Contains(files, "release/clustercatalog.yaml") {
+		t.Errorf("the release has %s", files)
+	}
+	for _, file := range files {
+		if !strings.HasPrefix(file, "release/") || strings.HasPrefix(file, "release/bin/") || string(read(t, filepath.Dir(folder), file)) == "former" {
+			t.Errorf("%s remains", file)
+		}
+	}
 }
 
 func read(t *testing.T, parts ...string) []byte {
@@ -179,6 +200,34 @@ func pullIndex(t *testing.T, pinned string) map[string]v1.Image {
 		}
 	}
 	return all
+}
+
+// checkDescriptors reads every index as skopeo 1.9 does: skopeo drops unknown fields, so the
+// digest would change.
+func checkDescriptors(t *testing.T, list List) {
+	t.Helper()
+	for _, image := range list.Images {
+		if image.Kind == kindOperand {
+			continue
+		}
+		pinned, err := name.NewDigest(image.Pinned())
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := remote.Get(pinned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var manifest struct{ Manifests []map[string]any }
+		if err := json.Unmarshal(index.Manifest, &manifest); err != nil {
+			t.Fatal(err)
+		}
+		for _, descriptor := range manifest.Manifests {
+			if fields := slices.Sorted(maps.Keys(descriptor)); !slices.Equal(fields, []string{"digest", "mediaType", "platform", "size"}) {
+				t.Errorf("%s: a descriptor has %s", image.Name, fields)
+			}
+		}
+	}
 }
 
 // files returns the files of an image's only layer.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,7 @@ import (
 )
 
 // writeSources writes the objects that name the catalogs to OLM.
-func (r *release) writeSources() error {
+func (r *release) writeSources(context.Context) error {
 	metadata := map[string]any{"name": "asterism"}
 	err := r.writeObject("catalogsource.yaml", map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": metadata,
@@ -44,5 +45,5 @@ func (r *release) writeObject(name string, object any) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.Output, name), content, 0o644) //nolint:gosec // the object is public
+	return os.WriteFile(filepath.Join(r.folder, name), content, 0o644) //nolint:gosec // the object is public
 }

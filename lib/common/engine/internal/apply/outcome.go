@@ -51,12 +51,14 @@ func OutcomeOf(err error) *Outcome {
 	return &Outcome{Reason: ReasonError, Message: err.Error(), Retry: true, Cause: err}
 }
 
-// notServed names the operator that installs an Asterism kind. By convention, the name of
-// the operator is the kind in kebab case: nova-api installs NovaAPI.
+// notServed names the operator that installs an Asterism kind, and its package, which OLM and
+// Helm install. By convention, the name of the operator is the kind in kebab case: nova-api
+// installs NovaAPI, and its package is nova-api-operator.
 func notServed(unserved *observe.NotServed) *Outcome {
 	message := unserved.Error()
 	if strings.HasSuffix(unserved.Kind.Group, "asterism.dev") {
-		message += ": install the operator " + kebab(unserved.Kind.Kind)
+		operator := kebab(unserved.Kind.Kind)
+		message += ": install the operator " + operator + " (package " + operator + "-operator)"
 	}
 	return &Outcome{Reason: ReasonWaiting, Message: message, After: unserved.Again, Cause: unserved}
 }
