@@ -1,6 +1,7 @@
 package kolla_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,7 @@ import (
 )
 
 // reader reads config.json by the rules of kolla_set_configs (kolla:
-// docker/base/set_configs.py), which no package manager of Debian and no Go module offers.
-// It works on a folder in place of the root file system, and notes owners and modes instead
+// docker/base/set_configs.py), which exists in images of kolla alone. The reader works on a folder in place of the root file system, and notes owners and modes instead
 // of setting them.
 type reader struct {
 	root  string
@@ -62,7 +62,7 @@ func (r *reader) read(content string) ([]string, error) {
 
 // words splits the command as kolla_start does, by: exec ${CMD}
 func (r *reader) words(command string) ([]string, error) {
-	split := exec.Command("bash", "-c", `CMD=$(cat); exec printf '%s\0' ${CMD}`) //nolint:noctx // ends at once
+	split := exec.CommandContext(context.Background(), "bash", "-c", `CMD=$(cat); exec printf '%s\0' ${CMD}`)
 	split.Dir, split.Stdin = r.root, strings.NewReader(command)
 	out, err := split.Output()
 	if strings.HasPrefix(command, "-") {

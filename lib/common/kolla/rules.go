@@ -116,9 +116,9 @@ func absolute(field, value string) error {
 	return nil
 }
 
-// contains tells whether path is the directory, or is below it.
-func contains(directory, path string) bool {
-	return path == directory || strings.HasPrefix(path, strings.TrimSuffix(directory, "/")+"/")
+// contains tells whether a path is the directory, or is below it.
+func contains(directory, at string) bool {
+	return at == directory || strings.HasPrefix(at, strings.TrimSuffix(directory, "/")+"/")
 }
 
 func checkOwner(owner string) error {

@@ -123,11 +123,11 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 func (c *Children) explanationOf(ctx context.Context, explain Explain, obj client.Object) string {
 	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
 	defer cancel()
-	for _, explain := range []Explain{explain, c.podProblem} {
-		if explain == nil {
+	for _, find := range []Explain{explain, c.podProblem} {
+		if find == nil {
 			continue
 		}
-		text, err := explain(ctx, c.View.API, obj)
+		text, err := find(ctx, c.View.API, obj)
 		if err != nil {
 			return err.Error()
 		}
