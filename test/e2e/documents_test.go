@@ -26,18 +26,19 @@ var notRun = map[string]string{
 	"examples/demo/":    "make demo runs these scripts",
 	"kubectl asterism":  "the tests of cli replay these commands",
 	"kubectl edit":      "needs a terminal",
-	"kubectl create secret generic scheduler-cache": "the administrator writes the file",
-	"kubectl apply --server-side":                   "make push writes the folder",
-	"kubectl apply -n openstack -f .release/":       "make release writes the folder",
-	"kubectl apply -f .release/":                    "make release writes the folder",
-	"kubectl apply -n openshift-marketplace":        "the demo has no OLM",
-	"kubectl wait -n openshift-marketplace":         "the demo has no OLM",
-	"kubectl apply -f config/olm/":                  "the demo has no OLM",
-	"kubectl get csv":                               "the demo has no OLM",
-	"kubectl patch operatorcondition":               "the demo has no OLM",
-	"kubectl set env":                               "changes the operators of the demo",
-	"kubectl logs -n openstack job/NAME":            "a placeholder",
-	"kubectl describe sharedvolume -n team-a":       "an example of another namespace",
+	"kubectl create secret generic scheduler-cache":     "the administrator writes the file",
+	"kubectl apply --server-side":                       "make push writes the folder",
+	"kubectl apply -n openstack -f .release/":           "make release writes the folder",
+	"kubectl apply -f .release/":                        "make release writes the folder",
+	"kubectl apply -n openshift-marketplace":            "the demo has no OLM",
+	"kubectl wait -n openshift-marketplace":             "the demo has no OLM",
+	"kubectl apply -f config/olm/":                      "the demo has no OLM",
+	"kubectl get csv":                                   "the demo has no OLM",
+	"kubectl patch operatorcondition":                   "the demo has no OLM",
+	"kubectl delete -n openstack -k config/run-on-host": "the demo has no such pods",
+	"kubectl set env":                                   "changes the operators of the demo",
+	"kubectl logs -n openstack job/NAME":                "a placeholder",
+	"kubectl describe sharedvolume -n team-a":           "an example of another namespace",
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
 }
 
@@ -45,7 +46,7 @@ var notRun = map[string]string{
 // exec runs are of nova-manage, nova-status and openstack, and can be repeated.
 var (
 	readingVerbs  = []string{"describe", "exec", "get", "logs", "wait"}
-	changingVerbs = []string{"annotate", "apply", "create", "delete", "patch", "scale"}
+	changingVerbs = []string{"annotate", "apply", "create", "delete", "label", "patch", "scale"}
 )
 
 // valid are parts of the output of commands that were understood, and then failed:

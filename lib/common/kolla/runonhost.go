@@ -53,7 +53,7 @@ func Scripts(command []string) (map[string]string, error) {
 //   - HostPrograms of the container are the programs of the node;
 //   - an image with kolla's entry point starts by it, any other image by the command;
 //   - the container is privileged, its root file system is writable, and the pod shares
-//     the PID namespace of its node and has the account ServiceAccount. Whoever controls
+//     the PID namespace of its node and has the account ServiceAccount. The owner of
 //     the container controls the node.
 //
 // The user of the image stays: programs of the node are run by root, for example by the

@@ -20,6 +20,7 @@ var Manifests = map[string]string{
 	"install.yaml":       "config/control-plane",
 	"shared-volume.yaml": "config/shared-volume",
 	"namespace.yaml":     "config/namespace",
+	"run-on-host.yaml":   "config/run-on-host",
 }
 
 // policyKinds are the kinds that a bundle cannot contain.
