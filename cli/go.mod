@@ -7,6 +7,7 @@ require (
 	asterism.dev/operators/meta v0.0.0
 	asterism.dev/operators/nova v0.0.0
 	asterism.dev/operators/nova-api v0.0.0
+	asterism.dev/operators/nova-compute v0.0.0
 	asterism.dev/operators/nova-conductor v0.0.0
 	asterism.dev/operators/nova-metadata v0.0.0
 	asterism.dev/operators/nova-scheduler v0.0.0
@@ -106,6 +107,7 @@ replace (
 	asterism.dev/operators/meta => ../operators/meta
 	asterism.dev/operators/nova => ../operators/nova
 	asterism.dev/operators/nova-api => ../operators/nova-api
+	asterism.dev/operators/nova-compute => ../operators/nova-compute
 	asterism.dev/operators/nova-conductor => ../operators/nova-conductor
 	asterism.dev/operators/nova-metadata => ../operators/nova-metadata
 	asterism.dev/operators/nova-scheduler => ../operators/nova-scheduler

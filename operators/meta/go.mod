@@ -92,6 +92,8 @@ replace asterism.dev/operators/nova => ../nova
 
 replace asterism.dev/operators/nova-api => ../nova-api
 
+replace asterism.dev/operators/nova-compute => ../nova-compute
+
 replace asterism.dev/operators/nova-conductor => ../nova-conductor
 
 replace asterism.dev/operators/nova-metadata => ../nova-metadata

@@ -25,6 +25,7 @@ require (
 
 require (
 	asterism.dev/operators/nova-api v0.0.0
+	asterism.dev/operators/nova-compute v0.0.0
 	asterism.dev/operators/nova-conductor v0.0.0
 	asterism.dev/operators/nova-metadata v0.0.0
 	asterism.dev/operators/nova-scheduler v0.0.0
@@ -97,6 +98,8 @@ require (
 replace asterism.dev/lib/common => ../../lib/common
 
 replace asterism.dev/operators/nova-api => ../nova-api
+
+replace asterism.dev/operators/nova-compute => ../nova-compute
 
 replace asterism.dev/operators/nova-conductor => ../nova-conductor
 

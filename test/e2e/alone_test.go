@@ -61,7 +61,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", aloneNamespace)
 		})
-		makeAccounts(ctx, user)
+		makeAccounts(ctx, user, "nova")
 		identity = signIn(ctx, demoNamespace)
 		identity.makeUser(ctx, user, canaryIdentity, "created by the test")
 		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
@@ -218,13 +218,13 @@ func waitingReasons(pods []corev1.Pod) []string {
 	return reasons
 }
 
-// makeAccounts creates databases with the default names, and an account without rights on
-// them, which simulates a mistake of an administrator.
-func makeAccounts(ctx context.Context, user string) {
+// makeAccounts creates databases, for the prefix nova with the default names, and an account
+// without rights on them, which simulates a mistake of an administrator.
+func makeAccounts(ctx context.Context, user, prefix string) {
 	GinkgoHelper()
-	drop := []string{"DROP DATABASE IF EXISTS nova_api", "DROP DATABASE IF EXISTS nova_cell0", "DROP USER IF EXISTS '" + user + "'@'%'"}
+	drop := []string{"DROP DATABASE IF EXISTS " + prefix + "_api", "DROP DATABASE IF EXISTS " + prefix + "_cell0", "DROP USER IF EXISTS '" + user + "'@'%'"}
 	execute(ctx, demoNamespace, drop...)
-	execute(ctx, demoNamespace, "CREATE DATABASE nova_api CHARACTER SET utf8mb3", "CREATE DATABASE nova_cell0 CHARACTER SET utf8mb3",
+	execute(ctx, demoNamespace, "CREATE DATABASE "+prefix+"_api CHARACTER SET utf8mb3", "CREATE DATABASE "+prefix+"_cell0 CHARACTER SET utf8mb3",
 		"CREATE USER '"+user+"'@'%' IDENTIFIED BY "+quoted(canaryDatabase))
 	makeBusUser(ctx, demoNamespace, "/", user, canaryBus)
 	DeferCleanup(func(ctx SpecContext) {

@@ -84,7 +84,7 @@ var _ = Describe("Attacks", Serial, Ordered, func() {
 			}
 		}
 		Expect(open).To(Equal(map[string][]string{
-			"nova-api": {"api"}, "nova-metadata": {"metadata"}, "nova-conductor": nil, "nova-scheduler": nil,
+			"nova-api": {"api"}, "nova-metadata": {"metadata"}, "nova-conductor": nil, "nova-scheduler": nil, "nova-compute": nil,
 		}))
 	})
 

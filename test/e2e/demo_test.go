@@ -48,7 +48,7 @@ var _ = Describe("The demo", Ordered, func() {
 				computeService{"nova-scheduler", "demo-scheduler-0", "up", "enabled", "internal"},
 				computeService{"nova-conductor", "demo-superconductor-0", "up", "enabled", "internal"},
 				computeService{"nova-conductor", "demo-cell1-conductor-0", "up", "enabled", "internal"},
-				computeService{"nova-compute", "compute-0", "up", "enabled", "nova"},
+				computeService{"nova-compute", "demo-cell1-fake", "up", "enabled", "nova"},
 			))
 		}).WithContext(ctx).Should(Succeed())
 	})

@@ -22,6 +22,7 @@ const (
 	cloudNamespace = "e2e-cloud" // its own infrastructure, with every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
 	tlsNamespace   = "e2e-tls"   // servers that accept only TLS
+	imageNamespace = "e2e-image" // services with every build of the image
 )
 
 // operatorLabel is the label of the operators' Deployments and pods.

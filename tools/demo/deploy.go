@@ -179,26 +179,10 @@ func (d *demo) deployNova(ctx context.Context, line *line) error {
 	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
 }
 
-// startCompute waits for the cell's Secret with the configuration of compute hosts,
-// starts a compute host and waits until the cell has mapped it. The first wait has no
-// timeout: the step of the ControlPlane, which runs at the same time, has one.
-func (d *demo) startCompute(ctx context.Context, line *line) error {
-	published := object{resource: secrets, kind: "Secret", name: controlPlane + "-cell1-compute-config"}
-	line.say("waiting for " + published.String())
-	if err := d.kube.await(ctx, published, line.say); err != nil {
-		return err
-	}
-	folder, err := d.folder("demo-compute")
-	if err != nil {
-		return err
-	}
-	if err := d.apply(ctx, line, "compute", "-k", folder); err != nil {
-		return err
-	}
-	return d.awaitAll(ctx, line,
-		deployment("nova-compute"),
-		object{resource: novaCells, kind: "NovaCell", name: controlPlane + "-cell1", ready: hasHost},
-	)
+// awaitCompute waits until the cell has mapped the host of its compute. Waiting for the cell
+// has no timeout: the step of the ControlPlane, which runs at the same time, has one.
+func (d *demo) awaitCompute(ctx context.Context, line *line) error {
+	return d.kube.await(ctx, object{resource: novaCells, kind: "NovaCell", name: controlPlane + "-cell1", ready: hasHost}, line.say)
 }
 
 // hasHost reports whether the cell has mapped a host, without which no server can be

@@ -74,6 +74,7 @@ replace (
 	asterism.dev/operators/meta => ../../operators/meta
 	asterism.dev/operators/nova => ../../operators/nova
 	asterism.dev/operators/nova-api => ../../operators/nova-api
+	asterism.dev/operators/nova-compute => ../../operators/nova-compute
 	asterism.dev/operators/nova-conductor => ../../operators/nova-conductor
 	asterism.dev/operators/nova-metadata => ../../operators/nova-metadata
 	asterism.dev/operators/nova-scheduler => ../../operators/nova-scheduler

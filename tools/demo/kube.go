@@ -39,7 +39,6 @@ var (
 	statefulSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	jobs          = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 // Kinds with special treatment.

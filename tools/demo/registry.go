@@ -52,7 +52,7 @@ func (d *demo) push(ctx context.Context, line *line) error {
 	if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
 		return err
 	}
-	return pushArchive(ctx, d.work("images", openStackArchive), d.openStack())
+	return pushArchive(ctx, d.work("images", openStackArchive), openStackImage+":"+openStackTag, d.openStack())
 }
 
 // pushOperators skips tags that the registry has, as a tag is the digest of the binary.
@@ -62,7 +62,7 @@ func (d *demo) pushOperators(ctx context.Context, line *line) error {
 		line.note(image)
 		present, err := inRegistry(ctx, image)
 		if !present && err == nil {
-			err = pushArchive(ctx, d.operatorArchive(operator, tag), image)
+			err = pushArchive(ctx, d.operatorArchive(operator, tag), operatorImage(operator)+":"+tag, image)
 		}
 		if err != nil {
 			return err
@@ -85,13 +85,17 @@ func inRegistry(ctx context.Context, image string) (bool, error) {
 	return err == nil, err
 }
 
-// pushArchive pushes the one image of a docker archive.
-func pushArchive(ctx context.Context, archive, image string) error {
+// pushArchive pushes the image of a docker archive that has the tag stored.
+func pushArchive(ctx context.Context, archive, stored, image string) error {
 	target, err := name.NewTag(image)
 	if err != nil {
 		return fmt.Errorf("IMAGE_REGISTRY is not a valid prefix of an image's name: %w", err)
 	}
-	content, err := tarball.ImageFromPath(archive, nil)
+	tag, err := name.NewTag(stored)
+	if err != nil {
+		return fmt.Errorf("%s: %w", archive, err)
+	}
+	content, err := tarball.ImageFromPath(archive, &tag)
 	if err != nil {
 		return fmt.Errorf("%s: %w", archive, err)
 	}

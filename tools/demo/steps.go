@@ -16,7 +16,7 @@ const (
 	stepDeploy     = "Deploying the operators"
 	stepServices   = "Starting MariaDB, RabbitMQ, Keystone and Placement"
 	stepNova       = "Deploying ControlPlane " + controlPlane
-	stepCompute    = "Starting a compute node"
+	stepCompute    = "Mapping the host of a compute"
 	stepServer     = "Booting a server"
 	stepFiles      = "Sharing files between two pods"
 	stepConnection = "Connecting to the cluster"
@@ -64,7 +64,7 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 		{stepServices, []string{images, cluster[0]}, d.startServices},
 		{stepDeploy, append(cluster, images), deploy},
 		{stepNova, []string{stepServices, stepDeploy}, d.deployNova},
-		{stepCompute, []string{stepServices, stepDeploy}, d.startCompute},
+		{stepCompute, []string{stepServices, stepDeploy}, d.awaitCompute},
 		{stepServer, []string{stepNova, stepCompute}, d.bootServer},
 	}
 }

@@ -24,7 +24,7 @@ const usage = `usage:
   images operator --name NAME:TAG --binary PATH --output FILE.tar
         pack one static binary into an empty image
   images openstack --output FILE.tar [--mirror URL] [--rebuild]
-        build ` + openstackimage.Image + ` from Debian's packages (needs root and debootstrap)
+        build ` + openstackimage.Image + ` and its variants from Debian's packages (needs root and debootstrap)
   images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
         pack the EFS CSI driver for a cluster on this machine
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH] [--push]

@@ -14,6 +14,7 @@ import (
 	"asterism.dev/cli/internal/apigroup"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novaapiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
@@ -34,6 +35,7 @@ func newScheme() *runtime.Scheme {
 		metav1alpha1.AddToScheme,
 		novav1.AddToScheme,
 		novaapiv1.AddToScheme,
+		computev1.AddToScheme,
 		conductorv1.AddToScheme,
 		metadatav1.AddToScheme,
 		schedulerv1.AddToScheme,

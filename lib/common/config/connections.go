@@ -1,9 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"strconv"
+	"strings"
 )
 
 // ConnectionsPart is the key of the rendered part in <instance>-connections.
@@ -39,12 +41,32 @@ func (c *Connections) Data() (map[string][]byte, error) {
 	return data, nil
 }
 
+// Include adds the options and the CA files of a Secret whose data were rendered by Data,
+// also for another directory. Values are literal: a $ in them is not a reference.
+func (c *Connections) Include(data map[string][]byte) error {
+	assignments, err := parseINI(string(data[ConnectionsPart]))
+	if err != nil {
+		return fmt.Errorf("key %s: %w", ConnectionsPart, err)
+	}
+	for _, a := range assignments {
+		value := strings.ReplaceAll(unquoted(a.value), `\$`, "$")
+		file := path.Base(value)
+		if name, isCA := strings.CutSuffix(file, caSuffix); isCA && path.IsAbs(value) && len(data[file]) > 0 {
+			value = c.authority(name, data[file])
+		}
+		c.Sections.Set(a.section, a.name, value)
+	}
+	return nil
+}
+
+const caSuffix = "-ca.crt"
+
 // authority stores a CA file and returns its path in the container.
 func (c *Connections) authority(name string, ca []byte) string {
 	if len(ca) == 0 {
 		return ""
 	}
-	file := name + "-ca.crt"
+	file := name + caSuffix
 	c.files[file] = ca
 	return path.Join(c.dir, file)
 }

@@ -101,3 +101,88 @@ func TestWhatNoFileCanHoldIsNotRendered(t *testing.T) {
 		}
 	}
 }
+
+func TestIncludeReadsRenderedConnectionsForAnotherDirectory(t *testing.T) {
+	render := func(dir string) *Connections {
+		t.Helper()
+		bus, err := ParseMessageBus(with("ca.crt", certificate, "vhost", "v"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity, err := ParseIdentity(secret("authURL", "http://k:5000/v3", "user", `"quoted"`, "password", `a$b\$c "d'`, "ca.crt", certificate))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := NewConnections(dir)
+		c.MessageBus(bus)
+		c.Adapter("placement", identity)
+		c.Sections.Set("service_user", "note", "/etc/project/parts/none-ca.crt")
+		return c
+	}
+	data := func(c *Connections) map[string]string {
+		t.Helper()
+		rendered, err := c.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := map[string]string{}
+		for key, value := range rendered {
+			texts[key] = string(value)
+		}
+		return texts
+	}
+	parts, err := render("/etc/project/parts").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	included := NewConnections("/etc/project")
+	if err := included.Include(parts); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := data(included), data(render("/etc/project")); !maps.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got[ConnectionsPart], want[ConnectionsPart])
+	}
+}
+
+func TestIncludeNamesTheLineOfAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		"a = b":                         "key 50-connections.conf: line 1: ",
+		"[DEFAULT]\npassword hunter2\n": "key 50-connections.conf: line 2: ",
+	} {
+		err := NewConnections("/etc/project").Include(map[string][]byte{ConnectionsPart: []byte(text)})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: got %v, want %s…", text, err, want)
+		}
+	}
+}
+
+func TestIncludedValueOfSeveralLinesIsRefused(t *testing.T) {
+	c := NewConnections("/etc/project")
+	if err := c.Include(map[string][]byte{ConnectionsPart: []byte("[a]\nb = c\n  d\n")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Data(); err == nil || !strings.Contains(err.Error(), "[a] b: the value contains a line break") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTransportPorts(t *testing.T) {
+	for url, want := range map[string][]int{
+		"rabbit://u:p@h:5673/v":                    {5673},
+		"rabbit://u:p@a:5672,u:p@b:5672,u:p@c:1//": {5672, 1},
+		"rabbit://u:p%40%2F@[2001:db8::5]:5671/v":  {5671},
+		"rabbit://u:p@h/v":                         {5672},
+		"rabbit://u:p@h/v?ssl=1":                   {5671},
+		"":                                         nil,
+		"rabbit://u:p@/v":                          nil,
+		"rabbit://u:p@h:port/v":                    nil,
+	} {
+		got, err := TransportPorts(url)
+		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%s: got %v and %v, want %v", url, got, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%s: the error has the password: %v", url, err)
+		}
+	}
+}

@@ -88,6 +88,14 @@ func (r *iniReader) assign(number int, line string) (wrong string) {
 	return ""
 }
 
+// unquoted removes one pair of quotes.
+func unquoted(value string) string {
+	if len(value) > 1 && value[0] == value[len(value)-1] && (value[0] == '"' || value[0] == '\'') {
+		return value[1 : len(value)-1]
+	}
+	return value
+}
+
 var (
 	firstWord  = regexp.MustCompile(`^\[?[A-Za-z][A-Za-z0-9_-]{0,39}\]?$`)
 	secretName = regexp.MustCompile(`password|passwd|passphrase|secret|credential|(^|_)(pass|key|keys|token|tokens|connection|transport_url|backend_argument)$`)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -143,4 +144,27 @@ func (m MessageBus) Ports() []int {
 		}
 	}
 	return ports
+}
+
+// TransportPorts lists the distinct ports in a transport URL, for the probe. A host without
+// a port has 5672, with TLS 5671.
+func TransportPorts(url string) ([]int, error) {
+	_, address, found := strings.Cut(url, "://")
+	if !found {
+		return nil, errors.New("[DEFAULT] transport_url is not a URL like rabbit://user:password@host:5672/vhost")
+	}
+	hosts, rest, _ := strings.Cut(address, "/")
+	port := 5672
+	if strings.HasSuffix(rest, "?ssl=1") {
+		port = 5671
+	}
+	var m MessageBus
+	for _, netloc := range strings.Split(hosts, ",") {
+		host, err := parseHostPort(netloc[strings.LastIndex(netloc, "@")+1:], port)
+		if err != nil {
+			return nil, fmt.Errorf("[DEFAULT] transport_url has a host that %w", err)
+		}
+		m.Hosts = append(m.Hosts, host)
+	}
+	return m.Ports(), nil
 }

@@ -30,6 +30,7 @@ const (
 	KeyProjectDomain = "projectDomain"
 	KeyRegion        = "region"
 	KeySharedSecret  = "sharedSecret"
+	KeyEndpoint      = "endpoint"
 )
 
 // Password is a secret string that prints as *** unless it is converted with string(p).

@@ -53,7 +53,7 @@ func snippetSecrets(text string) []string {
 	var secrets []string
 	for _, a := range assignments {
 		if looksSecret(a.name) {
-			secrets = append(secrets, a.value, strings.Trim(a.value, `"'`))
+			secrets = append(secrets, unquoted(a.value))
 		}
 		if found := userInfo.FindStringSubmatch(a.value); found != nil {
 			secrets = append(secrets, found[1])

@@ -40,6 +40,18 @@ func (s *Sections) Set(section, name, value string) {
 	at.Settings = kept
 }
 
+// Get returns the last value of an option, "" if it is not set.
+func (s Sections) Get(section, name string) (value string) {
+	for _, candidate := range s {
+		for _, setting := range candidate.Settings {
+			if candidate.Name == section && setting.Name == name {
+				value = setting.Value
+			}
+		}
+	}
+	return value
+}
+
 // Add adds a value to a multi-valued option.
 func (s *Sections) Add(section, name, value string) {
 	at := s.section(section)

@@ -13,6 +13,7 @@ type boundStage struct {
 	needs     func() []Need
 	do        func(context.Context, Inputs) (Observed, error)
 	build     func(Inputs) ([]Child, error)
+	judge     func(Inputs) (string, error)
 	report    func(Inputs)
 }
 
@@ -32,6 +33,9 @@ func bind[T Object](stages []Stage[T], cr T) []boundStage {
 		}
 		if s.Build != nil {
 			bound.build = func(in Inputs) ([]Child, error) { return s.Build(cr, in) }
+		}
+		if s.Judge != nil {
+			bound.judge = func(in Inputs) (string, error) { return s.Judge(cr, in) }
 		}
 		if s.Report != nil {
 			bound.report = func(in Inputs) { s.Report(cr, in) }

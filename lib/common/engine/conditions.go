@@ -17,7 +17,7 @@ const maxConditionMessage = 4096
 // setOutcome sets the condition of a stage; nil is ready.
 func (p *pass) setOutcome(condition string, result *outcome) {
 	if result == nil {
-		p.set(condition, metav1.ConditionTrue, ReasonComplete, "")
+		p.set(condition, metav1.ConditionTrue, ReasonComplete, p.remarks[condition])
 		return
 	}
 	p.set(condition, metav1.ConditionFalse, result.Reason, result.Message)

@@ -40,19 +40,20 @@ type pass struct {
 	children *apply.Children
 	in       Inputs
 
-	done         map[string]bool // by the condition of a stage
-	reached      map[string]bool // by the condition of a stage
-	wantedKeys   []observe.Key   // of the children of the stages so far
-	firstUnready *outcome        // of the first stage that is not ready, or not torn down
-	requeueAfter time.Duration   // until the next pass; 0: none
-	failure      error           // the first error; the controller retries with back-off
+	done         map[string]bool   // by the condition of a stage
+	reached      map[string]bool   // by the condition of a stage
+	remarks      map[string]string // of Judge, by the condition of a stage
+	wantedKeys   []observe.Key     // of the children of the stages so far
+	firstUnready *outcome          // of the first stage that is not ready, or not torn down
+	requeueAfter time.Duration     // until the next pass; 0: none
+	failure      error             // the first error; the controller retries with back-off
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
 	p := &pass{
 		engine: e, request: request, cr: cr, stored: found, before: found.Common(),
 		view: e.cluster.View(request, cr.GetUID()),
-		done: map[string]bool{}, reached: map[string]bool{},
+		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{},
 	}
 	p.children = &apply.Children{Shared: e.applier, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)

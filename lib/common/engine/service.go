@@ -58,6 +58,10 @@ type Stage[T Object] struct {
 	// Build returns the children that should exist. It is pure: the same
 	// arguments give the same children.
 	Build func(T, Inputs) ([]Child, error)
+	// Judge is called when every child is complete, for example to read the result of a Job.
+	// The stage ends with its error; without an error, the text is the message of the
+	// condition. It is pure, like Build; nil: no judgement.
+	Judge func(T, Inputs) (string, error)
 	// Report copies inputs into the status.
 	Report func(T, Inputs)
 	// Continue makes the walk continue although this stage is not done.

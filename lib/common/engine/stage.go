@@ -6,7 +6,7 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// runStage runs one stage: Needs, Do, Build and Report. It returns nil if the stage is
+// runStage runs one stage: Needs, Do, Build, Judge and Report. It returns nil if the stage is
 // ready. A stage that ends before Report is not done.
 func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	inputsHash, err := p.gatherFor(ctx, s)
@@ -26,6 +26,9 @@ func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	incomplete := p.applyChildren(ctx, s, children, wasComplete, &record)
 	if failed != nil { // Do has succeeded for these inputs before
 		incomplete = failed
+	}
+	if incomplete == nil && s.judge != nil {
+		p.remarks[s.condition], incomplete = s.judge(p.in)
 	}
 	if s.report != nil {
 		s.report(p.in)

@@ -89,7 +89,11 @@ func (p *pass) judgeByChildren(stage string, last metav1.Condition, children map
 		p.setNotReached(stage)
 		return
 	}
-	p.set(stage, metav1.ConditionTrue, ReasonComplete, "")
+	remark := ""
+	if last.Status == metav1.ConditionTrue {
+		remark = last.Message
+	}
+	p.set(stage, metav1.ConditionTrue, ReasonComplete, remark)
 }
 
 func firstIncomplete(stage string, children map[string]client.Object) error {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -18,7 +19,14 @@ func (s Service) Inputs() []engine.Need {
 	for _, database := range s.Databases {
 		needs = append(needs, engine.Secret(database.Secret, config.KeyHostname, config.KeyUser, config.KeyPassword))
 	}
-	needs = append(needs, engine.Secret(s.MessageBus, config.KeyHostname, config.KeyUser, config.KeyPassword))
+	if s.Rendered != "" {
+		needs = append(needs, engine.Secret(s.Rendered, config.ConnectionsPart))
+	} else {
+		needs = append(needs, engine.Secret(s.MessageBus, config.KeyHostname, config.KeyUser, config.KeyPassword))
+	}
+	for _, account := range s.Accounts {
+		needs = append(needs, engine.Secret(account.Secret, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+	}
 	if s.Identity.Secret != "" {
 		needs = append(needs, engine.Secret(s.Identity.Secret, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
 	}
@@ -108,10 +116,14 @@ func (s Service) options() []config.Option {
 
 // defaults returns the defaults of every service, and then the defaults of this service. A
 // service waits for its database without limit, as it does for the message bus: its pod is
-// not ready, instead of in a crash loop.
+// not ready, instead of in a crash loop. A service that is stopped has less time than its pod,
+// which is killed otherwise: the default differs between releases.
 func (s Service) defaults() config.Sections {
 	var sections config.Sections
 	sections.Set("DEFAULT", "state_path", s.state())
+	if s.GraceSeconds > 0 { // 0: only Jobs
+		sections.Set("DEFAULT", "graceful_shutdown_timeout", fmt.Sprint(s.GraceSeconds))
+	}
 	sections.Set("oslo_concurrency", "lock_path", path.Join(s.state(), "tmp"))
 	for _, database := range s.Databases {
 		sections.Set(database.Section, "max_retries", "-1")
@@ -141,13 +153,10 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		}
 		c.Database(database.Section, parsed)
 	}
-	bus, err := config.ParseMessageBus(in.Secret(s.MessageBus))
-	if err != nil {
-		return nil, engine.Wait("Secret %s: %s", s.MessageBus, err)
-	}
-	c.MessageBus(bus)
-	if err := s.identity(c, in); err != nil {
-		return nil, err
+	for _, add := range []func(*config.Connections, engine.Inputs) error{s.messageBus, s.identity, s.accounts} {
+		if err := add(c, in); err != nil {
+			return nil, err
+		}
 	}
 	for _, shared := range s.Shared {
 		value, err := config.ParseSharedSecret(in.Secret(shared.Secret))
@@ -155,6 +164,11 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 			return nil, engine.Wait("Secret %s: %s", shared.Secret, err)
 		}
 		c.Sections.Set(shared.Section, shared.Option, string(value))
+	}
+	for _, section := range s.Owned {
+		for _, setting := range section.Settings {
+			c.Sections.Set(section.Name, setting.Name, setting.Value)
+		}
 	}
 	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		text, err := config.SecretSnippet(in.Secret(secret.Name), s.owned(c)...)
@@ -164,6 +178,41 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		c.SecretSnippet(i, secret.Name, text)
 	}
 	return c, nil
+}
+
+func (s Service) messageBus(c *config.Connections, in engine.Inputs) error {
+	if s.Rendered != "" {
+		if err := c.Include(in.Secret(s.Rendered)); err != nil {
+			return engine.Wait("Secret %s: %s", s.Rendered, err)
+		}
+		return nil
+	}
+	bus, err := config.ParseMessageBus(in.Secret(s.MessageBus))
+	if err != nil {
+		return engine.Wait("Secret %s: %s", s.MessageBus, err)
+	}
+	c.MessageBus(bus)
+	return nil
+}
+
+func (s Service) accounts(c *config.Connections, in engine.Inputs) error {
+	for _, account := range s.Accounts {
+		identity, err := config.ParseIdentity(in.Secret(account.Secret))
+		if err != nil {
+			return engine.Wait("Secret %s: %s", account.Secret, err)
+		}
+		c.Adapter(account.Section, identity)
+		endpoint := string(in.Secret(account.Secret)[config.KeyEndpoint])
+		if endpoint == "" {
+			continue
+		}
+		address, err := config.ParseWebAddress(endpoint)
+		if err != nil {
+			return engine.Wait("Secret %s: key %s %s", account.Secret, config.KeyEndpoint, err)
+		}
+		c.Sections.Set(account.Section, "endpoint_override", address.String())
+	}
+	return nil
 }
 
 func (s Service) identity(c *config.Connections, in engine.Inputs) error {
@@ -236,12 +285,16 @@ func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 		}
 		ports = append(ports, fmt.Sprint(parsed.Port))
 	}
-	bus, err := config.ParseMessageBus(in.Secret(s.MessageBus))
+	connections, err := s.connections(in)
 	if err != nil {
-		return nil, engine.Wait("Secret %s: %s", s.MessageBus, err)
+		return nil, err
+	}
+	bus, err := config.TransportPorts(connections.Sections.Get("DEFAULT", "transport_url"))
+	if err != nil {
+		return nil, engine.Wait("Secret %s: %s", cmp.Or(s.Rendered, s.MessageBus), err)
 	}
 	anyOf := ""
-	for i, port := range bus.Ports() {
+	for i, port := range bus {
 		if i > 0 {
 			anyOf += ","
 		}

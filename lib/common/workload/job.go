@@ -31,14 +31,19 @@ type Task struct {
 func (s Service) Job(task Task) engine.Child {
 	s.RunOnHost = false
 	main := s.main(task.Purpose, Start(append([]string{"sh", "-ec", task.Script, "sh"}, task.Arguments...)...)).
-		WithEnv(s.fewRetries()...).
-		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+		WithEnv(s.fewRetries()...)
 	pod := s.pod("", main)
 	delete(pod.Annotations, annotationConfigHash)
+	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+	return s.once(task, pod)
+}
+
+// once runs the pod of a Task.
+func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfiguration) engine.Child {
 	pod.Spec.Affinity = s.nodeAffinity()
 	pod.Spec.TopologySpreadConstraints = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
-	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+	pod.Spec.Containers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(jobDeadlineSeconds).

@@ -28,6 +28,17 @@ const (
 // pod returns the template of all workloads of the service: the init container merges the
 // configuration, and the main container mounts only the result.
 func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
+	pod := s.podOf(main, s.volumes()...)
+	pod.WithAnnotations(map[string]string{annotationConfigHash: hash})
+	pod.Spec.WithInitContainers(s.mergeConfig())
+	if s.RunOnHost {
+		kolla.RunOnHost(pod, scriptsVolume, config.ScriptsDir)
+	}
+	return pod
+}
+
+// podOf returns the template of a pod with one container.
+func (s Service) podOf(main *applycorev1.ContainerApplyConfiguration, volumes ...*applycorev1.VolumeApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
@@ -35,19 +46,13 @@ func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration)
 		WithSecurityContext(applycorev1.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithInitContainers(s.mergeConfig()).
 		WithContainers(main).
-		WithVolumes(s.volumes()...)
+		WithVolumes(volumes...)
 	s.place(spec)
-	pod := applycorev1.PodTemplateSpec().
+	return applycorev1.PodTemplateSpec().
 		WithLabels(s.Spec.Pod.Labels).
 		WithAnnotations(s.Spec.Pod.Annotations).
-		WithAnnotations(map[string]string{annotationConfigHash: hash}).
 		WithSpec(spec)
-	if s.RunOnHost {
-		kolla.RunOnHost(pod, scriptsVolume, config.ScriptsDir)
-	}
-	return pod
 }
 
 // container returns a container that meets the Pod Security Standard restricted, with any
@@ -117,19 +122,27 @@ func (s Service) volumes() []*applycorev1.VolumeApplyConfiguration {
 	volumes := []*applycorev1.VolumeApplyConfiguration{
 		applycorev1.Volume().WithName(configVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
 			WithName(s.configMapName()).WithDefaultMode(readable).WithItems(item(config.DefaultsPart), item(config.CustomPart))),
-		applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
-			WithName(s.scriptsName()).WithDefaultMode(executable)),
+		s.scriptsSource(),
 		applycorev1.Volume().WithName(connectionsVolume).WithSecret(applycorev1.SecretVolumeSource().
 			WithSecretName(s.connectionsName()).WithDefaultMode(readable)),
 		applycorev1.Volume().WithName(mergedVolume).WithEmptyDir(inMemory),
 		applycorev1.Volume().WithName(stateVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
-		applycorev1.Volume().WithName(temporaryVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
+		temporary(),
 	}
 	if sources := s.extraSources(); len(sources) > 0 {
 		volumes = append(volumes, applycorev1.Volume().WithName(extraVolume).
 			WithProjected(applycorev1.ProjectedVolumeSource().WithDefaultMode(readable).WithSources(sources...)))
 	}
 	return volumes
+}
+
+func (s Service) scriptsSource() *applycorev1.VolumeApplyConfiguration {
+	return applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
+		WithName(s.scriptsName()).WithDefaultMode(executable))
+}
+
+func temporary() *applycorev1.VolumeApplyConfiguration {
+	return applycorev1.Volume().WithName(temporaryVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource())
 }
 
 func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguration {

@@ -39,7 +39,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 		WithServiceName(s.Instance).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithSelector(s.selector()).
-		WithTemplate(s.withGrace(s.pod(hash, main))))
+		WithTemplate(s.withGrace(s.pod(hash, main), 0)))
 	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
 }
 
@@ -47,25 +47,42 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 // requests, until every node has removed the pod from its Service.
 const leaveSeconds = 10
 
+// endSeconds is the time between the end of GraceSeconds and the kill of a pod.
+const endSeconds = 20
+
 // unreadyAfterProbes is the number of probes without an answer, five seconds each, after
 // which a pod leaves its Service. While Keystone does not answer, the requests of all pods
 // wait, and the probes wait behind them: pods that leave for that refuse every request.
 const unreadyAfterProbes = 12
 
-// Stateless builds an HTTP service, with its Kubernetes Service. The path of the probe uses
+// A container is restarted after hungAfterProbes probes without an answer, of hungSeconds
+// each.
+const (
+	hungSeconds     = 30
+	hungAfterProbes = 3
+)
+
+// Stateless builds an HTTP service, with its Kubernetes Service. The path of the probes uses
 // neither database nor bus, so that a busy or waiting service stays ready.
+//
+// The liveness probe is an HTTP request, because the kernel accepts the connections of a
+// frozen process. It accepts an answer within the whole period: a slow service passes, and
+// only a service that answers nothing at all is restarted, without the time for requests.
 func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	hash, err := s.ConfigHash(in)
 	if err != nil {
 		return nil, err
 	}
 	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
-	main := s.main(s.Name, s.Command).
+	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
 			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
 		WithReadinessProbe(applycorev1.Probe().WithHTTPGet(get).
 			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(unreadyAfterProbes)).
+		WithLivenessProbe(applycorev1.Probe().WithHTTPGet(get).
+			WithPeriodSeconds(hungSeconds).WithTimeoutSeconds(hungSeconds).WithFailureThreshold(hungAfterProbes).
+			WithTerminationGracePeriodSeconds(endSeconds)).
 		WithStartupProbe(applycorev1.Probe().WithHTTPGet(get).
 			WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(300))
 	deployment := applyappsv1.Deployment(s.Instance, "").WithSpec(applyappsv1.DeploymentSpec().
@@ -73,15 +90,16 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithSelector(s.selector()).
 		WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(applyappsv1.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
-		WithTemplate(s.withGrace(s.pod(hash, main))))
+		WithTemplate(s.withGrace(s.pod(hash, main), leaveSeconds)))
 	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
 	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
 }
 
-func (s Service) withGrace(pod *applycorev1.PodTemplateSpecApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
-	pod.Spec.WithTerminationGracePeriodSeconds(s.GraceSeconds)
+// withGrace sets the time until a pod is killed, in which it first leaves its Service.
+func (s Service) withGrace(pod *applycorev1.PodTemplateSpecApplyConfiguration, leave int64) *applycorev1.PodTemplateSpecApplyConfiguration {
+	pod.Spec.WithTerminationGracePeriodSeconds(leave + s.GraceSeconds + endSeconds)
 	return pod
 }
 

@@ -27,25 +27,36 @@ type Service struct {
 	// Defaults are options that the operator sets and the user may override.
 	Defaults config.Sections
 
+	// Owned are options that the operator sets and the user may not override.
+	Owned config.Sections
+
 	// Databases are the connections to databases.
 	Databases []Database
-	// MessageBus names the Secret with the connection to the message bus.
+	// MessageBus names the Secret with the connection to the message bus; "" with Rendered.
 	MessageBus string
+	// Rendered names a Secret with rendered connections, see config.Connections.Include. It
+	// replaces MessageBus and Identity.
+	Rendered string
 	// Identity is the account at Keystone.
 	Identity Identity
+	// Accounts are further accounts at Keystone.
+	Accounts []Account
 	// Shared are secrets that are values of options.
 	Shared []SharedSecret
 	// FromImage lists files of the image's /etc/<Project> that the service needs.
 	FromImage []string
 
-	// Command starts the service.
+	// Command starts a service without WSGI.
 	Command []string
+	// WSGI is the application of an HTTP service, nil for none.
+	WSGI *WSGI
 	// Port is the HTTP port of the service, nil for none.
 	Port *Port
 	// RunOnHost gives the pods the storage programs of their node; see kolla.RunOnHost. The
 	// pods are privileged. Jobs of the service are not.
 	RunOnHost bool
-	// GraceSeconds is the time in which the service finishes its work when it is stopped.
+	// GraceSeconds is the time in which the service finishes the work that it has begun when
+	// it is stopped.
 	GraceSeconds int64
 }
 
@@ -67,6 +78,13 @@ type Identity struct {
 	AuthToken bool
 	// Adapters are the sections through which other services are called.
 	Adapters []string
+}
+
+// Account is an account at Keystone through which the service calls one other service. The
+// key endpoint of the Secret is the URL of that service; default: the URL in the catalog.
+type Account struct {
+	Section string
+	Secret  string
 }
 
 // SharedSecret is an option whose value is the key sharedSecret of a Secret.

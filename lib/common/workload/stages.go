@@ -39,3 +39,13 @@ func (d Described[T]) Stateless(cr T, in engine.Inputs) ([]engine.Child, error) 
 
 // Report is a Stage's Report, see Service.Report.
 func (d Described[T]) Report(cr T, in engine.Inputs) { d(cr).Report(cr.ServiceStatus(), in) }
+
+// ImageCheck is a Stage's Build, see Service.ImageCheck.
+func (d Described[T]) ImageCheck(cr T, in engine.Inputs) ([]engine.Child, error) {
+	return d(cr).ImageCheck(in)
+}
+
+// JudgeImage is the Judge of the stage with ImageCheck, see Service.JudgeImage.
+func (d Described[T]) JudgeImage(cr T, in engine.Inputs) (string, error) {
+	return d(cr).JudgeImage(in)
+}

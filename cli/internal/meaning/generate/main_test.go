@@ -11,6 +11,7 @@ import (
 	"asterism.dev/cli/internal/meaning"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novaapiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
@@ -44,6 +45,7 @@ func TestConditionsAreThoseOfTheAPI(t *testing.T) {
 		"Nova":               novav1.NovaConditions,
 		"NovaCell":           novav1.NovaCellConditions,
 		"NovaAPI":            novaapiv1.NovaAPIConditions,
+		"NovaCompute":        computev1.NovaComputeConditions,
 		"NovaConductor":      conductorv1.NovaConductorConditions,
 		"NovaMetadata":       metadatav1.NovaMetadataConditions,
 		"NovaScheduler":      schedulerv1.NovaSchedulerConditions,

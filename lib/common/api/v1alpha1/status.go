@@ -21,6 +21,9 @@ const (
 	ConditionInputsReady = "InputsReady"
 	// ConditionConfigReady is True when the configuration was checked and stored.
 	ConditionConfigReady = "ConfigReady"
+	// ConditionImageReady is True when the image has the programs, modules and files that the
+	// service needs. Its message is a remark about the image, or empty.
+	ConditionImageReady = "ImageReady"
 	// ConditionWorkloadReady is True when the newest revision of the pods is
 	// fully rolled out and available.
 	ConditionWorkloadReady = "WorkloadReady"

@@ -19,6 +19,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/workload"
 )
 
 // Test runs all checks that need no running operator.
@@ -45,6 +46,9 @@ func (s Subject[T]) specs() {
 	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
 	ginkgo.It("reads snippets from Secrets, and shows their values nowhere", s.readsSecretSnippets)
 	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
+	if !s.Stateful {
+		ginkgo.It("keeps its pods while the image lacks a program", s.refusesImages)
+	}
 	ginkgo.It("does not change foreign objects, and continues after their deletion", s.avoidsForeignObjects)
 }
 
@@ -269,6 +273,30 @@ func (s Subject[T]) scales() {
 
 	w.Scale(object, 1)
 	enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, budget)
+}
+
+// refusesImages changes the image to one that lacks a program, and to a complete one.
+func (s Subject[T]) refusesImages() {
+	incomplete := func(pod *corev1.Pod) (code int32, message string) {
+		if pod.Spec.Containers[0].Image == "quay.example/openstack/nova:bare" {
+			message = "lacks a program"
+		}
+		return 0, message
+	}
+	w := s.NewWorld(enginetest.Kubelet{Job: incomplete})
+	object := w.Ready()
+	before, _, _ := w.Pods(object)
+	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/nova:bare" })
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionImageReady, workload.ReasonImageIncomplete,
+		"image quay.example/openstack/nova:bare lacks a program", "set spec.containerImage")
+	enginetest.Await(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionStalled, metav1.ConditionTrue)
+	after, _, _ := w.Pods(object)
+	gomega.Expect(after.GetGeneration()).To(gomega.Equal(before.GetGeneration()), "the pods keep their image")
+
+	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/nova:next" })
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	_, template, _ := w.Pods(object)
+	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/nova:next"))
 }
 
 // avoidsForeignObjects creates three foreign objects, and deletes them one after the other.

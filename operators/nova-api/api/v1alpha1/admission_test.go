@@ -14,6 +14,7 @@ var admission = workloadtest.Admission{
 	Required: []string{"apiDatabaseSecretRef", "cell0DatabaseSecretRef", "messageBusSecretRef", "identitySecretRef"},
 	Defaults: map[string]any{"exposure": map[string]any{"type": "Automatic"}},
 	Accepts: []TableEntry{
+		Entry("the most workers and threads", `spec: {workers: 64, threads: 32}`),
 		Entry("a Route with a host name and a certificate", `spec: {exposure: {type: Route, hostname: api.example.org, tlsSecretRef: {name: api-tls}}}`),
 		Entry("an Ingress", `spec: {exposure: {type: Ingress, hostname: api.example.org, ingressClassName: public, scheme: HTTPS}}`),
 		Entry("a Gateway", `spec: {exposure: {type: Gateway, hostname: api.example.org, parentRef: {name: public, namespace: gateways, sectionName: https}}}`),
@@ -21,6 +22,10 @@ var admission = workloadtest.Admission{
 		Entry("no exposure", `spec: {exposure: {type: None}}`),
 	},
 	Refuses: []TableEntry{
+		Entry("no workers", `spec: {workers: 0}`, "spec.workers in body should be greater than or equal to 1"),
+		Entry("too many workers", `spec: {workers: 65}`, "spec.workers in body should be less than or equal to 64"),
+		Entry("no threads", `spec: {threads: 0}`, "spec.threads in body should be greater than or equal to 1"),
+		Entry("too many threads", `spec: {threads: 33}`, "spec.threads in body should be less than or equal to 32"),
 		Entry("an unknown exposure", `spec: {exposure: {type: NodePort}}`, `supported values: "Automatic", "Route", "Ingress", "Gateway", "LoadBalancer", "None"`),
 		Entry("an Ingress without a host name", `spec: {exposure: {type: Ingress}}`, "must have hostname"),
 		Entry("a host name of a load balancer", `spec: {exposure: {type: LoadBalancer, hostname: api.example.org}}`, "must have hostname only for type Automatic, Route, Ingress or Gateway"),

@@ -14,6 +14,9 @@ const (
 	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
 	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
+	// ConditionImageReady is True when the image has a server for the application, and the
+	// programs, modules and files that the application needs. Pods run only such an image.
+	ConditionImageReady = commonv1.ConditionImageReady
 	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
 	// ConditionEndpointReady is True when the object that exposes the API is admitted, or
@@ -26,6 +29,7 @@ const (
 var NovaAPIConditions = []string{
 	ConditionInputsReady,
 	ConditionConfigReady,
+	ConditionImageReady,
 	ConditionWorkloadReady,
 	ConditionEndpointReady,
 }
@@ -65,8 +69,9 @@ func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.Ser
 
 // NovaAPISpec is the desired state of a NovaAPI.
 type NovaAPISpec struct {
-	commonv1.ServiceSpec `json:",inline"`
-	commonv1.Connections `json:",inline"`
+	commonv1.ServiceSpec  `json:",inline"`
+	commonv1.WSGISettings `json:",inline"`
+	commonv1.Connections  `json:",inline"`
 
 	// exposure defines how clients outside of the cluster reach the API. Default: type
 	// Automatic. A change updates or replaces the object that exposes the API, and restarts

@@ -72,6 +72,7 @@ func (in *NovaAPIList) DeepCopyObject() runtime.Object {
 func (in *NovaAPISpec) DeepCopyInto(out *NovaAPISpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
+	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
 	out.Connections = in.Connections
 	in.Exposure.DeepCopyInto(&out.Exposure)
 }

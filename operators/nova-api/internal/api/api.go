@@ -2,8 +2,11 @@
 package api
 
 import (
+	"fmt"
+
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -22,6 +25,7 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaapis/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
@@ -37,18 +41,20 @@ var Service = engine.Service[*novav1.NovaAPI]{
 	Stages: []engine.Stage[*novav1.NovaAPI]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionImageReady, Build: service.ImageCheck, Judge: service.JudgeImage},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
 		{Condition: novav1.ConditionEndpointReady, Needs: exposureNeeds, Build: exposed, Report: endpoints},
 	},
 	Report: service.Report,
 	Owns: []client.Object{
-		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &batchv1.Job{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
 		&routev1.Route{}, &networkingv1.Ingress{}, &gatewayv1.HTTPRoute{},
 	},
 }
 
-// graceSeconds is the time in which a stopped pod finishes its requests.
-const graceSeconds = 90
+// graceSeconds is the time in which a stopped pod finishes its requests: an answer of a
+// conductor takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
+const graceSeconds = 60
 
 // describe returns the process and its connections. All pods share one host name, so that
 // the rows of former pods do not accumulate in the database.
@@ -57,12 +63,11 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 	defaults.Set("DEFAULT", "host", cr.Name)
 	defaults.Set("oslo_middleware", "enable_proxy_headers_parsing", "true")
 	defaults.Set("upgrade_levels", "compute", "auto")
-	return workload.Service{
+	service := workload.Service{
 		Name:     "nova-api",
 		Instance: cr.Name,
 		Project:  "nova",
 		Spec:     cr.Spec.ServiceSpec,
-		Defaults: defaults,
 		Databases: []workload.Database{
 			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
@@ -70,8 +75,15 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Identity:     workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: true, Adapters: []string{"placement", "neutron"}},
 		FromImage:    []string{"api-paste.ini"},
-		Command:      workload.Serve("8774", "nova-api-wsgi", "nova.wsgi.osapi_compute"),
+		WSGI:         &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:         &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
 		GraceSeconds: graceSeconds,
 	}
+	// The server of an image without a WSGI server has its own options.
+	defaults.Set("DEFAULT", "enabled_apis", "osapi_compute")
+	defaults.Set("DEFAULT", "osapi_compute_listen", "::")
+	defaults.Set("DEFAULT", "osapi_compute_workers", fmt.Sprint(service.Workers()))
+	defaults.Set("wsgi", "keep_alive", "false")
+	service.Defaults = defaults
+	return service
 }

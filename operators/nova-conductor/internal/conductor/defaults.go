@@ -2,9 +2,9 @@ package conductor
 
 import "asterism.dev/lib/common/config"
 
-// graceSeconds is more than the 60 seconds in which the service finishes its work
-// (oslo.service: graceful_shutdown_timeout).
-const graceSeconds = 90
+// graceSeconds is the time in which a stopped service finishes its work, the default of
+// oslo.service.
+const graceSeconds = 60
 
 // defaults are the options that the operator sets and a user may change. A pod has one
 // worker, because the service scales with pods. Calls to computes use the version of the

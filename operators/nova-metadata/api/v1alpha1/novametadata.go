@@ -15,6 +15,9 @@ const (
 	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
 	// and its Secret are applied.
 	ConditionConfigReady = commonv1.ConditionConfigReady
+	// ConditionImageReady is True when the image has a server for the application, and the
+	// programs, modules and files that the application needs. Pods run only such an image.
+	ConditionImageReady = commonv1.ConditionImageReady
 	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
 	// ConditionEndpointReady is True when status.endpoints has the address of the Service.
@@ -25,6 +28,7 @@ const (
 var NovaMetadataConditions = []string{
 	ConditionInputsReady,
 	ConditionConfigReady,
+	ConditionImageReady,
 	ConditionWorkloadReady,
 	ConditionEndpointReady,
 }
@@ -71,7 +75,8 @@ func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Statu
 
 // NovaMetadataSpec is the desired state of a NovaMetadata.
 type NovaMetadataSpec struct {
-	commonv1.ServiceSpec `json:",inline"`
+	commonv1.ServiceSpec  `json:",inline"`
+	commonv1.WSGISettings `json:",inline"`
 
 	// mode is Global: one metadata service serves every cell. Default: Global. It cannot be
 	// changed.

@@ -72,6 +72,7 @@ func (in *NovaMetadataList) DeepCopyObject() runtime.Object {
 func (in *NovaMetadataSpec) DeepCopyInto(out *NovaMetadataSpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
+	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
 	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
 	out.Cell0DatabaseSecretRef = in.Cell0DatabaseSecretRef
 	out.MessageBusSecretRef = in.MessageBusSecretRef

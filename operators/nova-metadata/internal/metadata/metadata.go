@@ -2,7 +2,10 @@
 package metadata
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -21,6 +24,7 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novametadata/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
@@ -34,15 +38,17 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 	Stages: []engine.Stage[*novav1.NovaMetadata]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		{Condition: novav1.ConditionImageReady, Build: service.ImageCheck, Judge: service.JudgeImage},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
 		{Condition: novav1.ConditionEndpointReady, Report: endpoints},
 	},
 	Report: service.Report,
-	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
+	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &batchv1.Job{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
-// graceSeconds is the time in which a stopped pod finishes its requests.
-const graceSeconds = 90
+// graceSeconds is the time in which a stopped pod finishes its requests: an answer of a
+// conductor takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
+const graceSeconds = 60
 
 // endpoints reports the address of the Service, which the agents of Neutron use.
 func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
@@ -64,7 +70,6 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		Instance: cr.Name,
 		Project:  "nova",
 		Spec:     cr.Spec.ServiceSpec,
-		Defaults: defaults,
 		Databases: []workload.Database{
 			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
@@ -72,10 +77,16 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Shared:       []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
 		FromImage:    []string{"api-paste.ini"},
-		Command:      workload.Serve("8775", "nova-metadata-wsgi", "nova.wsgi.metadata"),
+		WSGI:         &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:         &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
 		GraceSeconds: graceSeconds,
 	}
+	// The server of an image without a WSGI server has its own options.
+	defaults.Set("DEFAULT", "enabled_apis", "metadata")
+	defaults.Set("DEFAULT", "metadata_listen", "::")
+	defaults.Set("DEFAULT", "metadata_workers", fmt.Sprint(service.Workers()))
+	defaults.Set("wsgi", "keep_alive", "false")
+	service.Defaults = defaults
 	if cr.Spec.IdentitySecretRef != nil {
 		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"neutron"}}
 	}

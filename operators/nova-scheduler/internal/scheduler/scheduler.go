@@ -39,9 +39,9 @@ var Service = engine.Service[*novav1.NovaScheduler]{
 	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
-// graceSeconds is more than the 60 seconds in which the service finishes its work
-// (oslo.service: graceful_shutdown_timeout).
-const graceSeconds = 90
+// graceSeconds is the time in which a stopped service finishes its work, the default of
+// oslo.service.
+const graceSeconds = 60
 
 // describe returns the process and its connections. A pod has one worker, because the
 // service scales with pods.

@@ -55,11 +55,13 @@ var _ = Describe("Nova", Ordered, func() {
 	},
 		Entry("the sample", `{}`),
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
+		Entry("workers and threads", `spec: {api: {workers: 4}, metadata: {workers: 2, threads: 1}}`),
 		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
 		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
+		Entry("two computes of a cell", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, pod: {nodeSelector: {}}}, {name: rack1, driver: Ironic, ironic: {secretRef: {name: ironic}, shard: rack1}}]}]}`),
 		Entry("a cell with the connection Secret of a database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
 
@@ -91,6 +93,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a name with a dot", `metadata: {name: nova.demo}`, "metadata.name must be at most 24 lower-case letters"),
 		Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
 
+		Entry("too many workers", `spec: {api: {workers: 65}}`, "spec.api.workers in body should be less than or equal to 64"),
 		Entry("no cells", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),
 		Entry("65 cells", cells(65), "Too many: 65: must have at most 64 items"),
 		Entry("two cells of one name", `spec: {cells: [{name: cell1}, {name: cell1}]}`, `Duplicate value: {"name":"cell1"}`),
@@ -98,6 +101,13 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a cell's name of 16 characters", `spec: {cells: [{name: c234567890123456}]}`, "spec.cells[0].name: Too long: may not be more than 15"),
 		Entry("a cell without API access", `spec: {cells: [{name: cell1, apiAccess: Disabled}]}`, `Unsupported value: "Disabled": supported values: "Enabled"`),
 		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`, `Unsupported value: "PerCell": supported values: "Global"`),
+
+		Entry("two computes of one name", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake}, {name: fake, driver: Fake}]}]}`, `Duplicate value: {"name":"fake"}`),
+		Entry("a compute's name of 12 characters", `spec: {cells: [{name: cell1, computes: [{name: c23456789012, driver: Fake}]}]}`, "spec.cells[0].computes[0].name: Too long: may not be more than 11"),
+		Entry("a compute with the name of another service", `spec: {cells: [{name: cell1, computes: [{name: conductor, driver: Fake}]}]}`, "must not be one of the reserved names conductor, metadata, novncproxy"),
+		Entry("a compute without a driver", `spec: {cells: [{name: cell1, computes: [{name: fake}]}]}`, "spec.cells[0].computes[0].driver: Required value"),
+		Entry("a compute for an Ironic without its Secret", `spec: {cells: [{name: cell1, computes: [{name: rack1, driver: Ironic}]}]}`, "must have ironic for driver Ironic and for no other driver"),
+		Entry("replicas of a compute", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, replicas: 2}]}]}`, `unknown field "spec.cells[0].computes[0].replicas"`),
 
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
 		Entry("a Service and a host", `spec: {database: {host: db.example.org}}`, "must have either serviceRef or host, not both"),
@@ -217,6 +227,19 @@ spec:
 		Entry("a cell on another database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: other}, adminSecretRef: {name: mariadb-cell2-admin}}}]}`, movedCell),
 	)
 
+	DescribeTable("on update keeps every compute", func(cells string) {
+		with := registered.DeepCopy()
+		cell := map[string]any{"name": "cell1", "computes": []any{map[string]any{"name": "fake", "driver": "Fake"}}}
+		Expect(unstructured.SetNestedSlice(with.Object, []any{cell}, "spec", "cells")).To(Succeed())
+		_, err := server.Update(with, cells)
+		Expect(err).To(MatchError(ContainSubstring(keepComputes)))
+		_, err = server.Update(with, `spec: {cells: [{name: cell1, computes: [{name: other, driver: Fake}, {name: fake, driver: Fake}]}]}`)
+		Expect(err).NotTo(HaveOccurred(), "an added compute")
+	},
+		Entry("and not none", `spec: {cells: [{name: cell1}]}`),
+		Entry("and not another one", `spec: {cells: [{name: cell1, computes: [{name: other, driver: Fake}]}]}`),
+	)
+
 	DescribeTable("on update accepts", func(patch string) {
 		_, err := server.Update(registered, patch)
 		Expect(err).NotTo(HaveOccurred())
@@ -274,6 +297,8 @@ conditions:
 	})
 })
 
+const keepComputes = "must keep every compute: this version cannot remove a compute from a cell"
+
 var _ = Describe("NovaCell", Ordered, func() {
 	var (
 		server enginetest.Admission
@@ -296,6 +321,15 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("a connection Secret of the bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null, vhost: null, connectionSecretRef: {name: cell1-bus}}}`),
 		Entry("the longest name", `{metadata: {name: a23456789012345678901234-c23456789012345}, spec: {novaRef: {name: a23456789012345678901234}, cellName: c23456789012345}}`),
 	)
+
+	It("keeps every compute on update", func() {
+		with := sample.DeepCopy()
+		Expect(unstructured.SetNestedSlice(with.Object, []any{map[string]any{"name": "fake", "driver": "Fake"}}, "spec", "computes")).To(Succeed())
+		for _, computes := range []string{"null", "[]", "[{name: other, driver: Fake}]"} {
+			_, err := server.Update(with, `spec: {computes: `+computes+`}`)
+			Expect(err).To(MatchError(ContainSubstring(keepComputes)), computes)
+		}
+	})
 
 	It("sets defaults for absent fields except replicas", func() {
 		stored, err := server.Create(sample, `spec: {apiAccess: null, deletionPolicy: null, messageBus: {queueType: null}, conductor: {replicas: null}}`)

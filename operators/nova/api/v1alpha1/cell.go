@@ -22,6 +22,7 @@ const APIAccessEnabled APIAccess = "Enabled"
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.host) ? self.database.host : '-') == (has(oldSelf.database) && has(oldSelf.database.host) ? oldSelf.database.host : '-') && (has(self.database) && has(self.database.port) ? self.database.port : 0) == (has(oldSelf.database) && has(oldSelf.database.port) ? oldSelf.database.port : 0) && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database: this version does not move data; add another cell instead"
 // +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.host) ? self.messageBus.host : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.host) ? oldSelf.messageBus.host : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || has(self.computes) && oldSelf.computes.all(old, self.computes.exists(compute, compute.name == old.name))",message="must keep every compute: this version cannot remove a compute from a cell"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -47,6 +48,50 @@ type Cell struct {
 	// conductor has the settings of the cell's conductor.
 	// +optional
 	Conductor commonv1.ServiceTemplate `json:"conductor,omitzero"`
+
+	// computes lists computes that run in this cluster, at most 32. The operator creates a
+	// NovaCompute for each. Other computes register themselves with the compute Secret. A
+	// compute can be added, but cannot be removed from the list.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Computes []Compute `json:"computes,omitempty"`
+}
+
+// ComputeName is the name of a compute in its cell. The other services of the cell have the
+// reserved names.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=11
+// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]{0,10}$`
+// +kubebuilder:validation:XValidation:rule="!(self in ['conductor', 'metadata', 'novncproxy'])",message="must not be one of the reserved names conductor, metadata, novncproxy: call it compute1, for example"
+type ComputeName string
+
+// Compute is one compute of a cell.
+type Compute struct {
+	// name of the compute: at most 11 lower-case letters and digits, beginning with a
+	// letter. Nova knows the compute as host <nova>-<cell>-<name>.
+	// +required
+	Name ComputeName `json:"name"`
+
+	commonv1.ComputeSettings `json:",inline"`
+
+	// containerImage replaces the containerImage of the Nova for this compute.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ContainerImage string `json:"containerImage,omitempty"`
+
+	commonv1.ServiceSettings `json:",inline"`
+}
+
+// WithDefaults completes the compute with the image and the pod settings of its Nova.
+func (c Compute) WithDefaults(containerImage string, pod commonv1.PodSettings) Compute {
+	template := commonv1.ServiceTemplate{ContainerImage: c.ContainerImage, ServiceSettings: c.ServiceSettings}
+	completed := template.WithDefaults(containerImage, pod)
+	c.ContainerImage, c.ServiceSettings = completed.ContainerImage, completed.ServiceSettings
+	return c
 }
 
 // CellMessageBus is the RabbitMQ of one cell.

@@ -194,6 +194,7 @@ type NovaTemplate struct {
 // MetadataTemplate has the settings of the metadata service of a Nova.
 type MetadataTemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
+	commonv1.WSGISettings    `json:",inline"`
 
 	// mode is Global: one metadata service answers for every cell. This version accepts no
 	// other mode. Default: Global.
@@ -205,6 +206,7 @@ type MetadataTemplate struct {
 // APITemplate has the settings of the compute API of a Nova.
 type APITemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
+	commonv1.WSGISettings    `json:",inline"`
 
 	// exposure decides how clients outside of the cluster reach the API. Default: type
 	// Automatic.

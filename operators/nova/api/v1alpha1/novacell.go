@@ -17,6 +17,9 @@ const (
 	// ConditionComputeConfigReady is True when the Secret for the cell's compute hosts
 	// exists.
 	ConditionComputeConfigReady = "ComputeConfigReady"
+	// ConditionComputesReady is True when the NovaCompute of every compute in the spec is
+	// ready.
+	ConditionComputesReady = "ComputesReady"
 	// ConditionHostsMapped is True when discovery has run for every compute host in the
 	// cell's database. Field status.hosts has the result.
 	ConditionHostsMapped = "HostsMapped"
@@ -32,6 +35,7 @@ var NovaCellConditions = []string{
 	ConditionSchemaReady,
 	ConditionMapped,
 	ConditionComputeConfigReady,
+	ConditionComputesReady,
 	ConditionHostsMapped,
 }
 
@@ -76,6 +80,8 @@ type NovaCell struct {
 func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
 // NovaCellSpec is the desired state of a NovaCell.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || has(self.computes) && oldSelf.computes.all(old, self.computes.exists(compute, compute.name == old.name))",message="must keep every compute: this version cannot remove a compute from a cell"
 type NovaCellSpec struct {
 	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required
@@ -126,6 +132,14 @@ type NovaCellSpec struct {
 	// nova-manage; default: the default image of the operator, if the operator has one.
 	// +required
 	Conductor commonv1.ServiceTemplate `json:"conductor"`
+
+	// computes lists the computes that run in this cluster. The operator creates a
+	// NovaCompute for each.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Computes []Compute `json:"computes,omitempty"`
 }
 
 // NovaCellDatabase is the server and the name of a cell's database.

@@ -10,6 +10,7 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
@@ -29,17 +30,19 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},
+		{Condition: novav1.ConditionComputesReady, Needs: computeNeeds, Build: computes, Continue: true},
 		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Report: reportHosts},
 	},
 	// The mapping is not deleted, like a retained database: a Nova that is created again
 	// under the same name finds its cell and the servers in the cell.
 	Teardown: []stage{
+		{Condition: "ComputesRemoved", Needs: children, Build: withoutComputes},
 		{Condition: "ConductorRemoved", Build: withoutConductor},
 		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
 		backend.Remove(stage{Condition: "DatabaseRemoved"}, database),
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.NovaCell]},
 	},
-	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}},
+	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &computev1.NovaCompute{}},
 }
 
 func database(cr *novav1.NovaCell) backend.Backend {

@@ -7,6 +7,7 @@ import (
 
 	"asterism.dev/lib/common/enginetest"
 
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -14,8 +15,8 @@ import (
 func TestNovaCell(t *testing.T) {
 	enginetest.Subject[*novav1.NovaCell]{
 		Service:     Service,
-		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme, conductorv1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme, conductorv1.AddToScheme, computev1.AddToScheme},
 		Conditions:  novav1.NovaCellConditions,
-		CRDs:        []string{"../../../nova-conductor/config/crd"},
+		CRDs:        []string{"../../../nova-conductor/config/crd", "../../../nova-compute/config/crd"},
 	}.Test(t)
 }

@@ -31,10 +31,19 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				IdentitySecretRef:    c.IdentitySecretRef,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
+				Computes:             computes(cr, cell),
 			},
 		})
 	}
 	return children, nil
+}
+
+func computes(cr *novav1.Nova, cell novav1.Cell) []novav1.Compute {
+	var all []novav1.Compute
+	for _, compute := range cell.Computes {
+		all = append(all, compute.WithDefaults(image(cr), cr.Spec.Pod))
+	}
+	return all
 }
 
 // cellDatabase returns the cell's own server or Secret, or a database on the Nova's server.

@@ -10,6 +10,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
@@ -19,10 +20,10 @@ import (
 
 var (
 	kinds = []func(*runtime.Scheme) error{
-		novav1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
+		novav1.AddToScheme, computev1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
 	}
 	siblings = []string{
-		"../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
+		"../../../nova-compute/config/crd", "../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
 		"../../../nova-metadata/config/crd", "../../../nova-api/config/crd",
 	}
 	subject = enginetest.Subject[*novav1.Nova]{

@@ -172,6 +172,7 @@ func metadata(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		ObjectMeta: named(metadataName(cr)),
 		Spec: metadatav1.NovaMetadataSpec{
 			ServiceSpec:            service(cr, cr.Spec.Metadata.ServiceTemplate, in),
+			WSGISettings:           cr.Spec.Metadata.WSGISettings,
 			Mode:                   metadatav1.MetadataGlobal,
 			APIDatabaseSecretRef:   c.APIDatabaseSecretRef,
 			Cell0DatabaseSecretRef: c.Cell0DatabaseSecretRef,
@@ -191,9 +192,10 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{&apiv1.NovaAPI{
 		ObjectMeta: named(apiName(cr)),
 		Spec: apiv1.NovaAPISpec{
-			ServiceSpec: service(cr, cr.Spec.API.ServiceTemplate, in),
-			Exposure:    cr.Spec.API.Exposure,
-			Connections: c,
+			ServiceSpec:  service(cr, cr.Spec.API.ServiceTemplate, in),
+			WSGISettings: cr.Spec.API.WSGISettings,
+			Exposure:     cr.Spec.API.Exposure,
+			Connections:  c,
 		},
 	}}, err
 }

@@ -15,21 +15,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// Image is the configuration of an image, and its layers.
+type Image struct {
+	Config v1.ConfigFile
+	Layers []v1.Layer
+}
+
 // Write writes an image of one layer, tagged with its name, as a docker-archive to path.
 // The file gets its final name only when it is complete.
 func Write(path, image string, config v1.ConfigFile, layer v1.Layer) error {
-	return WriteAll(path, map[string]v1.ConfigFile{image: config}, layer)
+	return WriteAll(path, map[string]Image{image: {Config: config, Layers: []v1.Layer{layer}}})
 }
 
-// WriteAll writes several images of the same layer, by their names, like Write.
-func WriteAll(path string, images map[string]v1.ConfigFile, layer v1.Layer) error {
+// WriteAll writes several images, by their names, like Write. A layer of several images is
+// written once.
+func WriteAll(path string, images map[string]Image) error {
 	tagged := map[name.Tag]v1.Image{}
-	for image, config := range images {
+	for image, content := range images {
 		tag, err := name.NewTag(image, name.StrictValidation)
 		if err != nil {
 			return fmt.Errorf("image name %q: %w", image, err)
 		}
-		if tagged[tag], err = build(config, layer); err != nil {
+		if tagged[tag], err = content.build(); err != nil {
 			return fmt.Errorf("image %s: %w", image, err)
 		}
 	}
@@ -43,15 +50,18 @@ func WriteAll(path string, images map[string]v1.ConfigFile, layer v1.Layer) erro
 	return os.Rename(partial, path)
 }
 
-func build(config v1.ConfigFile, layer v1.Layer) (v1.Image, error) {
+func (i Image) build() (v1.Image, error) {
+	config := i.Config
 	config.RootFS.Type = "layers"
 	built, err := mutate.ConfigFile(empty.Image, &config)
 	if err != nil {
 		return nil, fmt.Errorf("set configuration: %w", err)
 	}
-	built, err = mutate.Append(built, mutate.Addendum{Layer: layer, History: v1.History{Created: config.Created}})
-	if err != nil {
-		return nil, fmt.Errorf("add layer: %w", err)
+	for _, layer := range i.Layers {
+		built, err = mutate.Append(built, mutate.Addendum{Layer: layer, History: v1.History{Created: config.Created}})
+		if err != nil {
+			return nil, fmt.Errorf("add layer: %w", err)
+		}
 	}
 	return built, nil
 }

@@ -55,11 +55,11 @@ func Write(ctx context.Context, tag, driver, standIn, output string) error {
 	if err != nil {
 		return err
 	}
-	images := map[string]v1.ConfigFile{}
+	images := map[string]archive.Image{}
 	for name, path := range map[string]string{driverName: driverPath, registrarName: registrarPath, probeName: probePath} {
-		images[name+":"+tag] = configuration("/" + path)
+		images[name+":"+tag] = archive.Image{Config: configuration("/" + path), Layers: []v1.Layer{layer}}
 	}
-	return archive.WriteAll(output, images, layer)
+	return archive.WriteAll(output, images)
 }
 
 // configuration disables EC2's metadata service, which this machine lacks, so that the

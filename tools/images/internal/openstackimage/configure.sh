@@ -1,11 +1,9 @@
 # Turns the installed packages into an image for pods with any uid and a
-# read-only root file system. Runs inside the root file system.
+# read-only root file system. Runs inside the root file system: of the base,
+# and again of each build, which installs further packages.
 
-# What only installing needed.
-rm -f /usr/sbin/policy-rc.d /etc/dpkg/dpkg.cfg.d/image
-rm -f /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/90build
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/cache/ldconfig/aux-cache
+rm -rf /var/cache/debconf/*-old /var/cache/ldconfig/aux-cache
 find /var/log -type f -delete
 find /tmp /var/tmp /run -mindepth 1 -delete
 
@@ -24,8 +22,8 @@ rm -f /var/lib/rabbitmq/.erlang.cookie /etc/iscsi/initiatorname.iscsi /var/lib/d
 : > /etc/resolv.conf
 
 # The default user of the image. Nothing below depends on it.
-groupadd --gid 42424 openstack
-useradd --uid 42424 --gid 42424 --no-log-init --home-dir /tmp --no-create-home --shell /bin/bash openstack
+getent group openstack || groupadd --gid 42424 openstack
+id openstack || useradd --uid 42424 --gid 42424 --no-log-init --home-dir /tmp --no-create-home --shell /bin/bash openstack
 
 # Everything readable for any uid: the packages keep the configuration for
 # their own users. For the group too: pods with any uid are often in group 0.

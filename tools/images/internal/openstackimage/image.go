@@ -1,5 +1,5 @@
-// Package openstackimage builds the demo image from Debian's own packages of
-// OpenStack, MariaDB and RabbitMQ.
+// Package openstackimage builds the demo's images from Debian's own packages of OpenStack,
+// MariaDB and RabbitMQ: several builds on one base, which differ in their WSGI servers.
 package openstackimage
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 	"asterism.dev/tools/images/internal/archive"
 )
 
-// Image is the name and tag under which the image is loaded.
+// Image is the name and tag of the image of the demo. The tags of the other builds begin
+// with it.
 const Image = "asterism.dev/demo/openstack:" + suite
 
 // suite is the release of Debian: bookworm has OpenStack Zed.
@@ -35,7 +37,7 @@ type Options struct {
 	Log     io.Writer // for progress lines
 }
 
-// Write builds the image unless the cache has it, and writes it to options.Output. Only
+// Write builds the images unless the cache has them, and writes them to options.Output. Only
 // the build needs root.
 func Write(ctx context.Context, options Options) error {
 	cache, err := CacheDir()
@@ -54,7 +56,7 @@ func Write(ctx context.Context, options Options) error {
 	defer unlock()
 	cached := filepath.Join(cache, key+".tar")
 	if _, err := os.Stat(cached); err != nil || options.Rebuild {
-		build := build{recipe: recipe, dir: filepath.Join(cache, key+".building"), progress: newProgress(options.Log, 4)}
+		build := build{recipe: recipe, dir: filepath.Join(cache, key+".building"), progress: newProgress(options.Log, 4+len(recipe.Builds))}
 		if err := build.run(ctx, options.Mirror, cached); err != nil {
 			return err
 		}
@@ -90,7 +92,10 @@ func (b *build) run(ctx context.Context, mirror, output string) error {
 	if err := b.fill(ctx, root, debian); err != nil {
 		return err
 	}
-	if err := b.progress.step("pack "+Image, func() error { return b.pack(ctx, root, output) }); err != nil {
+	if err := b.addBuilds(ctx, root); err != nil {
+		return err
+	}
+	if err := b.progress.step("pack "+Image, func() error { return b.pack(output) }); err != nil {
 		return err
 	}
 	return b.clean()
@@ -125,23 +130,108 @@ func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) 
 		return err
 	}
 	return b.progress.step("configure for any uid, remove unneeded files", func() error {
-		return b.inRoot(ctx, root, b.recipe.Configure)
+		if err := b.inRoot(ctx, root, b.recipe.Configure); err != nil {
+			return err
+		}
+		options := []string{"--create", "--file", b.layer("base"), "--directory", root, "--sort=name", "--numeric-owner"}
+		return b.logged(exec.CommandContext(ctx, "tar", slices.Concat(options, excluded("--exclude=.%s"), []string{"."})...))
 	})
 }
 
-func (b *build) pack(ctx context.Context, root, output string) error {
-	layerTar := filepath.Join(b.dir, "layer.tar")
-	if err := b.logged(exec.CommandContext(ctx, "tar", "--create", "--file", layerTar, "--directory", root, "--sort=name",
-		"--numeric-owner", "--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", ".")); err != nil {
+// layer is the tar file of the base or of a build.
+func (b *build) layer(name string) string { return filepath.Join(b.dir, name+".tar") }
+
+// unpacked are the files that only the builds need: apt's, and those of kernel and machine.
+var unpacked = []string{
+	"/dev/*", "/proc/*", "/sys/*", "/tmp/*", "/var/lib/apt/lists/*", "/var/cache/apt/*",
+	"/etc/apt/sources.list", "/etc/apt/apt.conf.d/90build", "/etc/dpkg/dpkg.cfg.d/image", "/usr/sbin/policy-rc.d",
+}
+
+// excluded returns an option of tar or find for each unpacked path.
+func excluded(format string) []string {
+	var options []string
+	for _, path := range unpacked {
+		options = append(options, fmt.Sprintf(format, path))
+	}
+	return options
+}
+
+// addBuilds makes the layer of each build.
+func (b *build) addBuilds(ctx context.Context, root string) error {
+	for _, variant := range b.recipe.Builds {
+		if err := b.progress.step("build "+variant.image(), func() error { return b.addBuild(ctx, root, variant) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBuild installs the packages of a build into a copy of the base, whose files are hard
+// links: dpkg replaces files, and a file that changes gets a later ctime. The layer consists
+// of these files.
+func (b *build) addBuild(ctx context.Context, base string, variant variant) error {
+	root := filepath.Join(b.dir, variant.name())
+	if err := b.logged(exec.CommandContext(ctx, "cp", "--archive", "--link", base, root)); err != nil {
 		return err
 	}
-	layer, err := archive.LayerFromFile(layerTar)
+	stamp := root + ".stamp"
+	if err := os.WriteFile(stamp, nil, 0o600); err != nil {
+		return fmt.Errorf("build %s: %w", variant.name(), err)
+	}
+	resolver := filepath.Join(root, "etc", "resolv.conf")
+	if err := b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", resolver)); err != nil {
+		return err
+	}
+	const install = `apt-get -q -y --no-install-recommends install "$@"`
+	for _, step := range []struct {
+		script    string
+		arguments []string
+	}{{install, variant.Packages}, {b.recipe.Configure, nil}, {variant.Script, variant.Arguments}} {
+		if err := b.inRoot(ctx, root, step.script, step.arguments...); err != nil {
+			return err
+		}
+	}
+	if err := remove(root, variant.Without); err != nil {
+		return fmt.Errorf("build %s: %w", variant.name(), err)
+	}
+	const changed = `cd "$1"; file=$2 stamp=$3; shift 3
+find . -xdev -cnewer "$stamp" "$@" -print0 | tar --create --file "$file" --numeric-owner --no-recursion --null --files-from -`
+	var without []string
+	for _, path := range excluded(".%s") {
+		without = append(without, "!", "-path", path)
+	}
+	return b.logged(exec.CommandContext(ctx, "sh", append([]string{"-euc", changed, "sh", root, b.layer(variant.name()), stamp}, without...)...))
+}
+
+// remove removes files of the base from a layer: the layer has an empty file with a prefix
+// instead (OCI image specification: whiteouts).
+func remove(root string, paths []string) error {
+	for _, path := range paths {
+		path = filepath.Join(root, filepath.Dir(path), ".wh."+filepath.Base(path))
+		if err := os.WriteFile(path, nil, 0o644); err != nil { //nolint:gosec // a part of the image
+			return err
+		}
+	}
+	return nil
+}
+
+// pack writes the images of all builds to one archive.
+func (b *build) pack(output string) error {
+	base, err := archive.LayerFromFile(b.layer("base"))
 	if err != nil {
 		return err
 	}
-	config := b.recipe.Config
-	config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
-	return archive.Write(output, Image, config, layer)
+	images := map[string]archive.Image{}
+	for _, variant := range b.recipe.Builds {
+		layer, err := archive.LayerFromFile(b.layer(variant.name()))
+		if err != nil {
+			return err
+		}
+		config := variant.Config
+		config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
+		images[variant.image()] = archive.Image{Config: config, Layers: []v1.Layer{base, layer}}
+	}
+	return archive.WriteAll(output, images)
 }
 
 // requireDebootstrap installs a missing debootstrap with apt-get.

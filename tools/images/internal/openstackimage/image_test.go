@@ -20,7 +20,11 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"packages":     func(r *recipe) { r.Packages = append(r.Packages, "tini") },
 		"install":      func(r *recipe) { r.Install += "\n" },
 		"configure":    func(r *recipe) { r.Configure += "\n" },
-		"user":         func(r *recipe) { r.Config.Config.User = "1" },
+		"build":        func(r *recipe) { r.Builds = r.Builds[1:] },
+		"server":       func(r *recipe) { r.Builds[1].Packages = nil },
+		"removal":      func(r *recipe) { r.Builds[1].Without = nil },
+		"script":       func(r *recipe) { r.Builds[0].Script = "true" },
+		"user":         func(r *recipe) { r.Builds[0].Config.Config.User = "1" },
 		"architecture": func(r *recipe) { *r = newRecipe("arm64") },
 	} {
 		recipe := newRecipe("amd64")
@@ -51,7 +55,7 @@ func TestKeyIsStable(t *testing.T) {
 }
 
 func TestScriptsAreValidShell(t *testing.T) {
-	for name, script := range map[string]string{"install.sh": installScript, "configure.sh": configureScript} {
+	for name, script := range map[string]string{"install.sh": installScript, "configure.sh": configureScript, "kolla.sh": kollaScript, "kolla_start": kollaStart} {
 		if output, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}

@@ -1,4 +1,5 @@
-# Installs the packages named as arguments. Runs inside the root file system.
+# Installs the packages of the base, named as arguments. Runs inside the root
+# file system.
 
 # No service may start while packages are configured.
 printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d

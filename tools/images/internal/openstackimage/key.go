@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -20,9 +21,15 @@ var (
 	installScript string
 	//go:embed configure.sh
 	configureScript string
+	//go:embed kolla.sh
+	kollaScript string
+	//go:embed kolla_start
+	kollaStart string
+	//go:embed kolla_set_configs
+	kollaSetConfigs string
 )
 
-// recipe is everything in this repository that determines the image's content. It does
+// recipe is everything in this repository that determines the images' content. It does
 // not contain the packages' versions, which the mirror determines.
 type recipe struct {
 	Image     string
@@ -30,8 +37,23 @@ type recipe struct {
 	Packages  []string
 	Install   string
 	Configure string
+	Builds    []variant
+}
+
+// variant is a build on the base.
+type variant struct {
+	Tag      string // appended to the tag of Image
+	Packages []string
+	// Without are files of the base that the build lacks.
+	Without []string
+	// Script runs after the packages are installed and configured.
+	Script    string
+	Arguments []string
 	Config    v1.ConfigFile
 }
+
+func (v variant) image() string { return Image + v.Tag }
+func (v variant) name() string  { return "build" + v.Tag }
 
 func newRecipe(architecture string) recipe {
 	return recipe{
@@ -40,7 +62,29 @@ func newRecipe(architecture string) recipe {
 		Packages:  strings.Fields(packages),
 		Install:   installScript,
 		Configure: configureScript,
-		Config:    config(architecture),
+		Builds:    builds(architecture),
+	}
+}
+
+// uwsgi are the programs of uWSGI, on which Debian's package of nova-api depends.
+var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_python3", "/usr/bin/uwsgi_python311"}
+
+// builds are the images: with uWSGI, with Apache and mod_wsgi, with the server of Nova alone,
+// with none, and with the layout of kolla's images.
+func builds(architecture string) []variant {
+	const modWSGI = "libapache2-mod-wsgi-py3"
+	kolla := config(architecture)
+	kolla.Config.User, kolla.Config.Cmd = "42436:42436", []string{"kolla_start"}
+	kolla.Config.Env[0] = strings.Replace(kolla.Config.Env[0], "=", "=/var/lib/kolla/venv/bin:/usr/local/bin:", 1)
+	return []variant{
+		{Config: config(architecture)},
+		{Tag: "-apache", Packages: []string{modWSGI}, Without: uwsgi, Config: config(architecture)},
+		{Tag: "-nova", Without: uwsgi, Config: config(architecture)},
+		{Tag: "-none", Without: append(slices.Clone(uwsgi), "/usr/bin/nova-api"), Config: config(architecture)},
+		{
+			Tag: "-kolla", Packages: []string{modWSGI, "sudo"}, Without: uwsgi,
+			Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}, Config: kolla,
+		},
 	}
 }
 

@@ -40,7 +40,7 @@ func TestKindsListWhatTheyCreate(t *testing.T) {
 	for kind, want := range map[string]string{
 		"SharedVolume":       "PersistentVolume v1 , PersistentVolumeClaim v1 ",
 		"SharedVolumePolicy": "",
-		"NovaCell":           "Job v1 , NovaConductor v1alpha1 novaconductors.nova.asterism.dev, ConfigMap v1 , Secret v1 ",
+		"NovaCell":           "Job v1 , NovaCompute v1alpha1 novacomputes.nova.asterism.dev, NovaConductor v1alpha1 novaconductors.nova.asterism.dev, ConfigMap v1 , Secret v1 ",
 		"NovaAPI": "Deployment v1 , HTTPRoute v1 httproutes.gateway.networking.k8s.io, Ingress v1 , NetworkPolicy v1 , PodDisruptionBudget v1 , " +
 			"Route v1 routes.route.openshift.io, ConfigMap v1 , Secret v1 , Service v1 ",
 	} {
@@ -56,7 +56,7 @@ func TestKindsListWhatTheyCreate(t *testing.T) {
 
 func TestPackagesRequireTheKindsThatTheyCreate(t *testing.T) {
 	_, required := kinds(t)
-	want := map[string][]string{"meta": {"Nova"}, "nova": {"NovaAPI", "NovaConductor", "NovaMetadata", "NovaScheduler"}}
+	want := map[string][]string{"meta": {"Nova"}, "nova": {"NovaAPI", "NovaCompute", "NovaConductor", "NovaMetadata", "NovaScheduler"}}
 	if difference := cmp.Diff(want, required); difference != "" {
 		t.Error(difference)
 	}
@@ -88,6 +88,7 @@ func TestDescriptors(t *testing.T) {
 		"NovaCell status.conditions":                          kubernetes + ".conditions",
 		"SharedVolume status.claimRef.name":                   kubernetes + ":PersistentVolumeClaim",
 		"SharedVolumePolicy spec.namespaces.selector":         "",
+		"NovaCompute spec.ironic.secretRef.name":              kubernetes + ":Secret",
 		"NovaConductor spec.schema":                           "",
 		"NovaConductor status.readyReplicas":                  "",
 		"NovaConductor spec.resources":                        ui + "resourceRequirements",

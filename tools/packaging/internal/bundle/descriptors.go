@@ -25,6 +25,7 @@ var internal = []string{"completed", "configHash", "selector"}
 // notation of the console.
 var referenced = []struct{ field, kind string }{
 	{"SecretRef", "Secret"},
+	{"secretRef", "Secret"},
 	{"serviceRef", "Service"},
 	{"claimRef", "PersistentVolumeClaim"},
 	{"parentRef", "gateway.networking.k8s.io:v1:Gateway"},

@@ -1,0 +1,56 @@
+package v1alpha1
+
+// ComputeDriver is the virtualization driver of a compute.
+// +kubebuilder:validation:Enum=Fake;Ironic
+type ComputeDriver string
+
+const (
+	// ComputeFake is Nova's own driver for tests, whose servers exist only in memory.
+	ComputeFake ComputeDriver = "Fake"
+	// ComputeIronic is the driver for the nodes of an Ironic.
+	ComputeIronic ComputeDriver = "Ironic"
+)
+
+// ComputeSettings are the fields of a compute that decide which servers it runs.
+//
+// +kubebuilder:validation:XValidation:rule="(self.driver == 'Ironic') == has(self.ironic)",message="must have ironic for driver Ironic and for no other driver"
+type ComputeSettings struct {
+	// driver of the compute: Fake (servers exist only in memory, for tests) or Ironic
+	// (servers are nodes of an Ironic). It cannot be changed.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: another driver does not know the servers of the compute; add another compute instead"
+	Driver ComputeDriver `json:"driver"`
+
+	// ironic selects the nodes of a compute with driver Ironic.
+	// +optional
+	Ironic *IronicSettings `json:"ironic,omitempty"`
+}
+
+// IronicSettings select the nodes of an Ironic that one compute manages.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.shard) ? self.shard : '-') == (has(oldSelf.shard) ? oldSelf.shard : '-') && (has(self.conductorGroup) ? self.conductorGroup : '-') == (has(oldSelf.conductorGroup) ? oldSelf.conductorGroup : '-')",message="must not change shard or conductorGroup: the servers on the nodes belong to this compute; add another compute instead"
+type IronicSettings struct {
+	// secretRef names the Secret with an account for Ironic at Keystone. Required keys:
+	// authURL, user, password. Optional keys: endpoint (the URL of Ironic's API; default:
+	// the endpoint in the catalog), project (default service), userDomain and projectDomain
+	// (default Default), region (default RegionOne), ca.crt.
+	// +required
+	SecretRef SecretReference `json:"secretRef"`
+
+	// shard of the nodes, as in Ironic's field shard. Without a value, the compute manages
+	// nodes of every shard. Nova reads it from release 28 on; older releases ignore it. It
+	// cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[-_.a-zA-Z0-9]+$`
+	Shard string `json:"shard,omitempty"`
+
+	// conductorGroup of the nodes, as in Ironic's field conductor_group. Without a value,
+	// the compute manages nodes of every group. It cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[-_.a-zA-Z0-9]+$`
+	ConductorGroup string `json:"conductorGroup,omitempty"`
+}

@@ -1,0 +1,29 @@
+package v1alpha1
+
+// WSGISettings are the fields of a service that answers HTTP requests, and of its template in
+// the spec of a parent.
+type WSGISettings struct {
+	// workers is the number of processes of each pod that answer requests, 1 to 64. A process
+	// answers as many requests at the same time as threads. Default: the CPU limit of
+	// resources, rounded up, at most 8; without a CPU limit 2. A change restarts the pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Workers *int32 `json:"workers,omitempty"`
+
+	// threads is the number of threads of each process, 1 to 32. Default: 1. Releases of Nova
+	// that use eventlet need 1. The server of an image without uWSGI and Apache ignores
+	// threads. A change restarts the pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	Threads *int32 `json:"threads,omitempty"`
+}
+
+// Numbers of workers of a service that states none.
+const (
+	// DefaultWorkers is the number without a CPU limit.
+	DefaultWorkers int32 = 2
+	// MaxDefaultWorkers bounds the number by the CPU limit.
+	MaxDefaultWorkers int64 = 8
+)

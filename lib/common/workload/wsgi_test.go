@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
+)
+
+func TestWorkersFollowTheLimit(t *testing.T) {
+	for limit, want := range map[string]int32{"": 2, "100m": 1, "1": 1, "1001m": 2, "4": 4, "64": 8} {
+		service := Service{WSGI: &WSGI{}}
+		if limit != "" {
+			service.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}
+		}
+		if workers := service.Workers(); workers != want {
+			t.Errorf("with the limit %q: %d workers, want %d", limit, workers, want)
+		}
+		service.WSGI.Settings = commonv1.WSGISettings{Workers: new(int32(3))}
+		if workers := service.Workers(); workers != 3 {
+			t.Errorf("with the limit %q and 3 workers: %d workers", limit, workers)
+		}
+	}
+}
+
+// image is a folder of programs, which are the only programs on PATH beside Python's.
+type image struct {
+	t   *testing.T
+	dir string
+}
+
+func newImage(t *testing.T, programs map[string]string) image {
+	t.Helper()
+	i := image{t: t, dir: t.TempDir()}
+	scripts := config.Scripts()
+	scripts[startWSGIName] = startWSGI
+	for name, content := range scripts {
+		i.write(name, content)
+	}
+	for name, content := range programs {
+		i.write(name, "#!/bin/sh\n"+content+"\n")
+	}
+	return i
+}
+
+func (i image) write(name, content string) {
+	i.t.Helper()
+	if err := os.WriteFile(filepath.Join(i.dir, name), []byte(content), 0o755); err != nil { //nolint:gosec // programs
+		i.t.Fatal(err)
+	}
+}
+
+// start runs start-wsgi with the programs of the image, and returns its output and the
+// content of the termination log.
+func (i image) start(arguments ...string) (output, termination string, err error) {
+	i.t.Helper()
+	log := filepath.Join(i.dir, "termination-log")
+	command := exec.CommandContext(i.t.Context(), "/usr/bin/python3", append([]string{filepath.Join(i.dir, startWSGIName), "--termination-log", log}, arguments...)...)
+	command.Env = []string{"PATH=" + i.dir}
+	combined, err := command.CombinedOutput()
+	content, _ := os.ReadFile(log) // absent without --check
+	return string(combined), string(content), err
+}
+
+const (
+	uwsgi   = `[ "$*" = --help ] && echo "    --wsgi-file  load .wsgi file" || echo "uwsgi $*"`
+	plugin  = `case "$*" in "--plugin python3 --help") echo --wsgi-file ;; --help) ;; *) echo "uwsgi $*" ;; esac`
+	program = `echo "$0 $*"`
+)
+
+func TestStartWSGIPrefersUWSGI(t *testing.T) {
+	for name, c := range map[string]struct {
+		programs map[string]string
+		want     []string
+	}{
+		"a program with Python": {
+			map[string]string{"uwsgi_python3": uwsgi, "nova-api-wsgi": program, "nova-api": program},
+			[]string{"uwsgi --master --processes 3", "/nova-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--need-app", "[::]:8774"},
+		},
+		"a plugin in a file": {
+			map[string]string{"uwsgi": plugin, "nova-api-wsgi": program},
+			[]string{"uwsgi --plugin python3 --master", "--wsgi-file"},
+		},
+		"a module": {
+			map[string]string{"uwsgi": uwsgi},
+			[]string{"uwsgi --master", "--module json:application"},
+		},
+		"without a WSGI server": {
+			map[string]string{"uwsgi": "exit 1", "nova-api-wsgi": program, "nova-api": program},
+			[]string{"/nova-api"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, _, err := newImage(t, c.programs).start("--workers", "3", "--threads", "2", "--grace", "45", "8774", "nova-api-wsgi", "json", "nova-api")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(output, want) {
+					t.Errorf("started without %q: %s", want, output)
+				}
+			}
+		})
+	}
+}
+
+func TestStartWSGINamesWhatTheImageLacks(t *testing.T) {
+	for name, c := range map[string]struct {
+		programs  map[string]string
+		arguments []string
+		want      string
+	}{
+		"nothing":             {map[string]string{"uwsgi": uwsgi, "app": program}, []string{"--import", "json", "80", "app", "no.module", "old"}, ""},
+		"only its own server": {map[string]string{"app": program, "old": program}, []string{"80", "app", "no.module", "old"}, "served by old, a server for development: install uWSGI with Python, or Apache with mod_wsgi"},
+		"a server":            {map[string]string{"app": program}, []string{"80", "app", "no.module", "old"}, "lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)"},
+		"uWSGI's plugin":      {map[string]string{"uwsgi": "exit 0", "app": program}, []string{"80", "app", "no.module"}, "lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)"},
+		"the application":     {map[string]string{"uwsgi": uwsgi}, []string{"80", "app", "json.no.module"}, "lacks the application (app on PATH, or the Python module json.no.module)"},
+		"a module and a file": {
+			map[string]string{"uwsgi": uwsgi, "app": program}, []string{"--import", "no_module", "--file", "/nowhere/a.ini,/not/there/a.ini", "80", "app", "json"},
+			"lacks the Python module no_module, a readable file a.ini (looked for /nowhere/a.ini, /not/there/a.ini)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, termination, err := newImage(t, c.programs).start(append([]string{"--check"}, c.arguments...)...)
+			if err != nil || output != "" {
+				t.Errorf("the check ends with %v and prints %q", err, output)
+			}
+			if termination != c.want {
+				t.Errorf("the termination log has %q, want %q", termination, c.want)
+			}
+		})
+	}
+}
+
+func TestStartWSGIEndsWithoutAServer(t *testing.T) {
+	output, _, err := newImage(t, nil).start("80", "app", "no.module", "old")
+	if err == nil || !strings.Contains(output, "the image lacks a WSGI server") {
+		t.Errorf("%v: %s", err, output)
+	}
+}

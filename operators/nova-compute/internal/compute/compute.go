@@ -1,0 +1,108 @@
+// Package compute builds the objects of a NovaCompute.
+package compute
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-compute/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/status,verbs=patch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+var service = workload.Described[*novav1.NovaCompute](describe)
+
+// Service lists the stages of a NovaCompute.
+var Service = engine.Service[*novav1.NovaCompute]{
+	Name: "nova-compute",
+	Stages: []engine.Stage[*novav1.NovaCompute]{
+		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
+		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
+		// A StatefulSet never runs two pods of one name, and so no two computes of one host.
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
+	},
+	Report: service.Report,
+	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}},
+}
+
+// graceSeconds is more than the 60 seconds in which the service finishes its work
+// (oslo.service: graceful_shutdown_timeout).
+const graceSeconds = 90
+
+// start runs nova-compute also in an image without the program: packages with the program
+// require libvirt and QEMU, which neither driver uses.
+const start = `command -v nova-compute > /dev/null && exec nova-compute
+exec python3 -c 'import sys; sys.argv[0] = "nova-compute"; from nova.cmd.compute import main; main()'`
+
+// describe returns the process and its connections, which the compute Secret of the cell
+// has in rendered form.
+func describe(cr *novav1.NovaCompute) workload.Service {
+	s := workload.Service{
+		Name:     "nova-compute",
+		Instance: cr.Name,
+		Project:  "nova",
+		Spec: commonv1.ServiceSpec{
+			ContainerImage:  cr.Spec.ContainerImage,
+			ServiceSettings: *cr.Spec.ServiceSettings.DeepCopy(),
+		},
+		Rendered:     cr.Spec.ComputeConfigSecretRef.Name,
+		Command:      workload.Start("sh", "-c", start),
+		GraceSeconds: graceSeconds,
+	}
+	s.Defaults.Set("upgrade_levels", "compute", "auto")
+	s.Defaults.Set("vnc", "enabled", "false")
+	s.Owned.Set("DEFAULT", "host", cr.Name)
+	switch {
+	case cr.Spec.Driver == commonv1.ComputeFake:
+		fake(&s)
+	case cr.Spec.Ironic != nil:
+		ironic(&s, *cr.Spec.Ironic)
+	}
+	return s
+}
+
+// identityFile has the UUID of the host. Nova writes it from release 27 on, and refuses to
+// start a known host without it; the pod keeps no file that Nova writes.
+const identityFile = "compute_id"
+
+func fake(s *workload.Service) {
+	s.Owned.Set("DEFAULT", "compute_driver", "fake.FakeDriver")
+	isIdentity := func(file commonv1.ExtraFile) bool { return file.Name == identityFile }
+	if !slices.ContainsFunc(s.Spec.ExtraFiles, isIdentity) {
+		id := uuid.NewSHA1(uuid.NameSpaceDNS, []byte(s.Instance)).String()
+		s.Spec.ExtraFiles = append(s.Spec.ExtraFiles, commonv1.ExtraFile{Name: identityFile, Content: &id})
+	}
+}
+
+// ironic limits the compute to its nodes. The names of conductor_group before release 28 of
+// Nova are also known to later releases; the group is ignored without peer_list. A shard
+// has one compute, and needs no peer_list (nova: conf/ironic.py, virt/ironic/driver.py).
+func ironic(s *workload.Service, settings commonv1.IronicSettings) {
+	const section = "ironic"
+	s.Owned.Set("DEFAULT", "compute_driver", "ironic.IronicDriver")
+	s.Accounts = []workload.Account{{Section: section, Secret: settings.SecretRef.Name}}
+	s.Defaults.Set(section, "valid_interfaces", "internal")
+	if settings.Shard != "" {
+		s.Owned.Set(section, "shard", settings.Shard)
+	}
+	if settings.ConductorGroup != "" {
+		s.Owned.Set(section, "partition_key", settings.ConductorGroup)
+		s.Owned.Set(section, "peer_list", s.Instance)
+	}
+}

@@ -1,0 +1,57 @@
+package cell
+
+import (
+	"slices"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+)
+
+func children(*novav1.NovaCell) []engine.Need { return []engine.Need{engine.Children()} }
+
+// computeNeeds waits for the conductor, without which no compute starts, and whose release
+// must not be older than the release of a compute. A cell without computes does not wait.
+func computeNeeds(cr *novav1.NovaCell) []engine.Need {
+	needs := children(cr)
+	if len(cr.Spec.Computes) > 0 {
+		needs = append(needs, engine.Condition(conductorNamed(cr), commonv1.ConditionReady))
+	}
+	return needs
+}
+
+// computes builds one NovaCompute for each compute, and deletes the others.
+func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	var all []engine.Child
+	var names []string
+	for _, compute := range cr.Spec.Computes {
+		child := &computev1.NovaCompute{
+			ObjectMeta: named(cr.Name + "-" + string(compute.Name)),
+			Spec: computev1.NovaComputeSpec{
+				ComputeSettings:        compute.ComputeSettings,
+				ComputeConfigSecretRef: commonv1.SecretReference{Name: computeConfigName(cr)},
+				ContainerImage:         compute.ContainerImage,
+				ServiceSettings:        compute.ServiceSettings,
+			},
+		}
+		all, names = append(all, child), append(names, child.Name)
+	}
+	return append(all, removed(in, names)...), nil
+}
+
+func withoutComputes(_ *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	return removed(in, nil), nil
+}
+
+// removed deletes the NovaComputes of the cell, except some.
+func removed(in engine.Inputs, kept []string) []engine.Child {
+	var all []engine.Child
+	for _, child := range engine.ChildrenOf[*computev1.NovaCompute](in) {
+		if !slices.Contains(kept, child.Name) {
+			all = append(all, engine.Absent(&computev1.NovaCompute{ObjectMeta: named(child.Name)}))
+		}
+	}
+	return all
+}

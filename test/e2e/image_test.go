@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// builds are the builds of the image that have a server, by the tag's suffix, with a part of
+// the header Server of their answers, and of the remark in ImageReady.
+var builds = []struct{ name, suffix, server, remark string }{
+	{"uwsgi", "", "", ""},
+	{"apache", "-apache", "Apache/2", ""},
+	{"kolla", "-kolla", "Apache/2", ""},
+	{"nova", "-nova", "", "served by nova-api, a server for development"},
+}
+
+// restartWithin is the time from a hang to a running container: at most 120 s until the third
+// probe fails, 20 s for the end, and the start.
+const restartWithin = 4 * time.Minute
+
+const imageConductor = `
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaConductor
+metadata: {name: super}
+spec:
+  role: Super
+  containerImage: asterism.dev/demo/openstack:bookworm
+  apiDatabaseSecretRef: {name: api-database}
+  databaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+`
+
+// imageServices are the API and the metadata service on one build.
+const imageServices = `
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaAPI
+metadata: {name: api-%[1]s}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
+  workers: 1
+  apiDatabaseSecretRef: {name: api-database}
+  cell0DatabaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+  identitySecretRef: {name: nova-identity}
+---
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaMetadata
+metadata: {name: metadata-%[1]s}
+spec:
+  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
+  workers: 1
+  apiDatabaseSecretRef: {name: api-database}
+  cell0DatabaseSecretRef: {name: cell0-database}
+  messageBusSecretRef: {name: bus}
+  metadataSecretRef: {name: nova-metadata}
+`
+
+// keptServices are used by the later specs.
+var keptServices = []string{"api-uwsgi", "api-nova", "metadata-apache"}
+
+// serviceOf returns the name of the service of a kind on a build.
+func serviceOf(kind, build string) string {
+	return strings.ToLower(strings.TrimPrefix(kind, "Nova")) + "-" + build
+}
+
+// The namespace has an API and a metadata service on each build of the image.
+var _ = Describe("An image", Ordered, func() {
+	const user = "image"
+	var (
+		identity cloud
+		hung     corev1.Pod
+		hungAt   time.Time
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		makeNamespace(ctx, imageNamespace)
+		handOver(ctx, imageNamespace, sharedOperators)
+		makeAccounts(ctx, user, "image")
+		execute(ctx, demoNamespace, "GRANT ALL PRIVILEGES ON image_api.* TO 'image'@'%'", "GRANT ALL PRIVILEGES ON image_cell0.* TO 'image'@'%'")
+		identity = signIn(ctx, demoNamespace)
+		identity.makeUser(ctx, user, canaryIdentity, "created by the test")
+		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
+		server := func(name string) string { return name + "." + demoNamespace + ".svc.cluster.local" }
+		database := func(name string) map[string]string {
+			return map[string]string{"user": user, "password": canaryDatabase, "hostname": server("mariadb"), "database": name}
+		}
+		setSecret(ctx, imageNamespace, "api-database", database("image_api"))
+		setSecret(ctx, imageNamespace, "cell0-database", database("image_cell0"))
+		setSecret(ctx, imageNamespace, "bus", map[string]string{"user": user, "password": canaryBus, "hostname": server("rabbitmq")})
+		setSecret(ctx, imageNamespace, "nova-identity", map[string]string{"user": user, "password": canaryIdentity, "authURL": "http://" + server("keystone") + ":5000/v3"})
+		setSecret(ctx, imageNamespace, "nova-metadata", map[string]string{"sharedSecret": canaryShared})
+		apply(ctx, imageNamespace, imageConductor)
+		awaitReady(ctx, "NovaConductor", imageNamespace, "super")
+	})
+
+	It("serves API and metadata with the server that it has", func(ctx SpecContext) {
+		for _, build := range builds { // one after the other: two processors run all specs
+			apply(ctx, imageNamespace, fmt.Sprintf(imageServices, build.name, build.suffix))
+			for kind, name := range map[string]string{"NovaAPI": serviceOf("NovaAPI", build.name), "NovaMetadata": serviceOf("NovaMetadata", build.name)} {
+				awaitReady(ctx, kind, imageNamespace, name)
+				Expect(conditionOf(read(ctx, kind, imageNamespace, name), "ImageReady").message).To(ContainSubstring(build.remark), name)
+			}
+			api, metadata := imageURL("api-"+build.name, 8774), imageURL("metadata-"+build.name, 8775)
+			awaitAnswer(ctx, api)
+			awaitAnswer(ctx, metadata)
+			Expect(statusOf(ctx, api+"/v2.1/flavors", nil)).To(Equal(http.StatusUnauthorized), build.name)
+			Expect(statusOf(ctx, api+"/v2.1/flavors", http.Header{"X-Auth-Token": {identity.provider.Token()}})).To(Equal(http.StatusOK), build.name)
+			Expect(statusOf(ctx, metadata+"/", nil)).To(Equal(http.StatusOK), build.name)
+			Expect(statusOf(ctx, metadata+"/latest/meta-data/", nil)).To(Equal(http.StatusBadRequest), "a request without a signature: "+build.name)
+			Expect(serverOf(ctx, api)).To(ContainSubstring(build.server), build.name)
+			for _, kind := range []string{"NovaAPI", "NovaMetadata"} {
+				if name := serviceOf(kind, build.name); !slices.Contains(keptServices, name) {
+					Expect(k8s.Delete(ctx, object(kind, imageNamespace, name))).To(Succeed())
+				}
+			}
+		}
+	})
+
+	It("hangs", func(ctx SpecContext) { // the last spec waits for the restart
+		hung = podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "metadata-apache"})[0]
+		freeze(ctx, hung)
+		hungAt = time.Now()
+	})
+
+	It("is named by a condition if it lacks a server, and the pods keep their image", func(ctx SpecContext) {
+		before := uidsOf(ctx, imageNamespace)
+		setImage(ctx, "api-nova", "asterism.dev/demo/openstack:bookworm-none")
+		awaitFalse(ctx, object("NovaAPI", imageNamespace, "api-nova"), "ImageReady", "ImageIncomplete",
+			"image asterism.dev/demo/openstack:bookworm-none lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)", "spec.containerImage")
+		pods := podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "api-nova"})
+		Expect(pods).To(HaveLen(1))
+		Expect(before).To(HaveKeyWithValue("Pod/"+pods[0].Name, string(pods[0].UID)))
+		Expect(statusOf(ctx, imageURL("api-nova", 8774), nil)).To(Equal(http.StatusOK))
+		setImage(ctx, "api-nova", openStack)
+		awaitReady(ctx, "NovaAPI", imageNamespace, "api-nova")
+		Expect(conditionOf(read(ctx, "NovaAPI", imageNamespace, "api-nova"), "ImageReady").message).To(BeEmpty())
+	})
+
+	It("is rolled out ten times without a failed request", func(ctx SpecContext) {
+		patchAPI(ctx, "api-uwsgi", `{"replicas": 2, "workers": 2}`)
+		awaitReady(ctx, "NovaAPI", imageNamespace, "api-uwsgi")
+		requests := startLoad(ctx, imageURL("api-uwsgi", 8774), identity.provider.Token())
+		steps := []struct{ name, change string }{
+			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
+			{"scale up", `{"replicas": 3}`},
+			{"Apache", `{"containerImage": "asterism.dev/demo/openstack:bookworm-apache"}`},
+			{"scale down", `{"replicas": 2}`},
+			{"a deleted pod", ""},
+			{"another snippet", `{"customServiceConfig": "[DEFAULT]\nuse_stderr = true\n"}`},
+			{"kolla", `{"containerImage": "asterism.dev/demo/openstack:bookworm-kolla"}`},
+			{"an evicted pod", ""},
+			{"uWSGI", `{"containerImage": "asterism.dev/demo/openstack:bookworm"}`},
+			{"no snippet", `{"customServiceConfig": ""}`},
+		}
+		for _, step := range steps {
+			By(step.name)
+			switch step.name {
+			case "a deleted pod":
+				pod := runningPods(ctx, "api-uwsgi")[0]
+				Expect(k8s.Delete(ctx, &pod)).To(Succeed())
+			case "an evicted pod": // as a drained node evicts it
+				pod := runningPods(ctx, "api-uwsgi")[0]
+				Expect(typed.CoreV1().Pods(imageNamespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})).To(Succeed())
+			default:
+				patchAPI(ctx, "api-uwsgi", step.change)
+			}
+			awaitRolledOut(ctx, "api-uwsgi")
+		}
+		Eventually(func() int { // the last pods answer for ten seconds after their deletion
+			return len(podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "api-uwsgi"}))
+		}).WithContext(ctx).Should(Equal(2))
+		answered, failures := requests.stop()
+		AddReportEntry("requests", answered)
+		Expect(failures).To(BeEmpty())
+		Expect(answered).To(BeNumerically(">", 1000))
+	}, SpecTimeout(15*time.Minute))
+
+	It("is restarted after it has hung", func(ctx SpecContext) {
+		restarts := func() int32 {
+			var pod corev1.Pod
+			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(&hung), &pod)).To(Succeed())
+			return pod.Status.ContainerStatuses[0].RestartCount
+		}
+		Eventually(restarts).WithContext(ctx).WithTimeout(max(restartWithin-time.Since(hungAt), time.Second)).Should(BeEquivalentTo(1))
+		Eventually(func() int { return statusOf(ctx, imageURL("metadata-apache", 8775), nil) }).
+			WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+		for _, pod := range podsOf(ctx, imageNamespace, nil) {
+			for _, status := range pod.Status.ContainerStatuses {
+				if pod.UID != hung.UID {
+					Expect(status.RestartCount).To(BeZero(), "the liveness probe restarts only the pod that hangs: "+pod.Name)
+				}
+			}
+		}
+	}, SpecTimeout(6*time.Minute))
+})
+
+func imageURL(name string, port int) string {
+	return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", name, imageNamespace, port)
+}
+
+// awaitAnswer waits until the node forwards connections to the pods of a new Service: kube-proxy
+// learns of a ready pod after its object is Ready.
+func awaitAnswer(ctx context.Context, url string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := httpClient.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+}
+
+// serverOf returns the header Server of an answer.
+func serverOf(ctx context.Context, url string) string {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := httpClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	return response.Header.Get("Server")
+}
+
+func setImage(ctx context.Context, name, image string) {
+	GinkgoHelper()
+	patchAPI(ctx, name, fmt.Sprintf(`{"containerImage": %q}`, image))
+}
+
+// patchAPI changes the spec of a NovaAPI.
+func patchAPI(ctx context.Context, name, spec string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, object("NovaAPI", imageNamespace, name), client.RawPatch(types.MergePatchType, []byte(`{"spec": `+spec+`}`)), client.FieldOwner(tester))).To(Succeed())
+}
+
+// runningPods returns the pods of a service that are not being deleted.
+func runningPods(ctx context.Context, instance string) []corev1.Pod {
+	GinkgoHelper()
+	var running []corev1.Pod
+	for _, pod := range podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": instance}) {
+		if pod.DeletionTimestamp == nil {
+			running = append(running, pod)
+		}
+	}
+	return running
+}
+
+// awaitRolledOut waits until a NovaAPI is Ready and every pod that is not being deleted is
+// ready: after the deletion of a pod, Ready becomes False only some time later.
+func awaitRolledOut(ctx context.Context, name string) {
+	GinkgoHelper()
+	awaitWithin(ctx, patience, "NovaAPI", imageNamespace, name, func(g Gomega, o *unstructured.Unstructured) {
+		g.Expect(isReady(o)).To(BeTrue(), "%s", conditionOf(o, "Ready"))
+		wanted, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		running := runningPods(ctx, name)
+		g.Expect(running).To(HaveLen(int(wanted)))
+		for _, pod := range running {
+			g.Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("Ready", true)), pod.Name)
+		}
+	})
+}
+
+// freeze stops every process of the pod's container, which cannot ignore the signal. This
+// machine is the node.
+func freeze(ctx context.Context, pod corev1.Pod) {
+	GinkgoHelper()
+	id := strings.TrimPrefix(pod.Status.ContainerStatuses[0].ContainerID, "containerd://")
+	out, err := run(ctx, "", "ctr", "tasks", "ps", id)
+	Expect(err).NotTo(HaveOccurred())
+	stopped := 0
+	for line := range strings.Lines(out) {
+		if pid, err := strconv.Atoi(strings.Fields(line)[0]); err == nil { // the first line is a header
+			Expect(syscall.Kill(pid, syscall.SIGSTOP)).To(Succeed())
+			stopped++
+		}
+	}
+	Expect(stopped).To(BeNumerically(">", 1), out)
+}
