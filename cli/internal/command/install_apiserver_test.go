@@ -222,6 +222,13 @@ func (i *installation) testProgram(t *testing.T, way string) {
 	if code, out := i.run(t, "upgrade", "--with", way); code != 0 {
 		t.Fatalf("upgrade: %d\n%s", code, out)
 	}
+	i.testOtherWays(t, way)
+	i.testUninstall(t, way)
+}
+
+// testOtherWays expects that what was installed one way is not removed another way.
+func (i *installation) testOtherWays(t *testing.T, way string) {
+	t.Helper()
 	for _, other := range install.Ways {
 		if other == way {
 			continue
@@ -230,6 +237,11 @@ func (i *installation) testProgram(t *testing.T, way string) {
 			t.Errorf("uninstall with %s: %d\n%s", other, code, out)
 		}
 	}
+}
+
+// testUninstall removes the operators, first with a ControlPlane that needs them.
+func (i *installation) testUninstall(t *testing.T, way string) {
+	t.Helper()
 	plane := object("asterism.dev/v1alpha1", "ControlPlane", i.namespace, "")
 	i.createSample(t, plane)
 	if code, out := i.run(t, "uninstall", "--with", way); code != codeError || !strings.Contains(out, "kubectl delete controlplane "+plane.GetName()+" -n "+i.namespace) {

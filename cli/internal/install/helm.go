@@ -41,7 +41,7 @@ func (p *planner) installHelm(ctx context.Context) error {
 			return err
 		}
 	}
-	args := append([]string{helm, "install", release, chart, "--namespace", systemNamespace}, p.installArguments()...)
+	args := append([]string{helm, "install", release, chart, namespaceFlag, systemNamespace}, p.installArguments()...)
 	args = append(args, "--set", "global.asterism.watchNamespaces={"+strings.Join(p.Namespaces, ",")+"}")
 	p.dependencies(chart)
 	p.run("Install the operators of the control plane", args...)
@@ -57,7 +57,7 @@ func (p *planner) installSharedVolumeChart() error {
 	if err != nil {
 		return err
 	}
-	args := []string{helm, "install", storageRelease, chart, "--namespace", storageNamespace}
+	args := []string{helm, "install", storageRelease, chart, namespaceFlag, storageNamespace}
 	p.run("Install the operator of shared volumes", append(args, p.installArguments()...)...)
 	p.awaitOperators(storageNamespace)
 	return nil
@@ -82,7 +82,7 @@ func (p *planner) dependencies(chart string) {
 	p.run("Copy the operators' charts into the chart "+chart, helm, "dependency", "build", chart)
 }
 
-func (p *planner) upgradeHelm(ctx context.Context) error {
+func (p *planner) upgradeHelm(context.Context) error {
 	if err := p.refuseNothing(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *planner) upgradeHelm(ctx context.Context) error {
 }
 
 func (p *planner) upgradeRelease(title, release, chart, namespace string) {
-	p.run(title, append([]string{helm, "upgrade", release, chart, "--namespace", namespace, "--reset-then-reuse-values"}, p.limit()...)...)
+	p.run(title, append([]string{helm, "upgrade", release, chart, namespaceFlag, namespace, "--reset-then-reuse-values"}, p.limit()...)...)
 }
 
 func (p *planner) uninstallHelm(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (p *planner) uninstallHelm(ctx context.Context) error {
 // uninstallRelease adds a step that uninstalls a release. Helm first runs Jobs of the charts
 // that look for objects, and does not tell why a Job does not start.
 func (p *planner) uninstallRelease(title, release, namespace string) {
-	args := []string{helm, "uninstall", release, "--namespace", namespace}
+	args := []string{helm, "uninstall", release, namespaceFlag, namespace}
 	c := p.command(append(args, p.limit()...)...)
 	p.programs = append(p.programs, helm)
 	p.add(title, c.String(), func(ctx context.Context, say func(string)) error {
@@ -135,7 +135,7 @@ func (p *planner) uninstallRelease(title, release, namespace string) {
 			return err
 		}
 		without := p.command(append(args, "--no-hooks")...)
-		jobs := p.command(kubectl, "delete", "jobs", "--namespace", namespace, "--selector", "app.kubernetes.io/part-of=asterism")
+		jobs := p.command(kubectl, deleteVerb, "jobs", namespaceFlag, namespace, "--selector", "app.kubernetes.io/part-of=asterism")
 		return fmt.Errorf("%w. The check before the removal has not run: %s. Without this check, type\n  %s\n  %s", err, state, without, jobs)
 	})
 }

@@ -44,7 +44,7 @@ func (p *planner) refuseInUse(ctx context.Context) error {
 }
 
 func deletion(o *unstructured.Unstructured) string {
-	c := Command{Args: []string{kubectl, "delete", strings.ToLower(o.GetKind()), o.GetName()}}
+	c := Command{Args: []string{kubectl, deleteVerb, strings.ToLower(o.GetKind()), o.GetName()}}
 	if o.GetNamespace() != "" {
 		c.Args = append(c.Args, "-n", o.GetNamespace())
 	}

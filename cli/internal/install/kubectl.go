@@ -107,7 +107,7 @@ func (p *planner) uninstallKustomize(ctx context.Context) error {
 		return p.deleteDefinitions(ctx)
 	}
 	for _, namespace := range namespaces {
-		p.run("Take namespace "+namespace+" back", append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, m.namespace...)...)
+		p.run("Take namespace "+namespace+" back", append([]string{kubectl, deleteVerb, ignoreNotFound, "-n", namespace}, m.namespace...)...)
 	}
 	if p.has(storageNamespace) && m.sharedVolume != nil {
 		if err := p.deleteManifests(ctx, "Delete the operator of shared volumes", m.sharedVolume); err != nil {
@@ -121,7 +121,7 @@ func (p *planner) uninstallKustomize(ctx context.Context) error {
 // CustomResourceDefinitions unless --delete-crds is given.
 func (p *planner) deleteManifests(ctx context.Context, title string, source []string) error {
 	if p.DeleteCRDs {
-		p.run(title+", the kinds and every object of these kinds", append([]string{kubectl, "delete", "--ignore-not-found"}, source...)...)
+		p.run(title+", the kinds and every object of these kinds", append([]string{kubectl, deleteVerb, ignoreNotFound}, source...)...)
 		return nil
 	}
 	content, err := p.contentOf(ctx, source)
@@ -147,11 +147,11 @@ func (p *planner) deletions(objects []*unstructured.Unstructured) []Command {
 	var commands []Command
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		if namespace != "" {
-			commands = append(commands, p.command(append([]string{kubectl, "delete", "--ignore-not-found", "-n", namespace}, byNamespace[namespace]...)...))
+			commands = append(commands, p.command(append([]string{kubectl, deleteVerb, ignoreNotFound, "-n", namespace}, byNamespace[namespace]...)...))
 		}
 	}
 	if names := byNamespace[""]; len(names) > 0 {
-		commands = append(commands, p.command(append([]string{kubectl, "delete", "--ignore-not-found"}, names...)...))
+		commands = append(commands, p.command(append([]string{kubectl, deleteVerb, ignoreNotFound}, names...)...))
 	}
 	return commands
 }

@@ -21,10 +21,14 @@ type Command struct {
 	Output io.Writer
 }
 
-// Programs that the plans run.
+// Programs that the plans run, and their arguments.
 const (
 	kubectl = "kubectl"
 	helm    = "helm"
+
+	deleteVerb     = "delete"
+	namespaceFlag  = "--namespace"
+	ignoreNotFound = "--ignore-not-found"
 )
 
 // remedies tell how a program is installed.
