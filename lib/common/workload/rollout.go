@@ -20,6 +20,8 @@ import (
 // have the names of the pods. A pod is ready while it has a connection to each database and
 // to the message bus. There is no liveness probe: a waiting pod is not restarted.
 //
+// Each probe starts processes on the node, therefore the probes are five seconds apart.
+//
 // The pod management is Parallel, because OrderedReady would never replace a broken
 // revision.
 func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
@@ -33,7 +35,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	}
 	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
 		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
-		WithPeriodSeconds(2).WithTimeoutSeconds(5).WithFailureThreshold(5))
+		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3))
 	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
 		WithReplicas(s.replicas()).
 		WithServiceName(s.Instance).
