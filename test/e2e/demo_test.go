@@ -139,6 +139,7 @@ var _ = Describe("The demo", Ordered, func() {
 	snippetSpecs()
 	restSpecs()
 	driftSpecs()
+	computeSpecs()
 })
 
 // scaleServices scales services of the demo's ControlPlane, and waits until all are

@@ -20,6 +20,14 @@ type Child any
 // longer exists.
 func Absent(child Child) Child { return withMode(apply.Absent, child) }
 
+// TornDown is Absent for a child whose own teardown needs the child's dependents: they are
+// deleted after the teardown, and not before.
+func TornDown(child Child) Child {
+	c := unwrap(Absent(child))
+	c.TearsDown = true
+	return c
+}
+
 // LeftBy deletes a child of a deleted owner with the UID. The stage must have verified that
 // the child belonged to this owner, because labels and annotations can be forged.
 func LeftBy(owner types.UID, child Child) Child {

@@ -31,6 +31,10 @@ const (
 	ConditionEndpointReady = "EndpointReady"
 )
 
+// AnnotationAbandon with the value "true" lets the deletion of an object continue although
+// its registrations outside of the cluster cannot be removed. An event lists what remains.
+const AnnotationAbandon = "asterism.dev/abandon"
+
 // Status has the first fields of the status of every kind.
 type Status struct {
 	// conditions has one condition for each stage, in the order of the stages; the last

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,11 +18,12 @@ import (
 	novav1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
@@ -37,8 +39,15 @@ var Service = engine.Service[*novav1.NovaCompute]{
 		// A StatefulSet never runs two pods of one name, and so no two computes of one host.
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
 	},
+	Teardown: []engine.Stage[*novav1.NovaCompute]{
+		{Condition: "Emptied", Needs: removalNeeds, Build: empty},
+		{Condition: "Stopped", Build: stop},
+		{Condition: "Unregistered", Needs: removalNeeds, Build: unregister},
+	},
 	Report: service.Report,
-	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}},
+	Owns: []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &batchv1.Job{},
+	},
 }
 
 // graceSeconds is more than the 60 seconds in which the service finishes its work

@@ -227,18 +227,12 @@ spec:
 		Entry("a cell on another database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: other}, adminSecretRef: {name: mariadb-cell2-admin}}}]}`, movedCell),
 	)
 
-	DescribeTable("on update keeps every compute", func(cells string) {
+	It("on update keeps each compute that is not retired", func() {
 		with := registered.DeepCopy()
 		cell := map[string]any{"name": "cell1", "computes": []any{map[string]any{"name": "fake", "driver": "Fake"}}}
 		Expect(unstructured.SetNestedSlice(with.Object, []any{cell}, "spec", "cells")).To(Succeed())
-		_, err := server.Update(with, cells)
-		Expect(err).To(MatchError(ContainSubstring(keepComputes)))
-		_, err = server.Update(with, `spec: {cells: [{name: cell1, computes: [{name: other, driver: Fake}, {name: fake, driver: Fake}]}]}`)
-		Expect(err).NotTo(HaveOccurred(), "an added compute")
-	},
-		Entry("and not none", `spec: {cells: [{name: cell1}]}`),
-		Entry("and not another one", `spec: {cells: [{name: cell1, computes: [{name: other, driver: Fake}]}]}`),
-	)
+		expectKeepsComputes(server, with, func(computes string) string { return `spec: {cells: [{name: cell1, computes: ` + computes + `}]}` })
+	})
 
 	DescribeTable("on update accepts", func(patch string) {
 		_, err := server.Update(registered, patch)
@@ -297,7 +291,25 @@ conditions:
 	})
 })
 
-const keepComputes = "must keep every compute: this version cannot remove a compute from a cell"
+// expectKeepsComputes updates an object with the Fake compute fake, and the same object with
+// the retired compute fake.
+func expectKeepsComputes(server enginetest.Admission, with *unstructured.Unstructured, update func(computes string) string) {
+	GinkgoHelper()
+	without := []string{"null", "[]", "[{name: other, driver: Fake}]"}
+	for _, computes := range without {
+		_, err := server.Update(with, update(computes))
+		Expect(err).To(MatchError(ContainSubstring("must keep each compute that is not retired: set retired of the compute to true first")), computes)
+	}
+	_, err := server.Update(with, update(`[{name: other, driver: Fake}, {name: fake, driver: Fake}]`))
+	Expect(err).NotTo(HaveOccurred(), "an added compute")
+	retired, err := server.Update(with, update(`[{name: fake, driver: Fake, retired: true}]`))
+	Expect(err).NotTo(HaveOccurred())
+	retired.SetResourceVersion("")
+	for _, computes := range without {
+		_, err := server.Update(retired, update(computes))
+		Expect(err).NotTo(HaveOccurred(), computes)
+	}
+}
 
 var _ = Describe("NovaCell", Ordered, func() {
 	var (
@@ -322,13 +334,10 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("the longest name", `{metadata: {name: a23456789012345678901234-c23456789012345}, spec: {novaRef: {name: a23456789012345678901234}, cellName: c23456789012345}}`),
 	)
 
-	It("keeps every compute on update", func() {
+	It("on update keeps each compute that is not retired", func() {
 		with := sample.DeepCopy()
 		Expect(unstructured.SetNestedSlice(with.Object, []any{map[string]any{"name": "fake", "driver": "Fake"}}, "spec", "computes")).To(Succeed())
-		for _, computes := range []string{"null", "[]", "[{name: other, driver: Fake}]"} {
-			_, err := server.Update(with, `spec: {computes: `+computes+`}`)
-			Expect(err).To(MatchError(ContainSubstring(keepComputes)), computes)
-		}
+		expectKeepsComputes(server, with, func(computes string) string { return `spec: {computes: ` + computes + `}` })
 	})
 
 	It("sets defaults for absent fields except replicas", func() {

@@ -22,7 +22,7 @@ const APIAccessEnabled APIAccess = "Enabled"
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.host) ? self.database.host : '-') == (has(oldSelf.database) && has(oldSelf.database.host) ? oldSelf.database.host : '-') && (has(self.database) && has(self.database.port) ? self.database.port : 0) == (has(oldSelf.database) && has(oldSelf.database.port) ? oldSelf.database.port : 0) && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database: this version does not move data; add another cell instead"
 // +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.host) ? self.messageBus.host : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.host) ? oldSelf.messageBus.host : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || has(self.computes) && oldSelf.computes.all(old, self.computes.exists(compute, compute.name == old.name))",message="must keep every compute: this version cannot remove a compute from a cell"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.retired) && old.retired || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set retired of the compute to true first"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -76,6 +76,12 @@ type Compute struct {
 	Name ComputeName `json:"name"`
 
 	commonv1.ComputeSettings `json:",inline"`
+
+	// retired deletes the NovaCompute: its service is disabled, its pod is stopped when no
+	// server is on its host, and its registrations are deleted. A compute must be retired
+	// before it can leave the list.
+	// +optional
+	Retired bool `json:"retired,omitempty"`
 
 	// containerImage replaces the containerImage of the Nova for this compute.
 	// +optional

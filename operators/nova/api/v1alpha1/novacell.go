@@ -81,7 +81,7 @@ func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
 // NovaCellSpec is the desired state of a NovaCell.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || has(self.computes) && oldSelf.computes.all(old, self.computes.exists(compute, compute.name == old.name))",message="must keep every compute: this version cannot remove a compute from a cell"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.retired) && old.retired || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set retired of the compute to true first"
 type NovaCellSpec struct {
 	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required

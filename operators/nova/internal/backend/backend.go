@@ -17,17 +17,13 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/registration"
 )
-
-// AnnotationAbandon on an owner lets its deletion continue although a server is
-// unreachable or refuses the administrator's account. An event lists the objects that
-// could not be removed.
-const AnnotationAbandon = "asterism.dev/abandon"
 
 // Backend is one account at a server, with the database or vhost that the account may use.
 // If the connection Secret is given, an administrator has registered the account, and the
@@ -151,7 +147,7 @@ func (b Backend) ensure(ctx context.Context, in engine.Inputs) error {
 
 // remove removes the account, and checks that it is removed. It abandons the account if the
 // Secret or the Service of the server no longer exists, or if the owner has
-// AnnotationAbandon and the removal fails.
+// commonv1.AnnotationAbandon and the removal fails.
 func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 	admin, service := b.Connection.AdminSecretRef, b.Connection.ServiceRef
 	remains := b.Server.remains(b) + " at "
@@ -174,7 +170,7 @@ func (b Backend) remove(ctx context.Context, in engine.Inputs) error {
 		}
 	}
 	err := b.use(ctx, in, removeAll)
-	if err != nil && b.Owner.GetAnnotations()[AnnotationAbandon] == "true" {
+	if err != nil && b.Owner.GetAnnotations()[commonv1.AnnotationAbandon] == "true" {
 		return engine.Abandon("%s: %s", remains, err)
 	}
 	return err

@@ -10,23 +10,30 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
+// active returns the computes that are not retired.
+func active(cr *novav1.NovaCell) []novav1.Compute {
+	isRetired := func(c novav1.Compute) bool { return c.Retired }
+	return slices.DeleteFunc(slices.Clone(cr.Spec.Computes), isRetired)
+}
+
 func children(*novav1.NovaCell) []engine.Need { return []engine.Need{engine.Children()} }
 
 // computeNeeds waits for the conductor, without which no compute starts, and whose release
 // must not be older than the release of a compute. A cell without computes does not wait.
 func computeNeeds(cr *novav1.NovaCell) []engine.Need {
 	needs := children(cr)
-	if len(cr.Spec.Computes) > 0 {
+	if len(active(cr)) > 0 {
 		needs = append(needs, engine.Condition(conductorNamed(cr), commonv1.ConditionReady))
 	}
 	return needs
 }
 
-// computes builds one NovaCompute for each compute, and deletes the others.
+// computes builds one NovaCompute for each compute that is not retired, and deletes the
+// others.
 func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	var all []engine.Child
 	var names []string
-	for _, compute := range cr.Spec.Computes {
+	for _, compute := range active(cr) {
 		child := &computev1.NovaCompute{
 			ObjectMeta: named(cr.Name + "-" + string(compute.Name)),
 			Spec: computev1.NovaComputeSpec{
@@ -45,12 +52,13 @@ func withoutComputes(_ *novav1.NovaCell, in engine.Inputs) ([]engine.Child, erro
 	return removed(in, nil), nil
 }
 
-// removed deletes the NovaComputes of the cell, except some.
+// removed deletes the NovaComputes of the cell, except some. Each removes itself while its pod
+// and its configuration still exist.
 func removed(in engine.Inputs, kept []string) []engine.Child {
 	var all []engine.Child
 	for _, child := range engine.ChildrenOf[*computev1.NovaCompute](in) {
 		if !slices.Contains(kept, child.Name) {
-			all = append(all, engine.Absent(&computev1.NovaCompute{ObjectMeta: named(child.Name)}))
+			all = append(all, engine.TornDown(&computev1.NovaCompute{ObjectMeta: named(child.Name)}))
 		}
 	}
 	return all

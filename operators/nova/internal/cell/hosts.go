@@ -16,7 +16,7 @@ import (
 // short query. It is shorter while the cell has no host, fewer hosts than computes, or a host
 // that is not mapped.
 func countEvery(cr *novav1.NovaCell) time.Duration {
-	if hosts := cr.Status.Hosts; hosts == nil || hosts.Mapped == 0 || int(hosts.Mapped) < len(cr.Spec.Computes) || hosts.Unmapped > 0 {
+	if hosts := cr.Status.Hosts; hosts == nil || hosts.Mapped == 0 || int(hosts.Mapped) < len(active(cr)) || hosts.Unmapped > 0 {
 		return 2 * time.Second
 	}
 	return 10 * time.Second

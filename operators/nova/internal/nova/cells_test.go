@@ -17,6 +17,7 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
@@ -65,6 +66,24 @@ var _ = Describe("Nova with connection Secrets", func() {
 		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
 		Expect(c.Read(compute)).To(BeTrue())
 		Expect(string(compute.Data["50-connections.conf"])).To(And(ContainSubstring("transport_url = rabbit://nova_cell1:"), Not(ContainSubstring("mysql"))))
+	})
+
+	It("deletes a retired compute before its dependents, and waits for it", func() {
+		c := newCloud()
+		cr := c.given()
+		cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: commonv1.ComputeSettings{Driver: commonv1.ComputeFake}}}
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
+		const hold = "nova.asterism.dev/held-by-the-test"
+		c.Change(compute, func() { compute.Finalizers = append(compute.Finalizers, hold) })
+		c.Change(cr, func() { cr.Spec.Cells[0].Computes[0].Retired = true })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionComputesReady, engine.ReasonProgressing, "NovaCompute given-cell1-fake is being deleted", hold)
+		Expect(c.Read(compute)).To(BeTrue())
+		Expect(compute.Finalizers).To(Equal([]string{hold}), "a deletion in the foreground would delete the pod first")
+		c.Change(compute, func() { compute.Finalizers = nil })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, compute)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 
 	It("restarts the services when a cell is added or its mapping changes, and does not change the other cells", func() {

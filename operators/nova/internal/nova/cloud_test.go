@@ -19,6 +19,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
@@ -71,6 +72,7 @@ func newCloud() *cloud {
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
 	for _, sibling := range []enginetest.Sibling{
 		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.reportConductor},
+		{Kind: &computev1.NovaCompute{}, Conditions: computev1.NovaComputeConditions},
 		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions},
 		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions},
 		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.reportAPI},

@@ -19,7 +19,6 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
@@ -258,7 +257,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		child := c.cell1(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
 		for _, object := range []client.Object{child, cr} {
-			c.Change(object, func() { object.SetAnnotations(map[string]string{backend.AnnotationAbandon: "true"}) })
+			c.Change(object, func() { object.SetAnnotations(map[string]string{commonv1.AnnotationAbandon: "true"}) })
 		}
 		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
 		c.awaitLeftBehind("database " + c.schema("cloud") + "_cell1")

@@ -34,7 +34,11 @@ func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasCompl
 		c.Explanations.forget(c.Owner.GetUID(), want.key)
 		return nil
 	}
-	if err := c.delete(ctx, want.key, current); err != nil {
+	policy := propagation(current)
+	if want.TearsDown {
+		policy = metav1.DeletePropagationBackground
+	}
+	if err := c.deleteBy(ctx, policy, want.key, current); err != nil {
 		return err
 	}
 	return c.explained(ctx, want.key, current, want.Explain, beingDeleted(want.key, current))
@@ -62,12 +66,16 @@ func beingDeleted(key observe.Key, current client.Object) *Outcome {
 
 // delete requests the deletion of the object with this UID, dependents first.
 func (c *Children) delete(ctx context.Context, key observe.Key, current client.Object) error {
+	return c.deleteBy(ctx, propagation(current), key, current)
+}
+
+func (c *Children) deleteBy(ctx context.Context, policy metav1.DeletionPropagation, key observe.Key, current client.Object) error {
 	if current.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	uid := current.GetUID()
 	err := c.Client.Delete(ctx, current.DeepCopyObject().(client.Object), //nolint:forcetypeassert // a copy has the same type
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(current)))
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(policy))
 	if errors.IsNotFound(err) || errors.IsConflict(err) {
 		return nil // an object with another UID is not this child
 	}

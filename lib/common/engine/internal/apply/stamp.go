@@ -41,6 +41,8 @@ type Child struct {
 	Depends []string
 	Unowned bool
 	Lingers bool
+	// TearsDown is true for an Absent child that is deleted before its dependents.
+	TearsDown bool
 	// FormerOwner is the deleted owner of an Absent child that still exists.
 	FormerOwner types.UID
 	Explain     Explain

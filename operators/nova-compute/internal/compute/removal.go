@@ -1,0 +1,93 @@
+package compute
+
+import (
+	_ "embed"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+
+	novav1 "asterism.dev/operators/nova-compute/api/v1alpha1"
+)
+
+// remove.py is run by Jobs, so that the operator itself uses no account and connects to no
+// server that a user names (docs/adr/0027).
+//
+//go:embed remove.py
+var removePy string
+
+// Steps of remove.py, and its result if there is no compute API.
+const (
+	stepEmpty      = "empty"
+	stepUnregister = "unregister"
+	resultAbsent   = "absent"
+)
+
+// removalNeeds are met without the Secrets: the removal continues if they are deleted.
+func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
+	needs := []engine.Need{engine.Secret(cr.Spec.ComputeConfigSecretRef.Name, config.ConnectionsPart).Optional()}
+	if cr.Spec.Ironic != nil {
+		needs = append(needs, engine.Secret(cr.Spec.Ironic.SecretRef.Name).Optional())
+	}
+	return needs
+}
+
+// empty builds the configuration of both Jobs, and the Job that disables the compute service
+// and is complete when no server is on the host. The pod runs until then.
+func empty(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
+	job, err := removalJob(cr, in, stepEmpty)
+	if err != nil {
+		return nil, err
+	}
+	s := describe(cr)
+	// The Jobs do not use Ironic, and so do not wait for its Secret.
+	s.Accounts = slices.DeleteFunc(s.Accounts, func(a workload.Account) bool { return in.Secret(a.Secret) == nil })
+	children, err := s.Configuration(in)
+	return append(children, job...), err
+}
+
+func stop(cr *novav1.NovaCompute, _ engine.Inputs) ([]engine.Child, error) {
+	return []engine.Child{engine.Absent(applyappsv1.StatefulSet(cr.Name, ""))}, nil
+}
+
+// unregister builds the Job that deletes the compute service, the mapping of the host and its
+// resource provider. Nova refuses this while a server is on the host.
+func unregister(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
+	if in.Result(describe(cr).JobName(workload.Task{Purpose: stepEmpty})) == resultAbsent {
+		return nil, engine.Abandon("the resource provider of host %s: the catalog has no compute API", cr.Name)
+	}
+	return removalJob(cr, in, stepUnregister)
+}
+
+func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string) ([]engine.Child, error) {
+	if why := abandoned(cr, in); why != "" {
+		return nil, engine.Abandon("the compute service of host %s, its mapping and its resource provider: %s", cr.Name, why)
+	}
+	if slices.Contains(cr.Finalizers, metav1.FinalizerDeleteDependents) {
+		return nil, engine.Wait("the garbage collector deletes the pods and Jobs of a deletion in the foreground first")
+	}
+	return []engine.Child{describe(cr).Job(workload.Task{
+		Purpose: step,
+		Script: `result=$(python3 -c "$1" "$2" "$3")
+printf %s "$result" > /dev/termination-log`,
+		Arguments: []string{removePy, step, cr.Name},
+		Depends:   []string{step},
+	})}, nil
+}
+
+// abandoned returns the reason for which no Job can remove the compute, "" for none.
+func abandoned(cr *novav1.NovaCompute, in engine.Inputs) string {
+	name := cr.Spec.ComputeConfigSecretRef.Name
+	switch {
+	case cr.Annotations[commonv1.AnnotationAbandon] == "true":
+		return "annotation " + commonv1.AnnotationAbandon
+	case in.Secret(name) == nil:
+		return "Secret " + name + " no longer exists"
+	}
+	return ""
+}
