@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/kolla"
+)
+
+// The suite runs on the node of its cluster, and can place programs there.
+var _ = Describe("A pod that runs programs of its node", Ordered, func() {
+	const (
+		namespace = "run-on-host"
+		scripts   = "scripts" // volume and ConfigMap
+		directory = "/usr/local/bin/container-scripts"
+	)
+	pod := func(name string, option bool) string {
+		template := applycorev1.PodTemplateSpec().WithSpec(applycorev1.PodSpec().
+			WithTerminationGracePeriodSeconds(1).
+			WithSecurityContext(applycorev1.PodSecurityContext().WithRunAsNonRoot(true).
+				WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+			WithVolumes(applycorev1.Volume().WithName(scripts).
+				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(scripts).WithDefaultMode(0o555))).
+			WithContainers(applycorev1.Container().WithName("main").WithImage(openStack).WithImagePullPolicy(corev1.PullIfNotPresent).
+				WithCommand("sleep", "infinity").WithWorkingDir("/tmp").
+				WithSecurityContext(applycorev1.SecurityContext().WithAllowPrivilegeEscalation(false).
+					WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
+				WithVolumeMounts(applycorev1.VolumeMount().WithName(scripts).WithMountPath(directory))))
+		if option {
+			kolla.RunOnHost(template, scripts, directory)
+			template.Spec.Containers[0].SecurityContext.WithRunAsUser(0) // as the rootwrap of Nova
+			template.Spec.Containers[0].WithEnv(applycorev1.EnvVar().WithName("PYTHONPATH").WithValue("/of/the/container"))
+		}
+		content, err := json.Marshal(applycorev1.Pod(name, namespace).WithAnnotations(template.Annotations).WithSpec(template.Spec))
+		Expect(err).NotTo(HaveOccurred())
+		return string(content)
+	}
+	placed := map[string]string{} // programs of the node
+
+	BeforeAll(func(ctx SpecContext) {
+		for _, name := range []string{"iscsiadm", "multipath"} {
+			placed[name] = placeOnNode(name)
+		}
+		makeNamespace(ctx, namespace)
+		files, err := kolla.Scripts([]string{"sleep", "infinity"})
+		Expect(err).NotTo(HaveOccurred())
+		files["run-on-host"] = aimed(files["run-on-host"])
+		content, err := json.Marshal(applycorev1.ConfigMap(scripts, namespace).WithData(files))
+		Expect(err).NotTo(HaveOccurred())
+		apply(ctx, namespace, string(content))
+		kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
+	})
+
+	It("is refused in a namespace that an administrator has not labelled", func(ctx SpecContext) {
+		Expect(tryApply(ctx, namespace, pod("on-host", true))).To(MatchError(And(
+			ContainSubstring(`violates PodSecurity "restricted:latest"`), ContainSubstring("hostPID=true"), ContainSubstring("privileged=true"))))
+		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
+	})
+
+	It("runs iscsiadm and multipath of the node, in the namespaces of the node", func(ctx SpecContext) {
+		apply(ctx, namespace, pod("on-host", true))
+		awaitRunning(ctx, namespace, "on-host")
+		inside, err := execIn(ctx, namespace, "on-host", "readlink", "/proc/self/ns/mnt")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(inside).NotTo(ContainSubstring(namespaceOf("mnt")), "the container has mounts of its own")
+		for name, path := range placed {
+			out, err := execIn(ctx, namespace, "on-host", name, "-m", "a b")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(strings.Split(strings.TrimSpace(out), "\n")).To(Equal([]string{
+				path + " of the node, with 2 arguments: -m|a b", "in /",
+				namespaceOf("mnt"), namespaceOf("net"), namespaceOf("ipc"), namespaceOf("uts"),
+				"PYTHONPATH is ", "LC_ALL is C",
+			}), name)
+		}
+		out, err := run(ctx, "through a pipe", "kubectl", "exec", "-i", "--namespace="+namespace, "on-host", "--", "iscsiadm", "-")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HaveSuffix("LC_ALL is C\nthrough a pipe"), "the standard input is that of the caller")
+		_, err = execIn(ctx, namespace, "on-host", "iscsiadm", "fail")
+		Expect(err).To(MatchError(ContainSubstring("exit code 21")), "the exit code is that of the node's program")
+	})
+
+	It("without the option cannot reach the node", func(ctx SpecContext) {
+		apply(ctx, namespace, pod("restricted", false))
+		awaitRunning(ctx, namespace, "restricted")
+		_, err := execIn(ctx, namespace, "restricted", "nsenter", "--target", "1", "--mount", "true")
+		Expect(err).To(MatchError(MatchRegexp("Operation not permitted|Permission denied")))
+		_, err = execIn(ctx, namespace, "restricted", directory+"/run-on-host")
+		Expect(err).To(MatchError(ContainSubstring("run-on-host: ")))
+		out, _ := execIn(ctx, namespace, "restricted", "iscsiadm", "--version")
+		Expect(out).NotTo(ContainSubstring("of the node"))
+	})
+})
+
+// ofNode is a program that tells where it runs.
+const ofNode = `#!/bin/sh
+echo "$0 of the node, with $# arguments: $1|$2"
+echo "in $(pwd)"
+for kind in mnt net ipc uts; do readlink /proc/self/ns/$kind; done
+echo "PYTHONPATH is $PYTHONPATH"
+echo "LC_ALL is $LC_ALL"
+[ "$1" != - ] || cat
+[ "$1" != fail ] || exit 21
+`
+
+// placeOnNode creates a program in the first directory in which run-on-host looks for
+// programs, for the time of the test, and returns its path.
+func placeOnNode(name string) string {
+	GinkgoHelper()
+	path := "/usr/local/sbin/" + name
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	Expect(err).NotTo(HaveOccurred(), "the test places its own %s there, and replaces no program of the node", name)
+	DeferCleanup(os.Remove, path)
+	_, err = file.WriteString(ofNode)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(file.Close()).To(Succeed())
+	return path
+}
+
+// aimed returns run-on-host as it is, if a container can reach process 1 of the machine. In a
+// machine whose process 1 has more capabilities than root, the script gets the process of
+// this suite, which has the same namespaces.
+func aimed(script string) string {
+	GinkgoHelper()
+	if _, err := os.Readlink("/proc/1/ns/mnt"); err == nil {
+		return script
+	}
+	Expect(script).To(ContainSubstring("\nprocess=1\n"))
+	return strings.Replace(script, "\nprocess=1\n", fmt.Sprintf("\nprocess=%d\n", os.Getpid()), 1)
+}
+
+// namespaceOf returns the identity of a namespace of the node.
+func namespaceOf(kind string) string {
+	GinkgoHelper()
+	identity, err := os.Readlink("/proc/self/ns/" + kind)
+	Expect(err).NotTo(HaveOccurred())
+	return identity
+}
+
+func awaitRunning(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		var pod corev1.Pod
+		g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod)).To(Succeed())
+		g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
+	}).WithContext(ctx).Should(Succeed(), func() string { return explain(namespace) })
+}
