@@ -12,43 +12,93 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// neutron answers for a Neutron without ports, which Nova asks when it deletes a server.
-const neutron = `
+// answering is a Pod with a Service of the same name, in which a program in Python answers
+// requests.
+const answering = `
 apiVersion: v1
 kind: Pod
-metadata: {name: neutron, labels: {app.kubernetes.io/name: neutron}}
+metadata: {name: %[1]s, labels: {app.kubernetes.io/name: %[1]s}}
 spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 0
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
-  - name: neutron
+  - name: %[1]s
     image: asterism.dev/demo/openstack:bookworm
     imagePullPolicy: IfNotPresent
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
     readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
-    command:
-    - python3
-    - -uc
-    - |
-      import http.server, json
-      class Handler(http.server.BaseHTTPRequestHandler):
-          def do_GET(self):
-              name = self.path.split("?")[0].rsplit("/", 1)[-1]
-              body = json.dumps({name.replace("-", "_"): []}).encode()
-              self.send_response(200)
-              self.send_header("Content-Type", "application/json")
-              self.send_header("Content-Length", str(len(body)))
-              self.end_headers()
-              self.wfile.write(body)
-      http.server.ThreadingHTTPServer(("", 8080), Handler).serve_forever()
+    command: [python3, -uc, %[2]q]
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: neutron}
+metadata: {name: %[1]s}
 spec:
-  selector: {app.kubernetes.io/name: neutron}
+  selector: {app.kubernetes.io/name: %[1]s}
   ports: [{port: 8080}]
+`
+
+// answer serves the function answer(path, query), which returns headers and an object.
+const answer = `
+import http.server, json, urllib.parse
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        headers, content = answer(url.path.rstrip("/"), dict(urllib.parse.parse_qsl(url.query)))
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+http.server.ThreadingHTTPServer(("", 8080), Handler).serve_forever()
+`
+
+// neutron has no ports. Nova asks for them when it deletes a server.
+const neutron = `
+def answer(path, query):
+    return {}, {path.rsplit("/", 1)[-1].replace("-", "_"): []}
+` + answer
+
+// ironic has one node in each of two conductor groups.
+const ironic = `
+link = {"rel": "self", "href": "http://ironic.` + demoNamespace + `.svc.cluster.local:8080/v1/"}
+version = {"id": "v1", "status": "CURRENT", "version": "1.78", "min_version": "1.1", "links": [link]}
+nodes = [{"uuid": uuid, "conductor_group": group, "power_state": "power off", "target_power_state": None,
+          "provision_state": "available", "target_provision_state": None, "last_error": None, "maintenance": False,
+          "properties": {"cpus": 8, "memory_mb": 4096, "local_gb": 100, "cpu_arch": "x86_64"}, "instance_uuid": None,
+          "traits": [], "resource_class": "baremetal"}
+         for uuid, group in [("` + nodeOfRack1 + `", "rack1"), ("` + nodeOfRack2 + `", "rack2")]]
+def answer(path, query):
+    headers = {"X-OpenStack-Ironic-API-Version": "1.78", "X-OpenStack-Ironic-API-Minimum-Version": "1.1",
+               "X-OpenStack-Ironic-API-Maximum-Version": "1.78", "OpenStack-API-Version": "baremetal 1.78"}
+    if path == "":
+        return headers, {"name": "OpenStack Ironic API", "default_version": version, "versions": [version]}
+    if path == "/v1":
+        return headers, {"id": "v1", "version": version, "links": [link]}
+    group = query.get("conductor_group")
+    print("listed", path, "of group", group)
+    return headers, {"nodes": [n for n in nodes if group in (None, n["conductor_group"])
+                               and query.get("instance_uuid") in (None, n["instance_uuid"])]}
+` + answer
+
+const (
+	nodeOfRack1 = "a1a1a1a1-1111-4111-8111-111111111111"
+	nodeOfRack2 = "b2b2b2b2-2222-4222-8222-222222222222"
+)
+
+// ironicCompute is a NovaCompute beside the demo, with the Secret of the demo's cell.
+const ironicCompute = `
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaCompute
+metadata: {name: e2e-rack1}
+spec:
+  driver: Ironic
+  ironic: {secretRef: {name: e2e-ironic}, conductorGroup: rack1}
+  containerImage: asterism.dev/demo/openstack:bookworm
+  computeConfigSecretRef: {name: demo-cell1-compute-config}
 `
 
 // spareCompute is a compute of the demo's cell.
@@ -60,10 +110,7 @@ func computeSpecs() {
 
 	It("removes a retired compute as soon as it has no server", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
-		apply(ctx, demoNamespace, neutron)
-		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "delete", "pod/neutron", "service/neutron", "--namespace="+demoNamespace)
-		})
+		serve(ctx, "neutron", neutron)
 		changeComputes(ctx, "add", "-", spareCompute)
 		awaitMapped(ctx, 2)
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
@@ -89,6 +136,52 @@ func computeSpecs() {
 		changeComputes(ctx, "remove", "1", "null")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 	}, SpecTimeout(8*time.Minute))
+}
+
+// ironicSpecs run a compute with driver Ironic.
+func ironicSpecs() {
+	const name, account = "e2e-rack1", "e2e-ironic"
+
+	It("runs a compute for the nodes of one conductor group of Ironic, and removes it", func(ctx SpecContext) {
+		nova := signIn(ctx, demoNamespace)
+		serve(ctx, "ironic", ironic)
+		nova.makeUser(ctx, account, canaryIdentity, "created by the test")
+		setSecret(ctx, demoNamespace, account, map[string]string{
+			"user": account, "password": canaryIdentity, "authURL": secret(ctx, demoNamespace, "keystone-admin")["authURL"],
+			"endpoint": "http://ironic." + demoNamespace + ".svc.cluster.local:8080",
+		})
+		DeferCleanup(func(ctx SpecContext) {
+			nova.removeUser(ctx, account)
+			kubectl(ctx, "delete", "secret/"+account, "--namespace="+demoNamespace)
+		})
+		since := time.Now()
+		apply(ctx, demoNamespace, ironicCompute)
+		awaitReady(ctx, "NovaCompute", demoNamespace, name)
+		awaitMapped(ctx, 2)
+		providers := func() []string {
+			return query(ctx, demoNamespace, "SELECT name FROM placement.resource_providers WHERE name IN (?, ?)", nodeOfRack1, nodeOfRack2)
+		}
+		Eventually(providers).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(nodeOfRack1))
+		Expect(query(ctx, demoNamespace, "SELECT hypervisor_hostname FROM demo_cell1.compute_nodes WHERE host = ? AND deleted = 0", name)).To(ConsistOf(nodeOfRack1))
+		requests := logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/name": "ironic"}, "ironic", since)
+		Expect(requests).To(ContainSubstring("listed /v1/nodes of group rack1"))
+		Expect(requests).NotTo(ContainSubstring("of group rack2"))
+
+		kubectl(ctx, "delete", "novacompute", name, "--namespace="+demoNamespace, "--wait=false")
+		awaitGone(ctx, "NovaCompute", demoNamespace, name)
+		expectUnregistered(ctx, nova, name)
+		Expect(providers()).To(BeEmpty())
+	}, SpecTimeout(6*time.Minute))
+}
+
+// serve runs a program that answers, for the time of the spec.
+func serve(ctx context.Context, name, program string) {
+	GinkgoHelper()
+	apply(ctx, demoNamespace, fmt.Sprintf(answering, name, program))
+	DeferCleanup(func(ctx SpecContext) {
+		kubectl(ctx, "delete", "pod/"+name, "service/"+name, "--namespace="+demoNamespace)
+	})
+	kubectl(ctx, "wait", "pod/"+name, "--namespace="+demoNamespace, "--for=condition=Ready", "--timeout=2m")
 }
 
 // changeComputes changes the list of computes of the demo's cell by a JSON patch.

@@ -140,6 +140,7 @@ var _ = Describe("The demo", Ordered, func() {
 	restSpecs()
 	driftSpecs()
 	computeSpecs()
+	ironicSpecs()
 })
 
 // scaleServices scales services of the demo's ControlPlane, and waits until all are
