@@ -52,11 +52,6 @@ const leaveSeconds = 10
 // endSeconds is the time between the end of GraceSeconds and the kill of a pod.
 const endSeconds = 20
 
-// unreadyAfterProbes is the number of probes without an answer, five seconds each, after
-// which a pod leaves its Service. While Keystone does not answer, the requests of all pods
-// wait, and the probes wait behind them: pods that leave for that refuse every request.
-const unreadyAfterProbes = 12
-
 // A container is restarted after hungAfterProbes probes without an answer, of hungSeconds
 // each.
 const (
@@ -65,7 +60,11 @@ const (
 )
 
 // Stateless builds an HTTP service, with its Kubernetes Service. The path of the probes uses
-// neither database nor bus, so that a busy or waiting service stays ready.
+// neither database nor bus.
+//
+// A started pod is ready while it accepts connections. A request as the readiness probe
+// would wait behind the requests of users: while Keystone does not answer, or under load,
+// all pods would leave the Service, and every request would be refused.
 //
 // The liveness probe is an HTTP request, because the kernel accepts the connections of a
 // frozen process. It accepts an answer within the whole period: a slow service passes, and
@@ -80,8 +79,8 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
 			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
-		WithReadinessProbe(applycorev1.Probe().WithHTTPGet(get).
-			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(unreadyAfterProbes)).
+		WithReadinessProbe(applycorev1.Probe().WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target())).
+			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
 		WithLivenessProbe(applycorev1.Probe().WithHTTPGet(get).
 			WithPeriodSeconds(hungSeconds).WithTimeoutSeconds(hungSeconds).WithFailureThreshold(hungAfterProbes).
 			WithTerminationGracePeriodSeconds(endSeconds)).
