@@ -39,7 +39,7 @@ func TestJudgeDecidesAboutCompleteChildren(t *testing.T) {
 	w.change(cr, func(s *widget.Spec) { s.Text = "bad" })
 	w.Eventually(w.condition(cr, "FirstReady")).Should(Equal("False BadText: the text is bad"))
 	w.Eventually(w.condition(cr, "Stalled")).Should(ContainSubstring("BadText"))
-	w.Expect(w.textOf(cr.Name + "-second")()).To(Equal("good"), "the walk ends at the stage")
+	w.Expect(w.textOf(cr.Name+"-second")()).To(Equal("good"), "the walk ends at the stage")
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "better" })
 	w.awaitReady(cr)

@@ -123,7 +123,8 @@ func TestStartWSGINamesWhatTheImageLacks(t *testing.T) {
 		"uWSGI's plugin":      {map[string]string{"uwsgi": "exit 0", "app": program}, []string{"80", "app", "no.module"}, "lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)"},
 		"the application":     {map[string]string{"uwsgi": uwsgi}, []string{"80", "app", "json.no.module"}, "lacks the application (app on PATH, or the Python module json.no.module)"},
 		"a module and a file": {
-			map[string]string{"uwsgi": uwsgi, "app": program}, []string{"--import", "no_module", "--file", "/nowhere/a.ini,/not/there/a.ini", "80", "app", "json"},
+			map[string]string{"uwsgi": uwsgi, "app": program},
+			[]string{"--import", "no_module", "--file", "/nowhere/a.ini,/not/there/a.ini", "80", "app", "json"},
 			"lacks the Python module no_module, a readable file a.ini (looked for /nowhere/a.ini, /not/there/a.ini)",
 		},
 	} {
