@@ -63,7 +63,7 @@ var _ = Describe("A service alone", Ordered, func() {
 		})
 		makeAccounts(ctx, user, "nova")
 		identity = signIn(ctx, demoNamespace)
-		identity.makeUser(ctx, user, canaryIdentity, "created by the test")
+		identity.makeUser(ctx, user, "created by the test")
 		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
 	})
 

@@ -145,7 +145,7 @@ func ironicSpecs() {
 	It("runs a compute for the nodes of one conductor group of Ironic, and removes it", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
 		serve(ctx, "ironic", ironic)
-		nova.makeUser(ctx, account, canaryIdentity, "created by the test")
+		nova.makeUser(ctx, account, "created by the test")
 		setSecret(ctx, demoNamespace, account, map[string]string{
 			"user": account, "password": canaryIdentity, "authURL": secret(ctx, demoNamespace, "keystone-admin")["authURL"],
 			"endpoint": "http://ironic." + demoNamespace + ".svc.cluster.local:8080",

@@ -179,7 +179,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 
 		awaitFalse(ctx, nova(), "IdentityReady", "IdentityDenied", "keystone.e2e-cloud.svc.cluster.local:5000")
 		admin, user := signIn(ctx, cloudNamespace), accountOf(ctx, "main_nova", "main")
-		admin.makeUser(ctx, user, canaryIdentity, "another owner")
+		admin.makeUser(ctx, user, "another owner")
 		setAdmin(ctx, "keystone-admin", "")
 		awaitFalse(ctx, nova(), "IdentityReady", "Conflict", user)
 		admin.removeUser(ctx, user)

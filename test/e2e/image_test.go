@@ -93,7 +93,7 @@ var _ = Describe("An image", Ordered, func() {
 		makeAccounts(ctx, user, "image")
 		execute(ctx, demoNamespace, "GRANT ALL PRIVILEGES ON image_api.* TO 'image'@'%'", "GRANT ALL PRIVILEGES ON image_cell0.* TO 'image'@'%'")
 		identity = signIn(ctx, demoNamespace)
-		identity.makeUser(ctx, user, canaryIdentity, "created by the test")
+		identity.makeUser(ctx, user, "created by the test")
 		DeferCleanup(func(ctx SpecContext) { identity.removeUser(ctx, user) })
 		server := func(name string) string { return name + "." + demoNamespace + ".svc.cluster.local" }
 		database := func(name string) map[string]string {

@@ -145,13 +145,14 @@ func (c cloud) idOf(ctx context.Context, collection, name string) string {
 	return id
 }
 
-// makeUser creates a Keystone user of the service project with the roles that Nova needs.
-func (c cloud) makeUser(ctx context.Context, name, password, description string) {
+// makeUser creates a Keystone user of the service project with the roles that Nova needs and
+// the password canaryIdentity.
+func (c cloud) makeUser(ctx context.Context, name, description string) {
 	GinkgoHelper()
 	identity := c.identity()
 	c.removeUser(ctx, name)
 	var created struct{ User struct{ ID string } }
-	user := map[string]any{"name": name, "password": password, "description": description, "domain_id": "default"}
+	user := map[string]any{"name": name, "password": canaryIdentity, "description": description, "domain_id": "default"}
 	_, err := identity.Post(ctx, identity.ServiceURL("users"), map[string]any{"user": user}, &created, nil)
 	Expect(err).NotTo(HaveOccurred())
 	project := c.idOf(ctx, "projects", "service")

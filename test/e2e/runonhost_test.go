@@ -35,12 +35,14 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 				WithSecurityContext(applycorev1.SecurityContext().WithAllowPrivilegeEscalation(false).
 					WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
 				WithVolumeMounts(applycorev1.VolumeMount().WithName(scripts).WithMountPath(directory))))
+		var annotations map[string]string
 		if option {
 			kolla.RunOnHost(template, scripts, directory)
+			annotations = template.Annotations
 			template.Spec.Containers[0].SecurityContext.WithRunAsUser(0) // as the rootwrap of Nova
 			template.Spec.Containers[0].WithEnv(applycorev1.EnvVar().WithName("PYTHONPATH").WithValue("/of/the/container"))
 		}
-		content, err := json.Marshal(applycorev1.Pod(name, namespace).WithAnnotations(template.Annotations).WithSpec(template.Spec))
+		content, err := json.Marshal(applycorev1.Pod(name, namespace).WithAnnotations(annotations).WithSpec(template.Spec))
 		Expect(err).NotTo(HaveOccurred())
 		return string(content)
 	}
