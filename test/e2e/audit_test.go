@@ -44,10 +44,11 @@ func (r request) isWrite() bool {
 	return false
 }
 
-// isWork excludes the requests for leader election and for access to metrics.
+// isWork excludes the requests for leader election and for access to metrics, and discovery:
+// kinds that are not served cannot be watched, so that operators look for them repeatedly.
 func (r request) isWork() bool {
 	switch r.ObjectRef.Resource {
-	case "leases", "tokenreviews", "subjectaccessreviews":
+	case "", "leases", "tokenreviews", "subjectaccessreviews":
 		return false
 	}
 	return true
