@@ -38,6 +38,7 @@ var notRun = map[string]string{
 	"kubectl apply -f config/olm/":                      "the demo has no OLM",
 	"kubectl get csv":                                   "the demo has no OLM",
 	"kubectl patch operatorcondition":                   "the demo has no OLM",
+	"kubectl label node NODE":                           "a placeholder",
 	"kubectl delete -n openstack -k config/run-on-host": "the demo has no such pods",
 	"kubectl set env":                                   "changes the operators of the demo",
 	"kubectl logs -n openstack job/NAME":                "a placeholder",

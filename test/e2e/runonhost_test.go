@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -90,6 +91,20 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring("exit code 21")), "the exit code is that of the node's program")
 	})
 
+	It("checks its node before it starts a compute with driver Libvirt", func(ctx SpecContext) {
+		handOver(ctx, namespace, sharedOperators)
+		setSecret(ctx, namespace, "compute-config", secret(ctx, demoNamespace, "demo-cell1-compute-config"))
+		apply(ctx, namespace, libvirtCompute)
+		compute := object("NovaCompute", namespace, "rack1")
+		awaitFalse(ctx, compute, "WorkloadReady", "Waiting", "no node has the labels e2e.asterism.dev/servers=rack1")
+		kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers=rack1")
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers-") })
+		awaitFalse(ctx, compute, "WorkloadReady", "Progressing",
+			"the node lacks a socket of libvirt in /run/libvirt", "start libvirtd or virtqemud; the Python module libvirt of the image")
+		kubectl(ctx, "annotate", "novacompute/rack1", "--namespace="+namespace, "asterism.dev/abandon=true")
+		kubectl(ctx, "delete", "novacompute/rack1", "--namespace="+namespace)
+	}, SpecTimeout(5*time.Minute))
+
 	It("without the option cannot reach the node", func(ctx SpecContext) {
 		apply(ctx, namespace, pod("restricted", false))
 		awaitRunning(ctx, namespace, "restricted")
@@ -101,6 +116,18 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 		Expect(out).NotTo(ContainSubstring("of the node"))
 	})
 })
+
+// libvirtCompute needs a libvirt, which the node of the tests does not have.
+const libvirtCompute = `
+apiVersion: nova.asterism.dev/v1alpha1
+kind: NovaCompute
+metadata: {name: rack1}
+spec:
+  driver: Libvirt
+  libvirt: {nodeSelector: {e2e.asterism.dev/servers: rack1}, virtType: QEMU}
+  containerImage: asterism.dev/demo/openstack:bookworm
+  computeConfigSecretRef: {name: compute-config}
+`
 
 // ofNode is a program that tells where it runs.
 const ofNode = `#!/bin/sh

@@ -33,9 +33,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
-		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
-		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3))
+	main := s.main(s.Name, s.Command).WithReadinessProbe(connected(ports))
 	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
 		WithReplicas(s.replicas()).
 		WithServiceName(s.Instance).
@@ -43,6 +41,13 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 		WithSelector(s.selector()).
 		WithTemplate(s.withGrace(s.pod(hash, main), 0)))
 	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
+}
+
+// connected is a probe of connections to the ports.
+func connected(ports []string) *applycorev1.ProbeApplyConfiguration {
+	return applycorev1.Probe().
+		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
+		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)
 }
 
 // leaveSeconds is the time for which a pod that is being deleted still answers new
@@ -127,6 +132,9 @@ func (s Service) Report(status *commonv1.ServiceStatus, in engine.Inputs) {
 	}
 	if set, ok := engine.Get[*appsv1.StatefulSet](in, s.Instance); ok {
 		status.Replicas, status.ReadyReplicas = set.Status.Replicas, set.Status.ReadyReplicas
+	}
+	if set, ok := engine.Get[*appsv1.DaemonSet](in, s.Instance); ok {
+		status.Replicas, status.ReadyReplicas = set.Status.CurrentNumberScheduled, set.Status.NumberReady
 	}
 	if deployment, ok := engine.Get[*appsv1.Deployment](in, s.Instance); ok {
 		status.Replicas, status.ReadyReplicas = deployment.Status.Replicas, deployment.Status.ReadyReplicas

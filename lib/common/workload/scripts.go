@@ -24,6 +24,7 @@ func Start(command ...string) []string {
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[startWSGIName] = startWSGI
+	maps.Copy(scripts, s.Scripts)
 	if !s.RunOnHost {
 		return scripts, nil
 	}

@@ -48,6 +48,8 @@ type Service struct {
 
 	// Command starts a service without WSGI.
 	Command []string
+	// Scripts are executable files for Command, in config.ScriptsDir.
+	Scripts map[string]string
 	// WSGI is the application of an HTTP service, nil for none.
 	WSGI *WSGI
 	// Port is the HTTP port of the service, nil for none.
@@ -55,6 +57,9 @@ type Service struct {
 	// RunOnHost gives the pods the storage programs of their node; see kolla.RunOnHost. The
 	// pods are privileged. Jobs of the service are not.
 	RunOnHost bool
+	// Node describes the nodes of a service with one pod on each node, nil for none. It
+	// requires RunOnHost.
+	Node *Node
 	// GraceSeconds is the time in which the service finishes the work that it has begun when
 	// it is stopped.
 	GraceSeconds int64
@@ -100,6 +105,18 @@ type Port struct {
 	Number int32
 	// HealthPath returns 200 while the service works, without authentication.
 	HealthPath string
+}
+
+// Node is what a service with a pod on each node uses of the nodes. The pods have the network
+// of their node.
+type Node struct {
+	// Selector has the labels of the nodes.
+	Selector map[string]string
+	// Directories of the node, at the same paths in the container. They are created on a
+	// node without them.
+	Directories []string
+	// Options of the section DEFAULT with fields of the pod as values: host: spec.nodeName.
+	Options map[string]string
 }
 
 const (

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // ComputeDriver is the virtualization driver of a compute.
-// +kubebuilder:validation:Enum=Fake;Ironic
+// +kubebuilder:validation:Enum=Fake;Ironic;Libvirt
 type ComputeDriver string
 
 const (
@@ -9,14 +9,18 @@ const (
 	ComputeFake ComputeDriver = "Fake"
 	// ComputeIronic is the driver for the nodes of an Ironic.
 	ComputeIronic ComputeDriver = "Ironic"
+	// ComputeLibvirt is the driver for virtual machines on nodes of the cluster.
+	ComputeLibvirt ComputeDriver = "Libvirt"
 )
 
 // ComputeSettings are the fields of a compute that decide which servers it runs.
 //
 // +kubebuilder:validation:XValidation:rule="(self.driver == 'Ironic') == has(self.ironic)",message="must have ironic for driver Ironic and for no other driver"
+// +kubebuilder:validation:XValidation:rule="(self.driver == 'Libvirt') == has(self.libvirt)",message="must have libvirt for driver Libvirt and for no other driver"
 type ComputeSettings struct {
-	// driver of the compute: Fake (servers exist only in memory, for tests) or Ironic
-	// (servers are nodes of an Ironic). It cannot be changed.
+	// driver of the compute: Fake (servers exist only in memory, for tests), Ironic (servers
+	// are nodes of an Ironic) or Libvirt (servers are virtual machines on nodes of the
+	// cluster). It cannot be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: another driver does not know the servers of the compute; add another compute instead"
 	Driver ComputeDriver `json:"driver"`
@@ -24,6 +28,48 @@ type ComputeSettings struct {
 	// ironic selects the nodes of a compute with driver Ironic.
 	// +optional
 	Ironic *IronicSettings `json:"ironic,omitempty"`
+
+	// libvirt selects the nodes of a compute with driver Libvirt.
+	// +optional
+	Libvirt *LibvirtSettings `json:"libvirt,omitempty"`
+}
+
+// HostStorage is the origin of the programs that attach volumes.
+// +kubebuilder:validation:Enum=RunOnHost
+type HostStorage string
+
+// HostStorageRunOnHost runs the programs of the node.
+const HostStorageRunOnHost HostStorage = "RunOnHost"
+
+// VirtType is the kind of virtual machines of libvirt.
+// +kubebuilder:validation:Enum=KVM;QEMU
+type VirtType string
+
+// VirtTypeKVM uses the virtualization of the processor, by /dev/kvm of the node.
+const VirtTypeKVM VirtType = "KVM"
+
+// LibvirtSettings select the nodes of the cluster on which a compute runs servers. Each node
+// is one host of Nova, with the name of the node. libvirt and QEMU run on the node.
+type LibvirtSettings struct {
+	// nodeSelector has the labels of the nodes, and replaces nodeSelector of pod. It cannot
+	// be changed.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: the servers on the nodes belong to this compute; add another compute instead"
+	NodeSelector map[string]string `json:"nodeSelector"`
+
+	// hostStorage is the origin of iscsiadm, multipath, multipathd and scsi_id. RunOnHost:
+	// the programs of the node. The pods are privileged: an administrator must allow them in
+	// the namespace, see docs/guides/host-storage.md.
+	// +optional
+	// +kubebuilder:default=RunOnHost
+	HostStorage HostStorage `json:"hostStorage,omitempty"`
+
+	// virtType of the servers: KVM, or QEMU for nodes without /dev/kvm.
+	// +optional
+	// +kubebuilder:default=KVM
+	VirtType VirtType `json:"virtType,omitempty"`
 }
 
 // IronicSettings select the nodes of an Ironic that one compute manages.

@@ -24,6 +24,11 @@ func ironic(fields string) string {
 	return `spec: {driver: Ironic, ironic: {secretRef: {name: ironic}` + fields + `}}`
 }
 
+// libvirt is a patch for the sample with driver Fake.
+func libvirt(fields string) string { return `spec: {driver: Libvirt, libvirt: {` + fields + `}}` }
+
+const byLabel = `nodeSelector: {example.org/servers: rack1}`
+
 var _ = Describe("NovaCompute", Ordered, func() {
 	var (
 		server        enginetest.Admission
@@ -44,6 +49,8 @@ var _ = Describe("NovaCompute", Ordered, func() {
 		Entry("no image", `spec: {containerImage: null}`),
 		Entry("an Ironic", ironic("")),
 		Entry("a shard and a group", ironic(`, shard: rack_1.A, conductorGroup: hall-2`)),
+		Entry("a libvirt", libvirt(byLabel)),
+		Entry("a libvirt without KVM", libvirt(byLabel+`, hostStorage: RunOnHost, virtType: QEMU`)),
 	)
 	It("accepts the sample of an Ironic", func() {
 		_, err := server.Create(nodes, `{}`)
@@ -62,6 +69,11 @@ var _ = Describe("NovaCompute", Ordered, func() {
 		Entry("an Ironic without its settings", `spec: {driver: Ironic}`, "must have ironic for driver Ironic and for no other driver"),
 		Entry("settings of an Ironic for another driver", `spec: {ironic: {secretRef: {name: ironic}}}`, "must have ironic for driver Ironic and for no other driver"),
 		Entry("a shard with a space", ironic(`, shard: "a b"`), "spec.ironic.shard in body should match"),
+		Entry("a libvirt without its settings", `spec: {driver: Libvirt}`, "must have libvirt for driver Libvirt and for no other driver"),
+		Entry("settings of a libvirt for another driver", `spec: {libvirt: {`+byLabel+`}}`, "must have libvirt for driver Libvirt and for no other driver"),
+		Entry("a libvirt for every node", libvirt("nodeSelector: {}"), "spec.libvirt.nodeSelector in body should have at least 1 properties"),
+		Entry("other storage programs", libvirt(byLabel+", hostStorage: Container"), "spec.libvirt.hostStorage: Unsupported value"),
+		Entry("other virtual machines", libvirt(byLabel+", virtType: Xen"), "spec.libvirt.virtType: Unsupported value"),
 		Entry("replicas", `spec: {replicas: 2}`, `unknown field "spec.replicas"`),
 	)
 
@@ -83,6 +95,14 @@ var _ = Describe("NovaCompute", Ordered, func() {
 		Entry("the group", `spec: {ironic: {conductorGroup: rack2}}`, "must not change shard or conductorGroup"),
 		Entry("the group, also if it is removed", `spec: {ironic: {conductorGroup: null}}`, "must not change shard or conductorGroup"),
 	)
+
+	It("keeps the nodes of a libvirt", func() {
+		stored, err := server.Create(sample, libvirt(byLabel))
+		Expect(err).NotTo(HaveOccurred())
+		stored.SetResourceVersion("")
+		_, err = server.Update(stored, `spec: {libvirt: {nodeSelector: {example.org/servers: rack2}}}`)
+		Expect(err).To(MatchError(ContainSubstring("must not change: the servers on the nodes belong to this compute")))
+	})
 
 	It("shows its driver and its message", func() {
 		Expect(server.Columns(sample, `

@@ -2,7 +2,10 @@
 package compute
 
 import (
+	_ "embed"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 
@@ -22,10 +26,11 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets;daemonsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaCompute](describe)
@@ -36,8 +41,7 @@ var Service = engine.Service[*novav1.NovaCompute]{
 	Stages: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		// A StatefulSet never runs two pods of one name, and so no two computes of one host.
-		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
+		{Condition: novav1.ConditionWorkloadReady, Build: run, Judge: judgeNodes},
 	},
 	Teardown: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: "Emptied", Needs: removalNeeds, Build: empty},
@@ -46,7 +50,7 @@ var Service = engine.Service[*novav1.NovaCompute]{
 	},
 	Report: service.Report,
 	Owns: []client.Object{
-		&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &batchv1.Job{},
+		&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &networkingv1.NetworkPolicy{}, &batchv1.Job{},
 	},
 }
 
@@ -58,6 +62,20 @@ const graceSeconds = 90
 // require libvirt and QEMU, which neither driver uses.
 const start = `command -v nova-compute > /dev/null && exec nova-compute
 exec python3 -c 'import sys; sys.argv[0] = "nova-compute"; from nova.cmd.compute import main; main()'`
+
+// run builds a DaemonSet for the nodes of libvirt, and otherwise a StatefulSet: it never runs
+// two pods of one name, and so no two computes of one host.
+func run(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
+	s := describe(cr)
+	if s.Node != nil {
+		return s.PerNode(in)
+	}
+	return s.Stateful(in)
+}
+
+func judgeNodes(cr *novav1.NovaCompute, in engine.Inputs) (string, error) {
+	return describe(cr).JudgeNodes(in)
+}
 
 // describe returns the process and its connections, which the compute Secret of the cell
 // has in rendered form.
@@ -76,12 +94,13 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 	}
 	s.Defaults.Set("upgrade_levels", "compute", "auto")
 	s.Defaults.Set("vnc", "enabled", "false")
-	s.Owned.Set("DEFAULT", "host", cr.Name)
 	switch {
 	case cr.Spec.Driver == commonv1.ComputeFake:
 		fake(&s)
 	case cr.Spec.Ironic != nil:
 		ironic(&s, *cr.Spec.Ironic)
+	case cr.Spec.Libvirt != nil:
+		libvirt(&s, *cr.Spec.Libvirt)
 	}
 	return s
 }
@@ -91,6 +110,7 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 const identityFile = "compute_id"
 
 func fake(s *workload.Service) {
+	s.Owned.Set("DEFAULT", "host", s.Instance)
 	s.Owned.Set("DEFAULT", "compute_driver", "fake.FakeDriver")
 	isIdentity := func(file commonv1.ExtraFile) bool { return file.Name == identityFile }
 	if !slices.ContainsFunc(s.Spec.ExtraFiles, isIdentity) {
@@ -104,6 +124,7 @@ func fake(s *workload.Service) {
 // has one compute, and needs no peer_list (nova: conf/ironic.py, virt/ironic/driver.py).
 func ironic(s *workload.Service, settings commonv1.IronicSettings) {
 	const section = "ironic"
+	s.Owned.Set("DEFAULT", "host", s.Instance)
 	s.Owned.Set("DEFAULT", "compute_driver", "ironic.IronicDriver")
 	s.Accounts = []workload.Account{{Section: section, Secret: settings.SecretRef.Name}}
 	s.Defaults.Set(section, "valid_interfaces", "internal")
@@ -113,5 +134,28 @@ func ironic(s *workload.Service, settings commonv1.IronicSettings) {
 	if settings.ConductorGroup != "" {
 		s.Owned.Set(section, "partition_key", settings.ConductorGroup)
 		s.Owned.Set(section, "peer_list", s.Instance)
+	}
+}
+
+const startLibvirtName = "start-libvirt"
+
+// startLibvirt checks the node before it starts nova-compute.
+//
+//go:embed start-libvirt
+var startLibvirt string
+
+// libvirt runs a compute on each of its nodes. Nova knows the node by its name, as Neutron's
+// agents do. os-brick needs the devices, udev's database and the initiator of the node;
+// libvirt opens disks and sockets by their paths on the node.
+func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
+	s.Owned.Set("DEFAULT", "compute_driver", "libvirt.LibvirtDriver")
+	s.Owned.Set("libvirt", "virt_type", strings.ToLower(string(settings.VirtType)))
+	s.Command = workload.Start(path.Join(config.ScriptsDir, startLibvirtName), string(settings.VirtType))
+	s.Scripts = map[string]string{startLibvirtName: startLibvirt}
+	s.RunOnHost = settings.HostStorage == commonv1.HostStorageRunOnHost
+	s.Node = &workload.Node{
+		Selector:    settings.NodeSelector,
+		Directories: []string{"/dev", "/etc/iscsi", "/lib/modules", "/run", "/var/lib/libvirt", "/var/lib/nova"},
+		Options:     map[string]string{"host": "spec.nodeName", "my_ip": "status.hostIP"},
 	}
 }

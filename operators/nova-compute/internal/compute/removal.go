@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 
@@ -28,11 +29,28 @@ const (
 	resultAbsent   = "absent"
 )
 
+// hostsOf returns the hosts of the compute in Nova: the nodes of its pods, or the name of the
+// compute.
+func hostsOf(cr *novav1.NovaCompute, in engine.Inputs) []string {
+	if cr.Spec.Libvirt == nil {
+		return []string{cr.Name}
+	}
+	var hosts []string
+	for _, pod := range engine.Listed[*corev1.Pod](in) {
+		hosts = append(hosts, pod.Spec.NodeName)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
 // removalNeeds are met without the Secrets: the removal continues if they are deleted.
 func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 	needs := []engine.Need{engine.Secret(cr.Spec.ComputeConfigSecretRef.Name, config.ConnectionsPart).Optional()}
 	if cr.Spec.Ironic != nil {
 		needs = append(needs, engine.Secret(cr.Spec.Ironic.SecretRef.Name).Optional())
+	}
+	if cr.Spec.Libvirt != nil {
+		needs = append(needs, engine.Labelled(&corev1.Pod{}, engine.Selector("nova-compute", cr.Name)))
 	}
 	return needs
 }
@@ -52,6 +70,9 @@ func empty(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
 }
 
 func stop(cr *novav1.NovaCompute, _ engine.Inputs) ([]engine.Child, error) {
+	if cr.Spec.Libvirt != nil {
+		return []engine.Child{engine.Absent(applyappsv1.DaemonSet(cr.Name, ""))}, nil
+	}
 	return []engine.Child{engine.Absent(applyappsv1.StatefulSet(cr.Name, ""))}, nil
 }
 
@@ -59,23 +80,23 @@ func stop(cr *novav1.NovaCompute, _ engine.Inputs) ([]engine.Child, error) {
 // resource provider. Nova refuses this while a server is on the host.
 func unregister(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
 	if in.Result(describe(cr).JobName(workload.Task{Purpose: stepEmpty})) == resultAbsent {
-		return nil, engine.Abandon("the resource provider of host %s: the catalog has no compute API", cr.Name)
+		return nil, engine.Abandon("the resource providers of NovaCompute %s: the catalog has no compute API", cr.Name)
 	}
 	return removalJob(cr, in, stepUnregister)
 }
 
 func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string) ([]engine.Child, error) {
 	if why := abandoned(cr, in); why != "" {
-		return nil, engine.Abandon("the compute service of host %s, its mapping and its resource provider: %s", cr.Name, why)
+		return nil, engine.Abandon("the compute services of NovaCompute %s, their mappings and resource providers: %s", cr.Name, why)
 	}
 	if slices.Contains(cr.Finalizers, metav1.FinalizerDeleteDependents) {
 		return nil, engine.Wait("the garbage collector deletes the pods and Jobs of a deletion in the foreground first")
 	}
 	return []engine.Child{describe(cr).Job(workload.Task{
 		Purpose: step,
-		Script: `result=$(python3 -c "$1" "$2" "$3")
+		Script: `result=$(python3 -c "$@")
 printf %s "$result" > /dev/termination-log`,
-		Arguments: []string{removePy, step, cr.Name},
+		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name}, hostsOf(cr, in)...),
 		Depends:   []string{step},
 	})}, nil
 }
