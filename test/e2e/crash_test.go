@@ -36,7 +36,7 @@ spec:
   database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
   messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
   identity: {adminSecretRef: {name: keystone-admin}}
-  nova: {cells: [{name: cell1}]}
+  nova: {cells: [{name: cell1, computes: [{name: fake, driver: Fake}]}]}
 `
 
 // Operators are killed while they deploy. Then the namespace is deleted.
