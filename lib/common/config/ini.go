@@ -101,10 +101,14 @@ var (
 	secretName = regexp.MustCompile(`password|passwd|passphrase|secret|credential|(^|_)(pass|key|keys|token|tokens|connection|transport_url|backend_argument)$`)
 )
 
+// partitionKey is the name of a group of Ironic's conductors, in spite of its ending.
+const partitionKey = "partition_key"
+
 // looksSecret tells whether the value of an option with this name must not be shown.
 // merge-config has the same rule.
 func looksSecret(name string) bool {
-	return secretName.MatchString(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	return name != partitionKey && secretName.MatchString(name)
 }
 
 // excerpt returns the first word of a line, by which a user finds the line. It returns "" if

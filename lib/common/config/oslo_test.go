@@ -240,7 +240,7 @@ func TestSecretNamesAreTheSameInBothLanguages(t *testing.T) {
 	}
 	open := []string{
 		"connection_recycle_time", "service_token_roles", "token_cache_time", "ssl_key_file", "key_pairs", "workers",
-		"username", "auth_url", "compass", "keyfile", "max_pool_size", "transport_url_2",
+		"username", "auth_url", "partition_key", "compass", "keyfile", "max_pool_size", "transport_url_2",
 	}
 	found := ask(t, question{Names: slices.Concat(secret, open)}).Secret
 	if !slices.Equal(found, secret) {

@@ -287,7 +287,7 @@ def main():
             accepted.append(parses(path))
         values = literals(folder, asked["literals"]["text"], asked["literals"]["names"] or [])
     json.dump({"failures": failures, "accepted": accepted, "literals": values,
-               "secret": [n for n in asked.get("names") or [] if merge_config.SECRET_NAME.search(n)]}, sys.stdout)
+               "secret": [n for n in asked.get("names") or [] if merge_config.is_secret_name(n)]}, sys.stdout)
 
 
 main()
