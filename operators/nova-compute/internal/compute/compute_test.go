@@ -14,6 +14,7 @@ var subject = enginetest.Subject[*novav1.NovaCompute]{
 	Service:     Service,
 	AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
 	Conditions:  novav1.NovaComputeConditions,
+	Explained:   []enginetest.Right{{Resource: "namespaces", Verb: "get"}},
 }
 
 func TestNovaCompute(t *testing.T) {
