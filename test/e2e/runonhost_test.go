@@ -93,6 +93,7 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 
 	It("checks its node before it starts a compute with driver Libvirt", func(ctx SpecContext) {
 		handOver(ctx, namespace, sharedOperators)
+		shareMounts(ctx, "/var/lib/nova")
 		setSecret(ctx, namespace, "compute-config", secret(ctx, demoNamespace, "demo-cell1-compute-config"))
 		apply(ctx, namespace, libvirtCompute)
 		compute := object("NovaCompute", namespace, "rack1")
@@ -152,6 +153,21 @@ func placeOnNode(name string) string {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(file.Close()).To(Succeed())
 	return path
+}
+
+// shareMounts gives a directory of the node the property that it has on nodes with systemd:
+// the node sees what a container mounts there.
+func shareMounts(ctx context.Context, directory string) {
+	GinkgoHelper()
+	Expect(os.MkdirAll(directory, 0o755)).To(Succeed())
+	for _, options := range [][]string{{"--bind", directory, directory}, {"--make-shared", directory}} {
+		_, err := run(ctx, "", "mount", options...)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	DeferCleanup(func(ctx SpecContext) error {
+		_, err := run(ctx, "", "umount", "--lazy", directory)
+		return err
+	})
 }
 
 // aimed returns run-on-host as it is, if a container can reach process 1 of the machine. In a

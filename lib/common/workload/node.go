@@ -49,7 +49,7 @@ func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
 }
 
 // mountNode mounts a directory of the node in the first container. The directory of the
-// service's state replaces the temporary one.
+// service's state replaces the temporary one, and the node sees what the service mounts there.
 func (s Service) mountNode(pod *applycorev1.PodSpecApplyConfiguration, directory string) {
 	source := applycorev1.HostPathVolumeSource().WithPath(directory).WithType(corev1.HostPathDirectoryOrCreate)
 	main := &pod.Containers[0]
@@ -68,7 +68,7 @@ func (s Service) mountNode(pod *applycorev1.PodSpecApplyConfiguration, directory
 	}
 	name := "node-" + strings.ReplaceAll(strings.Trim(path.Clean(directory), "/"), "/", "-")
 	pod.WithVolumes(applycorev1.Volume().WithName(name).WithHostPath(source))
-	main.WithVolumeMounts(mount(name, directory).WithMountPropagation(corev1.MountPropagationBidirectional))
+	main.WithVolumeMounts(mount(name, directory))
 }
 
 // JudgeNodes waits until a node has the labels of s.Node: a DaemonSet without nodes is
