@@ -27,9 +27,7 @@ var notRun = map[string]string{
 	"kubectl asterism":                     "the tests of cli replay these commands",
 	"kubectl edit":                         "needs a terminal",
 	"kubectl create secret generic ironic": "the administrator writes the file",
-	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "add", "path": "/spec/nova/cells/0/computes/1`:    "an example of another compute",
-	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "remove", "path": "/spec/nova/cells/0/computes/1`: "an example of another compute",
-	"kubectl create secret generic scheduler-cache":                                                                         "the administrator writes the file",
+	"kubectl create secret generic scheduler-cache":     "the administrator writes the file",
 	"kubectl apply --server-side":                       "make push writes the folder",
 	"kubectl apply -n openstack -f .release/":           "make release writes the folder",
 	"kubectl apply -f .release/":                        "make release writes the folder",
@@ -44,6 +42,9 @@ var notRun = map[string]string{
 	"kubectl logs -n openstack job/NAME":                "a placeholder",
 	"kubectl describe sharedvolume -n team-a":           "an example of another namespace",
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
+
+	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "add", "path": "/spec/nova/cells/0/computes/1`:    "an example of another compute",
+	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "remove", "path": "/spec/nova/cells/0/computes/1`: "an example of another compute",
 }
 
 // Verbs of kubectl. Those that change objects run with --dry-run=server. The commands that
