@@ -116,7 +116,7 @@ func computeSpecs() {
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
 		nova.bootOn(ctx, spare)
 
-		changeComputes(ctx, "add", "1/retired", "true")
+		changeComputes(ctx, "add", "1/state", `"Retired"`)
 		refused := ContainSubstring("servers on host " + spare + ": 1, for example ")
 		awaitWithin(ctx, patience, "NovaCompute", demoNamespace, spare, func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "Ready").message).To(refused)

@@ -298,11 +298,11 @@ func expectKeepsComputes(server enginetest.Admission, with *unstructured.Unstruc
 	without := []string{"null", "[]", "[{name: other, driver: Fake}]"}
 	for _, computes := range without {
 		_, err := server.Update(with, update(computes))
-		Expect(err).To(MatchError(ContainSubstring("must keep each compute that is not retired: set retired of the compute to true first")), computes)
+		Expect(err).To(MatchError(ContainSubstring("must keep each compute that is not retired: set state of the compute to Retired first")), computes)
 	}
 	_, err := server.Update(with, update(`[{name: other, driver: Fake}, {name: fake, driver: Fake}]`))
 	Expect(err).NotTo(HaveOccurred(), "an added compute")
-	retired, err := server.Update(with, update(`[{name: fake, driver: Fake, retired: true}]`))
+	retired, err := server.Update(with, update(`[{name: fake, driver: Fake, state: Retired}]`))
 	Expect(err).NotTo(HaveOccurred())
 	retired.SetResourceVersion("")
 	for _, computes := range without {

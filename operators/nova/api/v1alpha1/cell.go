@@ -22,7 +22,7 @@ const APIAccessEnabled APIAccess = "Enabled"
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.host) ? self.database.host : '-') == (has(oldSelf.database) && has(oldSelf.database.host) ? oldSelf.database.host : '-') && (has(self.database) && has(self.database.port) ? self.database.port : 0) == (has(oldSelf.database) && has(oldSelf.database.port) ? oldSelf.database.port : 0) && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database: this version does not move data; add another cell instead"
 // +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.host) ? self.messageBus.host : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.host) ? oldSelf.messageBus.host : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.retired) && old.retired || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set retired of the compute to true first"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -68,6 +68,13 @@ type Cell struct {
 // +kubebuilder:validation:XValidation:rule="!(self in ['conductor', 'metadata', 'novncproxy'])",message="must not be one of the reserved names conductor, metadata, novncproxy: call it compute1, for example"
 type ComputeName string
 
+// ComputeState tells whether a compute of a cell runs.
+// +kubebuilder:validation:Enum=Active;Retired
+type ComputeState string
+
+// ComputeRetired is the state of a compute that is removed, or has been.
+const ComputeRetired ComputeState = "Retired"
+
 // Compute is one compute of a cell.
 type Compute struct {
 	// name of the compute: at most 11 lower-case letters and digits, beginning with a
@@ -77,11 +84,11 @@ type Compute struct {
 
 	commonv1.ComputeSettings `json:",inline"`
 
-	// retired deletes the NovaCompute: its service is disabled, its pod is stopped when no
-	// server is on its host, and its registrations are deleted. A compute must be retired
-	// before it can leave the list.
+	// state of the compute: Active, or Retired to delete the NovaCompute: its service is
+	// disabled, its pod is stopped when no server is on its host, and its registrations are
+	// deleted. A compute must be Retired before it can leave the list. Default: Active.
 	// +optional
-	Retired bool `json:"retired,omitempty"`
+	State ComputeState `json:"state,omitempty"`
 
 	// containerImage replaces the containerImage of the Nova for this compute.
 	// +optional

@@ -12,7 +12,7 @@ import (
 
 // active returns the computes that are not retired.
 func active(cr *novav1.NovaCell) []novav1.Compute {
-	isRetired := func(c novav1.Compute) bool { return c.Retired }
+	isRetired := func(c novav1.Compute) bool { return c.State == novav1.ComputeRetired }
 	return slices.DeleteFunc(slices.Clone(cr.Spec.Computes), isRetired)
 }
 

@@ -77,7 +77,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
 		const hold = "nova.asterism.dev/held-by-the-test"
 		c.Change(compute, func() { compute.Finalizers = append(compute.Finalizers, hold) })
-		c.Change(cr, func() { cr.Spec.Cells[0].Computes[0].Retired = true })
+		c.Change(cr, func() { cr.Spec.Cells[0].Computes[0].State = novav1.ComputeRetired })
 		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionComputesReady, engine.ReasonProgressing, "NovaCompute given-cell1-fake is being deleted", hold)
 		Expect(c.Read(compute)).To(BeTrue())
 		Expect(compute.Finalizers).To(Equal([]string{hold}), "a deletion in the foreground would delete the pod first")
