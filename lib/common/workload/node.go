@@ -17,24 +17,19 @@ import (
 )
 
 // PerNode builds a service with one pod on each node of s.Node. A pod is ready while its node
-// has a connection to the message bus: the pods have the network of their node, in which the
-// connections of one pod cannot be told from others.
+// has a connection to the message bus: the pod has the network of its node, so that its probe
+// counts the connections of other processes too.
 func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
-	hash, err := s.ConfigHash(in)
+	pod, err := s.connectedPod(in)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := s.probePorts(in)
-	if err != nil {
-		return nil, err
-	}
-	main := s.main(s.Name, s.Command).WithReadinessProbe(connected(ports))
+	main := &pod.Spec.Containers[0]
 	for _, option := range slices.Sorted(maps.Keys(s.Node.Options)) {
 		// oslo.config prefers its variables to every file.
 		main.WithEnv(applycorev1.EnvVar().WithName("OS_DEFAULT__" + strings.ToUpper(option)).WithValueFrom(
 			applycorev1.EnvVarSource().WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(s.Node.Options[option]))))
 	}
-	pod := s.withGrace(s.pod(hash, main), 0)
 	pod.Spec.WithHostNetwork(true).WithDNSPolicy(corev1.DNSClusterFirstWithHostNet)
 	pod.Spec.NodeSelector = maps.Clone(s.Node.Selector)
 	for _, directory := range s.Node.Directories {

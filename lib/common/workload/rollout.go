@@ -25,6 +25,21 @@ import (
 // The pod management is Parallel, because OrderedReady would never replace a broken
 // revision.
 func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
+	pod, err := s.connectedPod(in)
+	if err != nil {
+		return nil, err
+	}
+	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
+		WithReplicas(s.replicas()).
+		WithServiceName(s.Instance).
+		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithSelector(s.selector()).
+		WithTemplate(pod))
+	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
+}
+
+// connectedPod returns the template of a pod that is ready while it has its connections.
+func (s Service) connectedPod(in engine.Inputs) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
 	hash, err := s.ConfigHash(in)
 	if err != nil {
 		return nil, err
@@ -33,21 +48,10 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	main := s.main(s.Name, s.Command).WithReadinessProbe(connected(ports))
-	set := applyappsv1.StatefulSet(s.Instance, "").WithSpec(applyappsv1.StatefulSetSpec().
-		WithReplicas(s.replicas()).
-		WithServiceName(s.Instance).
-		WithPodManagementPolicy(appsv1.ParallelPodManagement).
-		WithSelector(s.selector()).
-		WithTemplate(s.withGrace(s.pod(hash, main), 0)))
-	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
-}
-
-// connected is a probe of connections to the ports.
-func connected(ports []string) *applycorev1.ProbeApplyConfiguration {
-	return applycorev1.Probe().
+	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
 		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
-		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)
+		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3))
+	return s.withGrace(s.pod(hash, main), 0), nil
 }
 
 // leaveSeconds is the time for which a pod that is being deleted still answers new

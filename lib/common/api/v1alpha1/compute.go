@@ -45,9 +45,6 @@ const HostStorageRunOnHost HostStorage = "RunOnHost"
 // +kubebuilder:validation:Enum=KVM;QEMU
 type VirtType string
 
-// VirtTypeKVM uses the virtualization of the processor, by /dev/kvm of the node.
-const VirtTypeKVM VirtType = "KVM"
-
 // LibvirtSettings select the nodes of the cluster on which a compute runs servers. Each node
 // is one host of Nova, with the name of the node. libvirt and QEMU run on the node.
 type LibvirtSettings struct {

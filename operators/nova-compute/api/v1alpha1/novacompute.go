@@ -25,8 +25,8 @@ var NovaComputeConditions = []string{
 	ConditionWorkloadReady,
 }
 
-// NovaCompute runs nova-compute for one cell. Nova knows the compute by the name of the
-// object, as the name of a host.
+// NovaCompute runs nova-compute for one cell. The name of the object is the name of the host in
+// Nova; with driver Libvirt, each node is a host with the name of the node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

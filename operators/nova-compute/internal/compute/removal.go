@@ -29,15 +29,18 @@ const (
 	resultAbsent   = "absent"
 )
 
-// hostsOf returns the hosts of the compute in Nova: the nodes of its pods, or the name of the
-// compute.
+// hostsOf returns the hosts of the compute in Nova: the name of the compute, or the nodes of
+// its DaemonSet's pods. The pods of Jobs may run on the nodes of another compute.
 func hostsOf(cr *novav1.NovaCompute, in engine.Inputs) []string {
 	if cr.Spec.Libvirt == nil {
 		return []string{cr.Name}
 	}
 	var hosts []string
 	for _, pod := range engine.Listed[*corev1.Pod](in) {
-		hosts = append(hosts, pod.Spec.NodeName)
+		owner := metav1.GetControllerOf(pod)
+		if owner != nil && owner.Kind == "DaemonSet" && owner.Name == cr.Name && pod.Spec.NodeName != "" {
+			hosts = append(hosts, pod.Spec.NodeName)
+		}
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
@@ -59,6 +62,9 @@ func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 // and is complete when no server is on the host. The pod runs until then.
 func empty(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
 	job, err := removalJob(cr, in, stepEmpty)
+	if err == nil && len(hostsOf(cr, in)) == 0 {
+		err = engine.Abandon("the compute services of the nodes of NovaCompute %s: no node has a pod of its DaemonSet", cr.Name)
+	}
 	if err != nil {
 		return nil, err
 	}

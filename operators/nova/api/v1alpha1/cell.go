@@ -78,7 +78,7 @@ const ComputeRetired ComputeState = "Retired"
 // Compute is one compute of a cell.
 type Compute struct {
 	// name of the compute: at most 11 lower-case letters and digits, beginning with a
-	// letter. Nova knows the compute as host <nova>-<cell>-<name>.
+	// letter. Its host in Nova is <nova>-<cell>-<name>, except with driver Libvirt.
 	// +required
 	Name ComputeName `json:"name"`
 
