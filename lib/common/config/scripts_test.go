@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"net"
@@ -133,6 +134,22 @@ func TestMergeConfigLaysOutTheServicesDirectory(t *testing.T) {
 	p.volume("extra", map[string]string{"api-paste.ini": "of the administrator"})
 	if out, err := p.merge("--from-image=api-paste.ini"); err != nil || p.read("merged/api-paste.ini") != "of the administrator" {
 		t.Errorf("api-paste.ini is %q: %v %s", p.read("merged/api-paste.ini"), err, out)
+	}
+}
+
+func TestMergeConfigCopiesADirectoryOfTheImageIfItExists(t *testing.T) {
+	p := newPod(t)
+	filters := filepath.Join(p.root, "image", "rootwrap.d")
+	for _, exists := range []bool{false, true} {
+		if out, err := p.merge("--from-image=rootwrap.d/"); err != nil {
+			t.Fatalf("exists is %t: %v\n%s", exists, err, out)
+		}
+		if copied := strings.Contains(p.merged(), "rootwrap.d/compute.filters 640"); copied != exists {
+			t.Errorf("exists is %t:\n%s", exists, p.merged())
+		}
+		if err := errors.Join(os.MkdirAll(filters, 0o755), os.WriteFile(filepath.Join(filters, "compute.filters"), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

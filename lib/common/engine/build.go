@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -33,8 +35,7 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 	if s.build == nil {
 		return nil
 	}
-	last := meta.FindStatusCondition(p.before.Conditions, s.condition)
-	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: last}, children, wasComplete)
+	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: p.lastOf(s)}, children, wasComplete)
 	for _, r := range results {
 		record.Children = append(record.Children, r.Title)
 		p.addToInputs(r)
@@ -44,6 +45,25 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 		return err
 	}
 	return incomplete
+}
+
+// lastOf returns the condition of a stage before this pass, nil for none. A stage of a teardown
+// has no condition of its own: Ready has its message.
+func (p *pass) lastOf(s boundStage) *metav1.Condition {
+	if p.cr.GetDeletionTimestamp() == nil {
+		return meta.FindStatusCondition(p.before.Conditions, s.condition)
+	}
+	ready := meta.FindStatusCondition(p.before.Conditions, commonv1.ConditionReady)
+	if ready == nil {
+		return nil
+	}
+	message, isOfStage := strings.CutPrefix(ready.Message, s.condition+": ")
+	if !isOfStage {
+		return nil
+	}
+	last := *ready
+	last.Message = message
+	return &last
 }
 
 // addToInputs makes a child, its data and the result of its Job inputs.

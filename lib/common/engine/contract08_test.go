@@ -56,9 +56,16 @@ func contract08(w *world) {
 			},
 			configMaps("ConfigReady"),
 		},
+		Teardown: []stage{{
+			Condition: "Cleared",
+			Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+				return []engine.Child{engine.Once(job(cr, cr.Name+"-clear"))}, nil
+			},
+		}},
 		Owns: []client.Object{&batchv1.Job{}, &corev1.ConfigMap{}},
 	})
 	w.retries(&script)
+	w.retriesInATeardown(&script)
 	w.keepsTheResult(&script)
 	w.runsAgain(&script)
 }
@@ -84,6 +91,22 @@ func (w *world) retries(script *jobScript) {
 	for _, stored := range w.jobs("retries") {
 		w.Expect(text(&stored)).NotTo(ContainSubstring("p4ssw0rd"))
 	}
+}
+
+// retriesInATeardown checks that Ready keeps the failure of a teardown's Job while the Job runs
+// again.
+func (w *world) retriesInATeardown(script *jobScript) {
+	w.t.Helper()
+	script.say("cleared", end{})
+	cr := w.widget("cleared", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	fails := end{1, "1 server is left"}
+	script.say("cleared-clear", fails, end{code: -1})
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(func() int { return script.runs("cleared-clear") }).Should(Equal(2))
+	w.Eventually(w.condition(cr, "Ready")).Should(And(HavePrefix("False JobFailed: Cleared: running again; "), HaveSuffix(fails.message)), "running again in a teardown")
+	script.say("cleared-clear", fails, end{})
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 }
 
 // keepsTheResult checks that the result outlives the pod, also after a restart.

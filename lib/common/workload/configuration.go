@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -81,7 +82,15 @@ func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 
 // owned returns the options that no snippet may set.
 func (s Service) owned(connections *config.Connections) []config.Option {
-	return config.OwnedBy(connections.Sections, slices.Concat(config.OsloOptions(), s.options())...)
+	sections := slices.Clone(connections.Sections)
+	if s.Node != nil {
+		var ofNode config.Sections
+		for _, option := range slices.Sorted(maps.Keys(s.Node.Options)) {
+			ofNode.Set("DEFAULT", option, "")
+		}
+		sections = append(sections, ofNode...)
+	}
+	return config.OwnedBy(sections, slices.Concat(config.OsloOptions(), s.options())...)
 }
 
 func (s Service) parts() (map[string]string, error) {

@@ -50,8 +50,20 @@ func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfigurat
 		WithTemplate(pod)), task.Depends...)
 }
 
-// JobName is the name of the Job for engine.Inputs.Result.
-func (s Service) JobName(task Task) string { return s.Instance + "-" + task.Purpose }
+// longestRun is the length of a Job's name without -<hash>: the whole name becomes a label, and
+// so has at most 63 characters.
+const longestRun = 63 - len("-12345678")
+
+// JobName is the name of the Job for engine.Inputs.Result. The end of a long instance's name is
+// replaced by a hash.
+func (s Service) JobName(task Task) string {
+	instance, longest := s.Instance, longestRun-len("-"+task.Purpose)
+	if len(instance) > longest {
+		sum := engine.Hash(instance)[:8]
+		instance = strings.TrimRight(instance[:longest-len("-"+sum)], "-") + "-" + sum
+	}
+	return instance + "-" + task.Purpose
+}
 
 // fewRetries returns variables that limit the retries of oslo.db: a service waits for its
 // database, but a Job fails with an error and runs again. Variables override files.

@@ -30,6 +30,7 @@ func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
 		main.WithEnv(applycorev1.EnvVar().WithName("OS_DEFAULT__" + strings.ToUpper(option)).WithValueFrom(
 			applycorev1.EnvVarSource().WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(s.Node.Options[option]))))
 	}
+	main.WithPorts(applycorev1.ContainerPort().WithName("reserved").WithContainerPort(s.Node.Reserved).WithHostPort(s.Node.Reserved))
 	pod.Spec.WithHostNetwork(true).WithDNSPolicy(corev1.DNSClusterFirstWithHostNet)
 	pod.Spec.NodeSelector = maps.Clone(s.Node.Selector)
 	for _, directory := range s.Node.Directories {

@@ -43,7 +43,8 @@ type Service struct {
 	Accounts []Account
 	// Shared are secrets that are values of options.
 	Shared []SharedSecret
-	// FromImage lists files of the image's /etc/<Project> that the service needs.
+	// FromImage lists files of the image's /etc/<Project> that the service needs, and
+	// directories, with a / at the end, whose files it needs if they exist.
 	FromImage []string
 
 	// Command starts a service without WSGI.
@@ -117,6 +118,9 @@ type Node struct {
 	Directories []string
 	// Options of the section DEFAULT with fields of the pod as values: host: spec.nodeName.
 	Options map[string]string
+	// Reserved is a port of the node that no process uses: a node runs one pod with this port,
+	// of all services and namespaces.
+	Reserved int32
 }
 
 const (

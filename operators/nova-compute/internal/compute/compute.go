@@ -139,6 +139,10 @@ func ironic(s *workload.Service, settings commonv1.IronicSettings) {
 
 const startLibvirtName = "start-libvirt"
 
+// reservedPort keeps the computes of two DaemonSets from one node, on which both would be the
+// same host. libvirt and Nova do not use this port.
+const reservedPort = 16520
+
 // startLibvirt checks the node before it starts nova-compute.
 //
 //go:embed start-libvirt
@@ -152,10 +156,12 @@ func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
 	s.Owned.Set("libvirt", "virt_type", strings.ToLower(string(settings.VirtType)))
 	s.Command = workload.Start(path.Join(config.ScriptsDir, startLibvirtName), string(settings.VirtType))
 	s.Scripts = map[string]string{startLibvirtName: startLibvirt}
+	s.FromImage = []string{"rootwrap.conf", "rootwrap.d/"} // root runs what they allow
 	s.RunOnHost = settings.HostStorage == commonv1.HostStorageRunOnHost
 	s.Node = &workload.Node{
 		Selector:    settings.NodeSelector,
 		Directories: []string{"/dev", "/etc/iscsi", "/lib/modules", "/run", "/var/lib/libvirt", "/var/lib/nova"},
 		Options:     map[string]string{"host": "spec.nodeName", "my_ip": "status.hostIP"},
+		Reserved:    reservedPort,
 	}
 }

@@ -3,6 +3,7 @@ package compute
 import (
 	_ "embed"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,23 +23,24 @@ import (
 //go:embed remove.py
 var removePy string
 
-// Steps of remove.py, and its result if there is no compute API.
+// Steps of remove.py, and the results of empty if there is no compute API, or no host is known.
+// Otherwise the result has the names of the hosts.
 const (
 	stepEmpty      = "empty"
 	stepUnregister = "unregister"
 	resultAbsent   = "absent"
+	resultNone     = "none"
 )
 
 // hostsOf returns the hosts of the compute in Nova: the name of the compute, or the nodes of
-// its DaemonSet's pods. The pods of Jobs may run on the nodes of another compute.
+// its pods, which exist until the compute is stopped.
 func hostsOf(cr *novav1.NovaCompute, in engine.Inputs) []string {
 	if cr.Spec.Libvirt == nil {
 		return []string{cr.Name}
 	}
 	var hosts []string
 	for _, pod := range engine.Listed[*corev1.Pod](in) {
-		owner := metav1.GetControllerOf(pod)
-		if owner != nil && owner.Kind == "DaemonSet" && owner.Name == cr.Name && pod.Spec.NodeName != "" {
+		if pod.Spec.NodeName != "" {
 			hosts = append(hosts, pod.Spec.NodeName)
 		}
 	}
@@ -61,10 +63,7 @@ func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 // empty builds the configuration of both Jobs, and the Job that disables the compute service
 // and is complete when no server is on the host. The pod runs until then.
 func empty(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
-	job, err := removalJob(cr, in, stepEmpty)
-	if err == nil && len(hostsOf(cr, in)) == 0 {
-		err = engine.Abandon("the compute services of the nodes of NovaCompute %s: no node has a pod of its DaemonSet", cr.Name)
-	}
+	job, err := removalJob(cr, in, stepEmpty, hostsOf(cr, in))
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +84,21 @@ func stop(cr *novav1.NovaCompute, _ engine.Inputs) ([]engine.Child, error) {
 // unregister builds the Job that deletes the compute service, the mapping of the host and its
 // resource provider. Nova refuses this while a server is on the host.
 func unregister(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
-	if in.Result(describe(cr).JobName(workload.Task{Purpose: stepEmpty})) == resultAbsent {
+	result := in.Result(describe(cr).JobName(workload.Task{Purpose: stepEmpty}))
+	switch result {
+	case resultAbsent:
 		return nil, engine.Abandon("the resource providers of NovaCompute %s: the catalog has no compute API", cr.Name)
+	case resultNone:
+		return nil, engine.Abandon("the compute services of the nodes of NovaCompute %s: no node had a pod of its DaemonSet", cr.Name)
 	}
-	return removalJob(cr, in, stepUnregister)
+	hosts := hostsOf(cr, in)
+	if cr.Spec.Libvirt != nil {
+		hosts = strings.Fields(result)
+	}
+	return removalJob(cr, in, stepUnregister, hosts)
 }
 
-func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string) ([]engine.Child, error) {
+func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string, hosts []string) ([]engine.Child, error) {
 	if why := abandoned(cr, in); why != "" {
 		return nil, engine.Abandon("the compute services of NovaCompute %s, their mappings and resource providers: %s", cr.Name, why)
 	}
@@ -102,7 +109,7 @@ func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string) ([]engine
 		Purpose: step,
 		Script: `result=$(python3 -c "$@")
 printf %s "$result" > /dev/termination-log`,
-		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name}, hostsOf(cr, in)...),
+		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name}, hosts...),
 		Depends:   []string{step},
 	})}, nil
 }

@@ -1,8 +1,12 @@
 package compute
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
@@ -25,21 +30,33 @@ func TestSuite(t *testing.T) {
 
 const sample = "../../config/samples/fake.yaml"
 
+// hostsIn returns the arguments of remove.py after the step and the object.
+func hostsIn(pod *corev1.Pod) []string {
+	command := pod.Spec.Containers[0].Command
+	step := slices.Index(command, pod.Spec.Containers[0].Name)
+	return command[step+2:]
+}
+
 var _ = Describe("NovaCompute", func() {
 	var (
-		w       *enginetest.World
-		cr      *novav1.NovaCompute
-		servers atomic.Int32
+		w            *enginetest.World
+		cr           *novav1.NovaCompute
+		servers      atomic.Int32
+		unregistered atomic.Value
 	)
 	set := &appsv1.StatefulSet{}
 	BeforeEach(func() {
 		servers.Store(0)
 		enginetest.InstallCRDs(GinkgoTB(), "../../config/crd")
 		w = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: func(pod *corev1.Pod) (int32, string) {
-			if pod.Spec.Containers[0].Name == stepEmpty && servers.Load() > 0 {
+			switch {
+			case pod.Spec.Containers[0].Name == stepUnregister:
+				unregistered.Store(hostsIn(pod))
+				return 0, "done"
+			case servers.Load() > 0:
 				return 1, "servers on host cell1-fake: 1"
 			}
-			return 0, "done"
+			return 0, strings.Join(hostsIn(pod), " ")
 		}}, novav1.AddToScheme)
 		secret := &corev1.Secret{}
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(enginetest.ReadSample(GinkgoTB(), sample, "Secret").Object, secret)).To(Succeed())
@@ -61,6 +78,30 @@ var _ = Describe("NovaCompute", func() {
 		servers.Store(0)
 		enginetest.AwaitGone(GinkgoTB(), w.Client, set, cr)
 		w.AwaitNothing(cr.UID, Service.Owns...)
+		Expect(unregistered.Load()).To(Equal([]string{cr.Name}))
+	})
+
+	It("unregisters the nodes of its pods, which are deleted before, with driver Libvirt", func() {
+		libvirt := &novav1.NovaCompute{}
+		enginetest.DecodeSample(GinkgoTB(), "../../config/samples/libvirt.yaml", "NovaCompute", libvirt)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-" + w.Namespace, Labels: libvirt.Spec.Libvirt.NodeSelector}}
+		Expect(w.Client.Create(context.Background(), node)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) error { return w.Client.Delete(ctx, node) })
+		node.Spec.Taints = nil // the API server taints a node that has no kubelet yet
+		Expect(w.Client.Update(context.Background(), node)).To(Succeed())
+		w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "asterism-run-on-host"}}, libvirt)
+		pod := podOf(w, libvirt.Name)
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}
+		Expect(w.Client.SubResource("binding").Create(context.Background(), &pod, binding)).To(Succeed(), "as the scheduler does")
+		enginetest.AwaitReady(GinkgoTB(), w.Client, libvirt)
+		w.Delete(libvirt, metav1.DeletePropagationBackground)
+		Eventually(func() bool { return w.Read(&pod) && pod.DeletionTimestamp != nil }).WithTimeout(30 * time.Second).Should(BeTrue())
+		Expect(w.Client.Delete(context.Background(), &pod, client.GracePeriodSeconds(0))).To(Succeed(), "as the kubelet does when the pod has ended")
+		enginetest.AwaitGone(GinkgoTB(), w.Client, libvirt)
+		Expect(unregistered.Load()).To(Equal([]string{node.Name}))
+		events := &corev1.EventList{}
+		Expect(w.Client.List(context.Background(), events, client.InNamespace(w.Namespace))).To(Succeed())
+		Expect(events.Items).NotTo(ContainElement(HaveField("Reason", "LeftBehind")))
 	})
 
 	It("waits for its servers also after a deletion in the foreground", func() {
@@ -73,3 +114,14 @@ var _ = Describe("NovaCompute", func() {
 		w.AwaitNothing(cr.UID, Service.Owns...)
 	})
 })
+
+// podOf waits for the pod of a DaemonSet on one node.
+func podOf(w *enginetest.World, name string) corev1.Pod {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Eventually(func(g Gomega) {
+		g.Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels(engine.Selector("nova-compute", name)))).To(Succeed())
+		g.Expect(pods.Items).To(HaveLen(1))
+	}).WithTimeout(30 * time.Second).Should(Succeed())
+	return pods.Items[0]
+}

@@ -1,11 +1,12 @@
 """Usage: remove.py empty|unregister OBJECT [HOST...]
 
-empty       disables the compute services of the hosts, and fails while servers are on a host.
+empty       disables the compute services of the hosts, and fails while servers or unfinished
+            migrations are on a host. Its result has the hosts, "none" for none.
 unregister  deletes the services of the hosts, and those that empty has disabled for OBJECT,
             with the mappings and the resource providers, and fails while anything remains.
 
-The configuration of the compute has the account. The last line of the output is the result:
-"absent" if the catalog has no compute API, of which nothing can then be removed.
+The configuration of the compute has the account. The output is the result: "absent" if the
+catalog has no compute API, of which nothing can then be removed.
 """
 import sys
 import time
@@ -17,6 +18,8 @@ SECTION = "service_user"
 REASON = "NovaCompute %s is being deleted"
 SETTLE_SECONDS = 15  # a server that was scheduled before the service was disabled arrives
 COUNTS, COUNT_SECONDS = 12, 5  # before the next Job; the first Job counts once
+RESULT_BYTES = 4000  # a termination message has at most 4096
+ENDED = {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
 
 
 def connect():
@@ -44,9 +47,17 @@ def empty(nova, services, reason, hosts):
     for again in reversed(range(counts)):
         servers = [(host, server["id"]) for host in hosts for server in
                    nova.get("/servers", params={"all_tenants": "true", "host": host}).json()["servers"]]
-        if not servers:
+        migrations = [(host, migration) for host in hosts for migration in
+                      nova.get("/os-migrations", params={"host": host}).json()["migrations"]
+                      if migration["status"] not in ENDED]
+        if not servers and not migrations:
             return
         time.sleep(COUNT_SECONDS if again else 0)
+    if not servers:
+        host, migration = migrations[0]
+        sys.exit("migrations of host %s: %d, for example of server %s, which is %s; confirm, revert or "
+                 "abort them" % (host, sum(h == host for h, _ in migrations), migration["instance_uuid"],
+                                 migration["status"]))
     host = servers[0][0]
     sys.exit("servers on host %s: %d, for example %s; migrate or delete them: openstack server list "
              "--all-projects --host %s" % (host, sum(h == host for h, _ in servers), servers[0][1], host))
@@ -57,7 +68,7 @@ def unregister(nova, services, placement, hosts):
         answer = nova.delete("/os-services/" + service["id"], raise_exc=False)
         if not answer.ok and answer.status_code != 404:
             sys.exit("Nova refuses to delete the compute service of host %s: %s" % (service["host"], answer.text))
-    for host in sorted({s["host"] for s in services}.union(hosts)):
+    for host in hosts:
         left = placement.get("/resource_providers", params={"name": host}).json()["resource_providers"]
         if left:
             sys.exit("Placement still has the resource provider of host %s: openstack resource provider "
@@ -70,20 +81,22 @@ def main(step, owner, *hosts):
     try:
         nova.get_endpoint()
     except exceptions.EndpointNotFound:
-        print("absent")
-        return
+        return "absent"
     reason = REASON % owner
     services = [s for s in nova.get("/os-services", params={"binary": "nova-compute"}).json()["services"]
                 if s["host"] in hosts or s["disabled_reason"] == reason]
-    if step == "empty":
-        empty(nova, services, reason, hosts)
-    else:
+    hosts = sorted({s["host"] for s in services}.union(hosts))
+    if step == "unregister":
         unregister(nova, services, catalog("placement"), hosts)
-    print("done")
+        return "done"
+    empty(nova, services, reason, hosts)
+    while len(" ".join(hosts)) > RESULT_BYTES:
+        hosts.pop()
+    return " ".join(hosts) or "none"
 
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:])
+        print(main(*sys.argv[1:]))
     except exceptions.ClientException as error:
         sys.exit("%s: %s" % (type(error).__name__, error))

@@ -51,7 +51,7 @@ type Cell struct {
 
 	// computes lists computes that run in this cluster, at most 32. The operator creates a
 	// NovaCompute for each. Other computes register themselves with the compute Secret. A
-	// compute can be added, but cannot be removed from the list.
+	// compute can be removed from the list when its state is Retired.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -28,7 +28,7 @@ func podSelector(obj client.Object) *metav1.LabelSelector {
 	return nil
 }
 
-// pods lists the pods of a workload or Job. Pods are never watched.
+// pods lists the pods of a workload or Job, without a watch.
 func (c *Children) pods(ctx context.Context, obj client.Object) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(podSelector(obj))
 	if err != nil {
