@@ -101,8 +101,11 @@ spec:
   computeConfigSecretRef: {name: demo-cell1-compute-config}
 `
 
-// spareCompute is a compute of the demo's cell.
-const spareCompute = `{"name": "spare", "driver": "Fake", "customServiceConfig": "[glance]\nendpoint_override = http://127.0.0.1:9\n[neutron]\nendpoint_override = http://neutron.openstack.svc.cluster.local:8080\n"}`
+// fakeCompute returns a compute of a cell that can delete its servers: it uses the fake of
+// Neutron in a namespace.
+func fakeCompute(name, namespace string) string {
+	return fmt.Sprintf(`{"name": %q, "driver": "Fake", "customServiceConfig": "[glance]\nendpoint_override = http://127.0.0.1:9\n[neutron]\nendpoint_override = http://neutron.%s.svc.cluster.local:8080\n"}`, name, namespace)
+}
 
 // computeSpecs add a compute to the cell of the demo, and remove it.
 func computeSpecs() {
@@ -110,8 +113,8 @@ func computeSpecs() {
 
 	It("removes a retired compute as soon as it has no server", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
-		serve(ctx, "neutron", neutron)
-		changeComputes(ctx, "add", "-", spareCompute)
+		serve(ctx, demoNamespace, "neutron", neutron)
+		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
 		awaitMapped(ctx, 2)
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
 		nova.bootOn(ctx, spare)
@@ -126,11 +129,7 @@ func computeSpecs() {
 		})
 		Expect(nova.services(ctx)).To(ContainElement(computeService{"nova-compute", spare, "up", "disabled", "nova"}), "the compute still works for its server")
 
-		for _, server := range nova.serversOn(ctx, spare) {
-			compute := nova.compute()
-			_, err := compute.Delete(ctx, compute.ServiceURL("servers", server.ID), nil)
-			Expect(err).NotTo(HaveOccurred())
-		}
+		nova.deleteServersOn(ctx, spare)
 		awaitGone(ctx, "NovaCompute", demoNamespace, spare)
 		expectUnregistered(ctx, nova, spare)
 		changeComputes(ctx, "remove", "1", "null")
@@ -144,7 +143,7 @@ func ironicSpecs() {
 
 	It("runs a compute for the nodes of one conductor group of Ironic, and removes it", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
-		serve(ctx, "ironic", ironic)
+		serve(ctx, demoNamespace, "ironic", ironic)
 		nova.makeUser(ctx, account, "created by the test")
 		setSecret(ctx, demoNamespace, account, map[string]string{
 			"user": account, "password": canaryIdentity, "authURL": secret(ctx, demoNamespace, "keystone-admin")["authURL"],
@@ -175,13 +174,13 @@ func ironicSpecs() {
 }
 
 // serve runs a program that answers, for the time of the spec.
-func serve(ctx context.Context, name, program string) {
+func serve(ctx context.Context, namespace, name, program string) {
 	GinkgoHelper()
-	apply(ctx, demoNamespace, fmt.Sprintf(answering, name, program))
+	apply(ctx, namespace, fmt.Sprintf(answering, name, program))
 	DeferCleanup(func(ctx SpecContext) {
-		kubectl(ctx, "delete", "pod/"+name, "service/"+name, "--namespace="+demoNamespace)
+		kubectl(ctx, "delete", "pod/"+name, "service/"+name, "--namespace="+namespace)
 	})
-	kubectl(ctx, "wait", "pod/"+name, "--namespace="+demoNamespace, "--for=condition=Ready", "--timeout=2m")
+	kubectl(ctx, "wait", "pod/"+name, "--namespace="+namespace, "--for=condition=Ready", "--timeout=2m")
 }
 
 // changeComputes changes the list of computes of the demo's cell by a JSON patch.
@@ -212,6 +211,15 @@ func (c cloud) serversOn(ctx context.Context, host string) []server {
 	var found struct{ Servers []server }
 	c.get(ctx, "servers?all_tenants=true&status=ACTIVE&host="+url.QueryEscape(host), &found)
 	return found.Servers
+}
+
+func (c cloud) deleteServersOn(ctx context.Context, host string) {
+	GinkgoHelper()
+	for _, server := range c.serversOn(ctx, host) {
+		compute := c.compute()
+		_, err := compute.Delete(ctx, compute.ServiceURL("servers", server.ID), nil)
+		Expect(err).NotTo(HaveOccurred())
+	}
 }
 
 // bootOn boots a server on a host, and waits until it is ACTIVE.

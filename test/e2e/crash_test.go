@@ -102,6 +102,8 @@ var _ = Describe("A deployment", Ordered, func() {
 		}))
 	})
 
+	cellSpecs(crashNamespace)
+
 	It("is deleted with its namespace and its MariaDB, although its operators' RoleBindings are deleted first", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "rolebindings", "--all", "--wait=false", "--namespace="+crashNamespace)
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}})).To(Succeed())

@@ -43,8 +43,7 @@ var notRun = map[string]string{
 	"kubectl describe sharedvolume -n team-a":           "an example of another namespace",
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`: "the demo has no TLS",
 
-	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "add", "path": "/spec/nova/cells/0/computes/1`:    "an example of another compute",
-	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "remove", "path": "/spec/nova/cells/0/computes/1`: "an example of another compute",
+	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "test", "path": "/spec/nova/cells/0/computes/1`: "an example of another compute",
 }
 
 // Verbs of kubectl. Those that change objects run with --dry-run=server. The commands that

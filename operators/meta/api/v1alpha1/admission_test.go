@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -90,8 +91,7 @@ spec:
 		Entry("a bus without its address", `spec: {messageBus: {serviceRef: null}}`, "must have adminSecretRef together with serviceRef or host"),
 		Entry("a metadata Secret without a name", `spec: {metadataSecretRef: {}}`, "spec.metadataSecretRef.name: Required value"),
 		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef"),
-		Entry("metadata per cell", `spec: {nova: {metadata: {mode: PerCell}}}`, `supported values: "Global"`),
-		Entry("a cell without API access", `spec: {nova: {cells: [{name: cell1, apiAccess: Disabled}]}}`, `supported values: "Enabled"`),
+		Entry("an unknown mode of metadata", `spec: {nova: {metadata: {mode: Cell}}}`, `supported values: "Global", "PerCell", "GlobalAndPerCell"`),
 		Entry("a cell without a database, with connection Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
 		Entry("a cell without a bus, with connection Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
 		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell"),
@@ -115,12 +115,23 @@ spec:
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, "must not move to another message bus"),
 		Entry("a cell on its own bus", `spec: {nova: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}}`, "must not move to another message bus"),
-		Entry("another cell instead", `spec: {nova: {cells: [{name: cell2}]}}`, "must keep every cell"),
 	)
 
-	It("accepts an added cell", func() {
-		_, err := server.Update(sample, `spec: {nova: {cells: [{name: cell1}, {name: cell2}]}}`)
+	It("accepts an added cell, and another cell instead", func() {
+		for _, cells := range []string{`[{name: cell1}, {name: cell2}]`, `[{name: cell2}]`} {
+			_, err := server.Update(sample, `spec: {nova: {cells: `+cells+`}}`)
+			Expect(err).NotTo(HaveOccurred())
+		}
+	})
+
+	It("accepts the examples of cells", func() {
+		files, err := filepath.Glob("../../../../examples/cells/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
+		Expect(files).NotTo(BeEmpty())
+		for _, file := range files {
+			_, err := server.Create(enginetest.ReadSample(GinkgoTB(), file, "ControlPlane"), `{}`)
+			Expect(err).NotTo(HaveOccurred(), file)
+		}
 	})
 
 	It("prints its columns", func() {

@@ -190,11 +190,16 @@ type NovaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	DesiredCells int32 `json:"desiredCells"`
 
+	// metadataAgent is the configuration of the metadata agents that use the global metadata
+	// service. It is absent if the Nova has none.
+	// +optional
+	MetadataAgent *novav1.MetadataAgent `json:"metadataAgent,omitempty"`
+
 	// cells has the state of each cell, as in the status of the Nova.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=128
 	Cells []novav1.CellStatus `json:"cells,omitempty"`
 
 	// endpoints are the addresses of the compute API, as in the catalog.

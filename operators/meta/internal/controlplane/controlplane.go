@@ -91,6 +91,7 @@ func reportNova(cr *metav1alpha1.ControlPlane, in engine.Inputs) {
 	status := &metav1alpha1.NovaStatus{Name: cr.Name, Ready: metav1.ConditionUnknown, DesiredCells: int32(len(cr.Spec.Nova.Cells))}
 	if child, ok := engine.Get[*novav1.Nova](in, cr.Name); ok {
 		status.ReadyCells, status.Cells, status.Endpoints = child.Status.ReadyCells, child.Status.Cells, child.Status.Endpoints
+		status.MetadataAgent = child.Status.MetadataAgent
 		if ready := meta.FindStatusCondition(child.Status.Conditions, commonv1.ConditionReady); ready != nil && child.Status.ObservedGeneration == child.Generation {
 			status.Ready = ready.Status
 		}

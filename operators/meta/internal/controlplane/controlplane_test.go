@@ -111,8 +111,11 @@ var _ = Describe("ControlPlane", func() {
 		start(func(obj engine.Object) (condition, message string) {
 			reported := obj.(*novav1.Nova) //nolint:forcetypeassert // the fake has this kind
 			reported.Status.Cells = []novav1.CellStatus{{
-				Name: "cell1", Ready: metav1.ConditionFalse, Hosts: &novav1.CellHosts{Mapped: 2},
-				ComputeConfigSecretRef: &commonv1.SecretReference{Name: "demo-cell1-compute-config"},
+				Name: "cell1", Ready: metav1.ConditionFalse, Mapped: metav1.ConditionTrue,
+				CellContent: novav1.CellContent{
+					Hosts:                  &novav1.CellHosts{Mapped: 2},
+					ComputeConfigSecretRef: &commonv1.SecretReference{Name: "demo-cell1-compute-config"},
+				},
 			}}
 			return commonv1.ConditionReady, "NovaCell demo-cell1: Secret x does not exist"
 		})

@@ -3,7 +3,8 @@
 empty       disables the compute services of the hosts, and fails while servers or unfinished
             migrations are on a host. Its result has the hosts, "none" for none.
 unregister  deletes the services of the hosts, and those that empty has disabled for OBJECT,
-            with the mappings and the resource providers, and fails while anything remains.
+            with the mappings and the resource providers, and fails while a resource provider has
+            allocations.
 
 The configuration of the compute has the account. The output is the result: "absent" if the
 catalog has no compute API, of which nothing can then be removed.
@@ -69,10 +70,13 @@ def unregister(nova, services, placement, hosts):
         if not answer.ok and answer.status_code != 404:
             sys.exit("Nova refuses to delete the compute service of host %s: %s" % (service["host"], answer.text))
     for host in hosts:
-        left = placement.get("/resource_providers", params={"name": host}).json()["resource_providers"]
-        if left:
-            sys.exit("Placement still has the resource provider of host %s: openstack resource provider "
-                     "delete %s" % (host, left[0]["uuid"]))
+        for provider in placement.get("/resource_providers", params={"name": host}).json()["resource_providers"]:
+            path = "/resource_providers/" + provider["uuid"]
+            if placement.delete(path, raise_exc=False).status_code != 409:
+                continue
+            consumers = sorted(placement.get(path + "/allocations").json()["allocations"])
+            sys.exit("Placement has allocations on host %s: %d, for example of server %s, which is on no host; "
+                     "delete this server" % (host, len(consumers), "".join(consumers[:1])))
 
 
 def main(step, owner, *hosts):

@@ -52,17 +52,6 @@ const (
 	SchemaExternal SchemaManagement = "External"
 )
 
-// RolloutMode defines whether the pods follow the spec.
-// +kubebuilder:validation:Enum=Automatic;Held
-type RolloutMode string
-
-const (
-	// RolloutAutomatic rolls out the pods when the image or the configuration changes.
-	RolloutAutomatic RolloutMode = "Automatic"
-	// RolloutHeld syncs the schema and does not change the pods.
-	RolloutHeld RolloutMode = "Held"
-)
-
 // NovaConductor runs nova-conductor as the superconductor or for one cell, after a Job
 // has synced the schema of its databases.
 //
@@ -146,7 +135,7 @@ type NovaConductorSpec struct {
 	// upgrades need. Default: Automatic. A change to Automatic rolls out the pods.
 	// +optional
 	// +kubebuilder:default=Automatic
-	Rollout RolloutMode `json:"rollout,omitempty"`
+	Rollout commonv1.RolloutMode `json:"rollout,omitempty"`
 }
 
 // SchemaSettings define who syncs the database schema.

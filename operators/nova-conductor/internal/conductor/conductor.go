@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 
@@ -46,7 +47,7 @@ var Service = engine.Service[*novav1.NovaConductor]{
 // pods does not change the pods while the rollout is held: an upgrade syncs every schema
 // before the first pod runs the new release.
 func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
-	if cr.Spec.Rollout == novav1.RolloutHeld {
+	if cr.Spec.Rollout == commonv1.RolloutHeld {
 		return nil, engine.Wait("spec.rollout is Held: the pods are not changed until spec.rollout is Automatic, which a Nova sets when its cells are mapped")
 	}
 	return describe(cr).Stateful(in)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/workload/workloadtest"
@@ -116,18 +117,18 @@ func leavesSchema() {
 func holds() {
 	synced := &runs{}
 	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
-	cr := subject.Object(func(cr *novav1.NovaConductor) { cr.Spec.Rollout = novav1.RolloutHeld })
+	cr := subject.Object(func(cr *novav1.NovaConductor) { cr.Spec.Rollout = commonv1.RolloutHeld })
 	w.Create(cr)
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionWorkloadReady, engine.ReasonWaiting, "Held")
 	enginetest.Await(GinkgoTB(), w.Client, cr, novav1.ConditionSchemaReady, metav1.ConditionTrue)
 	Expect(w.Read(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}})).To(BeFalse())
 
-	w.Change(cr, func() { cr.Spec.Rollout = novav1.RolloutAutomatic })
+	w.Change(cr, func() { cr.Spec.Rollout = commonv1.RolloutAutomatic })
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	before, _, _ := w.Pods(cr)
 
 	w.Change(cr, func() {
-		cr.Spec.Rollout = novav1.RolloutHeld
+		cr.Spec.Rollout = commonv1.RolloutHeld
 		cr.Spec.ContainerImage = "quay.example/openstack/nova:next"
 	})
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionWorkloadReady, engine.ReasonWaiting, "Held")

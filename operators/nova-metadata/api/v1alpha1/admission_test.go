@@ -11,10 +11,11 @@ import (
 var admission = workloadtest.Admission{
 	Kind:     "NovaMetadata",
 	Sample:   "../../config/samples/metadata.yaml",
-	Required: []string{"apiDatabaseSecretRef", "cell0DatabaseSecretRef", "messageBusSecretRef", "metadataSecretRef"},
+	Required: []string{"messageBusSecretRef", "metadataSecretRef"},
 	Defaults: map[string]any{"mode": "Global"},
 	Accepts: []TableEntry{
 		Entry("the most workers and threads", `spec: {workers: 64, threads: 32}`),
+		Entry("the service of a cell", `spec: {mode: Cell, apiDatabaseSecretRef: null, cell0DatabaseSecretRef: null, databaseSecretRef: {name: cell1-database}}`),
 		Entry("no identity", `spec: {identitySecretRef: null}`),
 	},
 	Refuses: []TableEntry{
@@ -22,7 +23,9 @@ var admission = workloadtest.Admission{
 		Entry("too many workers", `spec: {workers: 65}`, "spec.workers in body should be less than or equal to 64"),
 		Entry("no threads", `spec: {threads: 0}`, "spec.threads in body should be greater than or equal to 1"),
 		Entry("too many threads", `spec: {threads: 33}`, "spec.threads in body should be less than or equal to 32"),
-		Entry("a metadata service per cell", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global"`),
+		Entry("an unknown mode", `spec: {mode: PerCell}`, `Unsupported value: "PerCell": supported values: "Global", "Cell"`),
+		Entry("a global service without the API database", `spec: {apiDatabaseSecretRef: null}`, "must have apiDatabaseSecretRef and cell0DatabaseSecretRef, and not databaseSecretRef, for mode Global"),
+		Entry("the service of a cell with the API database", `spec: {mode: Cell, databaseSecretRef: {name: cell1-database}}`, "must have databaseSecretRef, and neither apiDatabaseSecretRef nor cell0DatabaseSecretRef, for mode Cell"),
 	},
 	Columns: map[string]any{"Mode": "Global"},
 }

@@ -33,13 +33,16 @@ var NovaMetadataConditions = []string{
 	ConditionEndpointReady,
 }
 
-// MetadataMode selects the cells that a metadata service serves. This version accepts
-// only Global.
-// +kubebuilder:validation:Enum=Global
+// MetadataMode selects the cells that a metadata service serves.
+// +kubebuilder:validation:Enum=Global;Cell
 type MetadataMode string
 
-// MetadataGlobal serves every cell.
-const MetadataGlobal MetadataMode = "Global"
+const (
+	// MetadataGlobal serves every cell.
+	MetadataGlobal MetadataMode = "Global"
+	// MetadataCell serves the servers of one cell.
+	MetadataCell MetadataMode = "Cell"
+)
 
 // NovaMetadata runs the metadata API, from which servers read their own metadata.
 //
@@ -74,12 +77,15 @@ func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
 func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Status.ServiceStatus }
 
 // NovaMetadataSpec is the desired state of a NovaMetadata.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Cell' || has(self.apiDatabaseSecretRef) && has(self.cell0DatabaseSecretRef) && !has(self.databaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef, and not databaseSecretRef, for mode Global: the service finds every cell in the API database"
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Global' || has(self.databaseSecretRef) && !has(self.apiDatabaseSecretRef) && !has(self.cell0DatabaseSecretRef)",message="must have databaseSecretRef, and neither apiDatabaseSecretRef nor cell0DatabaseSecretRef, for mode Cell: the service reads only the database of its cell"
 type NovaMetadataSpec struct {
 	commonv1.ServiceSpec  `json:",inline"`
 	commonv1.WSGISettings `json:",inline"`
 
-	// mode is Global: one metadata service serves every cell. Default: Global. It cannot be
-	// changed.
+	// mode is Global for a metadata service that serves every cell, or Cell for one that
+	// serves the servers of one cell. Default: Global. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Global
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: create another NovaMetadata for the other mode"
@@ -87,17 +93,26 @@ type NovaMetadataSpec struct {
 
 	// apiDatabaseSecretRef names the Secret with the connection to the API
 	// database. Required keys: hostname, user, password. Optional keys: port (default
-	// 3306), database (default nova_api), ca.crt (required for TLS), tls.
-	// +required
-	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
+	// 3306), database (default nova_api), ca.crt (required for TLS), tls. Required for mode
+	// Global.
+	// +optional
+	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
 	// cell0DatabaseSecretRef names the Secret with the connection to the database of
 	// cell0. Required keys: hostname, user, password. Optional keys: port (default
-	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls.
-	// +required
-	Cell0DatabaseSecretRef commonv1.SecretReference `json:"cell0DatabaseSecretRef"`
+	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls. Required for mode
+	// Global.
+	// +optional
+	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
 
-	// messageBusSecretRef names the Secret with the connection to the message bus.
+	// databaseSecretRef names the Secret with the connection to the database of the cell.
+	// Required keys: hostname, user, password. Optional keys: port (default 3306), database
+	// (default nova), ca.crt (required for TLS), tls. Required for mode Cell.
+	// +optional
+	DatabaseSecretRef *commonv1.SecretReference `json:"databaseSecretRef,omitempty"`
+
+	// messageBusSecretRef names the Secret with the connection to the message bus, for mode
+	// Cell of the cell.
 	// Required keys: hostname (or a list host[:port],...), user, password. Optional
 	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
 	// for TLS), tls, quorumQueues (default false).

@@ -73,8 +73,21 @@ func (in *NovaMetadataSpec) DeepCopyInto(out *NovaMetadataSpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
 	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
-	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
-	out.Cell0DatabaseSecretRef = in.Cell0DatabaseSecretRef
+	if in.APIDatabaseSecretRef != nil {
+		in, out := &in.APIDatabaseSecretRef, &out.APIDatabaseSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
+	if in.Cell0DatabaseSecretRef != nil {
+		in, out := &in.Cell0DatabaseSecretRef, &out.Cell0DatabaseSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
+	if in.DatabaseSecretRef != nil {
+		in, out := &in.DatabaseSecretRef, &out.DatabaseSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
 	out.MessageBusSecretRef = in.MessageBusSecretRef
 	out.MetadataSecretRef = in.MetadataSecretRef
 	if in.IdentitySecretRef != nil {

@@ -3,6 +3,7 @@ package metadata
 
 import (
 	"fmt"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -63,17 +64,13 @@ func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
 func describe(cr *novav1.NovaMetadata) workload.Service {
 	var defaults config.Sections
 	defaults.Set("DEFAULT", "host", cr.Name)
-	defaults.Set("api", "local_metadata_per_cell", "false")
 	defaults.Set("neutron", "service_metadata_proxy", "true")
 	service := workload.Service{
-		Name:     "nova-metadata",
-		Instance: cr.Name,
-		Project:  "nova",
-		Spec:     cr.Spec.ServiceSpec,
-		Databases: []workload.Database{
-			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
-			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
-		},
+		Name:         "nova-metadata",
+		Instance:     cr.Name,
+		Project:      "nova",
+		Spec:         cr.Spec.ServiceSpec,
+		Databases:    databases(cr),
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Shared:       []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
 		FromImage:    []string{"api-paste.ini"},
@@ -81,6 +78,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		Port:         &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
 		GraceSeconds: graceSeconds,
 	}
+	service.Owned.Set("api", "local_metadata_per_cell", strconv.FormatBool(cr.Spec.Mode == novav1.MetadataCell))
 	// The server of an image without a WSGI server has its own options.
 	defaults.Set("DEFAULT", "enabled_apis", "metadata")
 	defaults.Set("DEFAULT", "metadata_listen", "::")
@@ -91,4 +89,15 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"neutron"}}
 	}
 	return service
+}
+
+// databases of the service. That of a cell has no API database, and so serves no other cell.
+func databases(cr *novav1.NovaMetadata) []workload.Database {
+	if cr.Spec.Mode == novav1.MetadataCell {
+		return []workload.Database{{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}}
+	}
+	return []workload.Database{
+		{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
+		{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+	}
 }

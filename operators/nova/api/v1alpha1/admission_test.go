@@ -80,7 +80,7 @@ var _ = Describe("Nova", Ordered, func() {
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
 			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
 			HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}}),
-			HaveKeyWithValue("cells", ConsistOf(HaveKeyWithValue("apiAccess", "Enabled"))),
+			HaveKeyWithValue("cells", ConsistOf(And(HaveKeyWithValue("apiAccess", "Enabled"), HaveKeyWithValue("scheduling", "Enabled")))),
 		))
 		Expect(fmt.Sprint(spec)).NotTo(ContainSubstring("replicas"))
 	})
@@ -99,8 +99,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("two cells of one name", `spec: {cells: [{name: cell1}, {name: cell1}]}`, `Duplicate value: {"name":"cell1"}`),
 		Entry("a cell named in capitals", `spec: {cells: [{name: Cell1}]}`, "spec.cells[0].name in body should match"),
 		Entry("a cell's name of 16 characters", `spec: {cells: [{name: c234567890123456}]}`, "spec.cells[0].name: Too long: may not be more than 15"),
-		Entry("a cell without API access", `spec: {cells: [{name: cell1, apiAccess: Disabled}]}`, `Unsupported value: "Disabled": supported values: "Enabled"`),
-		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`, `Unsupported value: "PerCell": supported values: "Global"`),
+		Entry("unknown API access", `spec: {cells: [{name: cell1, apiAccess: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
+		Entry("unknown scheduling", `spec: {cells: [{name: cell1, scheduling: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
+		Entry("an unknown mode of metadata", `spec: {metadata: {mode: Cell}}`, `Unsupported value: "Cell": supported values: "Global", "PerCell", "GlobalAndPerCell"`),
 
 		Entry("two computes of one name", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake}, {name: fake, driver: Fake}]}]}`, `Duplicate value: {"name":"fake"}`),
 		Entry("a compute's name of 12 characters", `spec: {cells: [{name: cell1, computes: [{name: c23456789012, driver: Fake}]}]}`, "spec.cells[0].computes[0].name: Too long: may not be more than 11"),
@@ -216,8 +217,7 @@ spec:
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, moved),
 		Entry("a database server without a Service", `spec: {database: {serviceRef: null, host: db.example.org}}`, moved),
 		Entry("a change to connection Secrets of databases", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
-		Entry("removal of a cell", `spec: {cells: [`+cell1+`]}`, "must keep every cell: this version cannot remove a cell"),
-		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`, "must keep every cell: this version cannot remove a cell"),
+		Entry("removal of every cell", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),
 		Entry("a cell on the default database", `spec: {cells: [`+cell1+`, {name: cell2}]}`, movedCell),
 		Entry("a cell on its own database", `spec: {cells: [{name: cell1, database: {serviceRef: {name: own}, adminSecretRef: {name: own}}}, `+cell2+`]}`, movedCell),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, movedBus),
@@ -240,6 +240,10 @@ spec:
 	},
 		Entry("another administrator", `spec: {database: {adminSecretRef: {name: other}}, messageBus: {adminSecretRef: {name: other}}, identity: {adminSecretRef: {name: other}}}`),
 		Entry("an added cell, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
+		Entry("removal of a cell, which the operator checks", `spec: {cells: [`+cell1+`]}`),
+		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`),
+		Entry("a cell without API access", `spec: {cells: [{name: cell1, apiAccess: Disabled, scheduling: Disabled, metadataSecretRef: {name: shared}}, `+cell2+`]}`),
+		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`),
 		Entry("another management port", `spec: {messageBus: {managementPort: 15671}}`),
 		Entry("another administrator of a cell's database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: other}}}]}`),
 		Entry("another image", `spec: {containerImage: "quay.example/openstack/nova:26.2.3"}`),
@@ -358,7 +362,7 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("a name without the Nova's name", `metadata: {name: cell1}`, "metadata.name must be <spec.novaRef.name>-<spec.cellName>"),
 		Entry("a reserved name", `{metadata: {name: demo-cell0}, spec: {cellName: cell0}}`, "must not be one of the reserved names"),
 		Entry("a Nova's name of 25 characters", `{metadata: {name: a234567890123456789012345-cell1}, spec: {novaRef: {name: a234567890123456789012345}}}`, "must name a Nova, whose name has at most 24 characters"),
-		Entry("no API access", `spec: {apiAccess: Disabled}`, `supported values: "Enabled"`),
+		Entry("unknown API access", `spec: {apiAccess: "No"}`, `supported values: "Enabled", "Disabled"`),
 		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name together with adminSecretRef"),
 		Entry("a name with a connection Secret of the database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name together with adminSecretRef, and not with connectionSecretRef"),
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),
@@ -401,13 +405,15 @@ spec:
 	It("prints its columns", func() {
 		Expect(server.Columns(sample, `
 uuid: 8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11
-mapping: {revision: 5f3c9a1b, scheduling: Enabled}
-hosts: {mapped: 4, unmapped: 0}
+mapping: {revision: 5f3c9a1b}
+scheduling: Enabled
+servers: 12
+hosts: {mapped: 4, unmapped: 0, names: [compute-1]}
 computeConfigSecretRef: {name: demo-cell1-compute-config}
 conditions:
 - {type: Ready, status: "True", reason: Complete, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
 `)).To(Equal(map[string]any{
-			"Ready": "True", "Cell": "cell1", "Hosts": 4.0, "UUID": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11", "Message": "",
+			"Ready": "True", "Cell": "cell1", "Hosts": 4.0, "Servers": 12.0, "Scheduling": "Enabled", "UUID": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11", "Message": "",
 		}))
 	})
 })

@@ -10,13 +10,16 @@ import commonv1 "asterism.dev/lib/common/api/v1alpha1"
 // +kubebuilder:validation:XValidation:rule="!(self in ['cell0', 'api', 'scheduler', 'metadata', 'conductor', 'superconductor', 'identity', 'messagebus'])",message="must not be one of the reserved names cell0, api, scheduler, metadata, conductor, superconductor, identity, messagebus: call it cell1, for example"
 type CellName string
 
-// APIAccess decides whether the conductor of a cell reaches the API database. This
-// version accepts only Enabled.
-// +kubebuilder:validation:Enum=Enabled
+// APIAccess decides whether the conductor of a cell reaches the API database.
+// +kubebuilder:validation:Enum=Enabled;Disabled
 type APIAccess string
 
-// APIAccessEnabled gives the cell's conductor the API database.
-const APIAccessEnabled APIAccess = "Enabled"
+const (
+	// APIAccessEnabled gives the cell's conductor the API database.
+	APIAccessEnabled APIAccess = "Enabled"
+	// APIAccessDisabled gives the cell's conductor only the database of the cell.
+	APIAccessDisabled APIAccess = "Disabled"
+)
 
 // Cell is one cell of a Nova.
 //
@@ -29,11 +32,26 @@ type Cell struct {
 	// +required
 	Name CellName `json:"name"`
 
-	// apiAccess of the cell's conductor to the API database. This version accepts only
-	// Enabled. Default: Enabled.
+	// apiAccess of the cell's conductor to the API database: Enabled, or Disabled for a cell
+	// that must not reach it. Without access, Nova makes no up-calls: the rules of server
+	// groups are not checked again on the compute host. A change restarts the conductor.
+	// Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	APIAccess APIAccess `json:"apiAccess,omitempty"`
+
+	// scheduling of new servers in the cell: Enabled, or Disabled to place no new server in
+	// the cell. Existing servers are not changed. A change restarts the scheduler. Default:
+	// Enabled.
+	// +optional
+	// +kubebuilder:default=Enabled
+	Scheduling CellScheduling `json:"scheduling,omitempty"`
+
+	// metadataSecretRef names the Secret with key sharedSecret, with which the metadata
+	// agents of the cell sign their requests to the cell's metadata service. Default: the
+	// operator generates Secret <nova>-<cell>-metadata, if the cell has a metadata service.
+	// +optional
+	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
 	// database is the cell's own server, or the Secret of its own database. Default: a
 	// database on the server of spec.database. It cannot change to another database.

@@ -7,7 +7,7 @@ import (
 )
 
 // Condition types of the stages of a Nova, in addition to Ready, Stalled and Available. A
-// NovaCell also has the first four, and ConductorReady.
+// NovaCell also has the first four, ConductorReady and MetadataReady.
 const (
 	// ConditionInputsReady is True when every Secret and Service that the spec names
 	// exists, with the required keys, and the given connection Secrets are valid.
@@ -33,7 +33,8 @@ const (
 	ConditionCell0Mapped = "Cell0Mapped"
 	// ConditionSchedulerReady is True when the NovaScheduler is ready.
 	ConditionSchedulerReady = "SchedulerReady"
-	// ConditionMetadataReady is True when the NovaMetadata is ready.
+	// ConditionMetadataReady is True when the NovaMetadata is ready, or is not wanted and
+	// deleted.
 	ConditionMetadataReady = "MetadataReady"
 	// ConditionAPIReady is True when the NovaAPI is ready.
 	ConditionAPIReady = "APIReady"
@@ -58,13 +59,19 @@ var NovaConditions = []string{
 	ConditionEndpointsReady,
 }
 
-// MetadataMode decides how many metadata services a Nova has. This version accepts only
-// Global.
-// +kubebuilder:validation:Enum=Global
+// MetadataMode decides which metadata services a Nova has.
+// +kubebuilder:validation:Enum=Global;PerCell;GlobalAndPerCell
 type MetadataMode string
 
-// MetadataGlobal is one metadata service that answers for every cell.
-const MetadataGlobal MetadataMode = "Global"
+const (
+	// MetadataGlobal is one metadata service that answers for every cell.
+	MetadataGlobal MetadataMode = "Global"
+	// MetadataPerCell is one metadata service for each cell.
+	MetadataPerCell MetadataMode = "PerCell"
+	// MetadataGlobalAndPerCell is both, while the metadata agents of Neutron change from one
+	// to the other.
+	MetadataGlobalAndPerCell MetadataMode = "GlobalAndPerCell"
+)
 
 // Nova is a whole compute control plane: databases, accounts, catalog entries,
 // superconductor, scheduler, metadata, API and cells.
@@ -178,14 +185,14 @@ type NovaTemplate struct {
 	// +kubebuilder:default={}
 	API APITemplate `json:"api,omitzero"`
 
-	// cells lists the cells, 1 to 64. The operator creates a NovaCell for each. A cell can
-	// be added, but cannot be removed from the list.
+	// cells lists the cells, 1 to 64. The operator creates a NovaCell for each. A cell that
+	// is removed from the list is deleted when it has no compute host and no server; until
+	// then it runs, and condition CellsReady lists its hosts and servers.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="oldSelf.all(old, self.exists(cell, cell.name == old.name))",message="must keep every cell: this version cannot remove a cell"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.database) || !has(a.database.connectionSecretRef) || self.exists_one(b, has(b.database) && has(b.database.connectionSecretRef) && b.database.connectionSecretRef.name == a.database.connectionSecretRef.name))",message="must have a different database.connectionSecretRef for every cell: cells cannot share a database"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.messageBus) || !has(a.messageBus.connectionSecretRef) || self.exists_one(b, has(b.messageBus) && has(b.messageBus.connectionSecretRef) && b.messageBus.connectionSecretRef.name == a.messageBus.connectionSecretRef.name))",message="must have a different messageBus.connectionSecretRef for every cell: cells cannot share a vhost"
 	Cells []Cell `json:"cells"`
@@ -196,8 +203,10 @@ type MetadataTemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
 	commonv1.WSGISettings    `json:",inline"`
 
-	// mode is Global: one metadata service answers for every cell. This version accepts no
-	// other mode. Default: Global.
+	// mode is Global for one metadata service that answers for every cell, PerCell for one in
+	// each cell, or GlobalAndPerCell for both, while the metadata agents of Neutron change
+	// from one to the other. A service that is no longer wanted is deleted when those of the
+	// new mode are ready. Default: Global.
 	// +optional
 	// +kubebuilder:default=Global
 	Mode MetadataMode `json:"mode,omitempty"`
@@ -245,11 +254,16 @@ type NovaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	DesiredCells int32 `json:"desiredCells"`
 
-	// cells has the state of each cell in the spec.
+	// metadataAgent is the configuration of the metadata agents that use the global metadata
+	// service. It is absent if the Nova has none.
+	// +optional
+	MetadataAgent *MetadataAgent `json:"metadataAgent,omitempty"`
+
+	// cells has the state of each cell in the spec, and of each cell that is being removed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=128
 	Cells []CellStatus `json:"cells,omitempty"`
 }
 
@@ -281,15 +295,13 @@ type CellStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// hosts counts the compute hosts in the cell's database. It is absent until the first
-	// count.
+	// mapped is True if the cell has an entry in the API database, False if it has none, and
+	// Unknown until this is known.
 	// +optional
-	Hosts *CellHosts `json:"hosts,omitempty"`
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Mapped metav1.ConditionStatus `json:"mapped,omitempty"`
 
-	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
-	// of this cell mount. It is absent until the Secret is created.
-	// +optional
-	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
+	CellContent `json:",inline"`
 }
 
 // NovaList is a list of Novas.

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -35,6 +38,7 @@ var NovaCellConditions = []string{
 	ConditionSchemaReady,
 	ConditionMapped,
 	ConditionComputeConfigReady,
+	ConditionMetadataReady,
 	ConditionComputesReady,
 	ConditionHostsMapped,
 }
@@ -59,6 +63,8 @@ const (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`
 // +kubebuilder:printcolumn:name="Hosts",type=integer,JSONPath=`.status.hosts.mapped`
+// +kubebuilder:printcolumn:name="Servers",type=integer,JSONPath=`.status.servers`
+// +kubebuilder:printcolumn:name="Scheduling",type=string,JSONPath=`.status.scheduling`
 // +kubebuilder:printcolumn:name="UUID",type=string,JSONPath=`.status.uuid`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -94,11 +100,17 @@ type NovaCellSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: database, vhost and mapping are named after it"
 	CellName CellName `json:"cellName"`
 
-	// apiAccess of the cell's conductor to the API database. This version accepts only
-	// Enabled. Default: Enabled.
+	// apiAccess of the cell's conductor to the API database: Enabled, or Disabled for a cell
+	// that must not reach it. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	APIAccess APIAccess `json:"apiAccess,omitempty"`
+
+	// scheduling of new servers in the cell: Enabled, or Disabled to place no new server in
+	// the cell. Default: Enabled.
+	// +optional
+	// +kubebuilder:default=Enabled
+	Scheduling CellScheduling `json:"scheduling,omitempty"`
 
 	// deletionPolicy of the cell's database when the cell is deleted: Retain, or Delete to
 	// drop it. Registered accounts and vhosts are always deleted. Default: Retain.
@@ -132,6 +144,18 @@ type NovaCellSpec struct {
 	// nova-manage; default: the default image of the operator, if the operator has one.
 	// +required
 	Conductor commonv1.ServiceTemplate `json:"conductor"`
+
+	// rollout is Automatic, or Held to sync the schema of the cell without a change of the
+	// conductor's pods: an upgrade of the Nova updates the superconductor first. Default:
+	// Automatic.
+	// +optional
+	// +kubebuilder:default=Automatic
+	Rollout commonv1.RolloutMode `json:"rollout,omitempty"`
+
+	// metadata has the settings of the cell's own metadata service. Default: the cell has no
+	// metadata service.
+	// +optional
+	Metadata *CellMetadata `json:"metadata,omitempty"`
 
 	// computes lists the computes that run in this cluster. The operator creates a
 	// NovaCompute for each.
@@ -194,29 +218,102 @@ type NovaCellStatus struct {
 	// +optional
 	Mapping *CellMapping `json:"mapping,omitempty"`
 
-	// hosts counts the compute hosts in the cell's database. It is absent until the first
-	// count.
-	// +optional
-	Hosts *CellHosts `json:"hosts,omitempty"`
-
-	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
-	// of this cell mount. It is absent until the Secret is created.
-	// +optional
-	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
+	CellContent `json:",inline"`
 }
 
-// CellMapping is a cell's entry in the API database.
+// CellMapping is a cell's entry in the API database. It is absent if the cell has none.
 type CellMapping struct {
 	// revision is the hash of the connections in the mapping.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision,omitempty"`
+}
 
-	// scheduling of new servers in the cell: Enabled or Disabled. This version always
-	// reports Enabled.
+// CellContent is the state of a cell that its NovaCell and its Nova report.
+type CellContent struct {
+	// scheduling of new servers in the cell according to the API database: Enabled or
+	// Disabled. It is absent until it is read.
 	// +optional
 	Scheduling CellScheduling `json:"scheduling,omitempty"`
+
+	// hosts counts the compute hosts in the cell's database. It is absent until the first
+	// count.
+	// +optional
+	Hosts *CellHosts `json:"hosts,omitempty"`
+
+	// servers is the number of servers in the cell's database. It is absent until the first
+	// count.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Servers *int32 `json:"servers,omitempty"`
+
+	// oldestServiceVersion is the smallest version of a service in the cell's database, a
+	// number that every release of Nova increases. It is absent without a service.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OldestServiceVersion int32 `json:"oldestServiceVersion,omitempty"`
+
+	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
+	// of this cell mount. It is absent until the Secret is created.
+	// +optional
+	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
+
+	// computeConfigHash is the hash of the content of the Secret of computeConfigSecretRef.
+	// After a change, the compute hosts must read the new configuration.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ComputeConfigHash string `json:"computeConfigHash,omitempty"`
+
+	// metadataAgent is the configuration of the metadata agents that use the cell's own
+	// metadata service. It is absent if the cell has none.
+	// +optional
+	MetadataAgent *MetadataAgent `json:"metadataAgent,omitempty"`
 }
+
+// Occupants describes the compute hosts and the servers of the cell, "" for none.
+func (c CellContent) Occupants() string {
+	var parts []string
+	if c.Hosts != nil && c.Hosts.Mapped+c.Hosts.Unmapped > 0 {
+		names := strings.Join(c.Hosts.Names, ", ")
+		if int(c.Hosts.Mapped+c.Hosts.Unmapped) > len(c.Hosts.Names) {
+			names += ", …"
+		}
+		parts = append(parts, fmt.Sprintf("compute hosts: %d (%s)", c.Hosts.Mapped+c.Hosts.Unmapped, names))
+	}
+	if c.Servers != nil && *c.Servers > 0 {
+		parts = append(parts, fmt.Sprintf("servers: %d", *c.Servers))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// CellMetadata has the settings of the metadata service of a cell.
+type CellMetadata struct {
+	commonv1.ServiceTemplate `json:",inline"`
+	commonv1.WSGISettings    `json:",inline"`
+
+	// secretRef names the Secret with key sharedSecret, with which the metadata agents sign
+	// their requests. Default: the operator generates Secret <name>-metadata.
+	// +optional
+	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
+}
+
+// MetadataAgent is the configuration of the metadata agents of Neutron for one metadata
+// service.
+type MetadataAgent struct {
+	// secretRef names the Secret with the keys host, port, protocol and sharedSecret.
+	// +required
+	SecretRef commonv1.SecretReference `json:"secretRef"`
+
+	// hash of the content of the Secret. After a change, the agents must read the new
+	// configuration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
+}
+
+// MaxHostNames is the number of names in CellHosts.
+const MaxHostNames = 8
 
 // CellHosts counts compute hosts.
 type CellHosts struct {
@@ -231,6 +328,13 @@ type CellHosts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unmapped int32 `json:"unmapped"`
+
+	// names are the first names of compute hosts, at most 8.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=255
+	Names []string `json:"names,omitempty"`
 }
 
 // NovaCellList is a list of NovaCells.

@@ -74,11 +74,23 @@ func (d Database) remains(b Backend) string {
 	return "account " + b.account() + " of database " + b.Name
 }
 
-// Hosts returns the compute hosts in a cell's database. secret is the connection Secret of
-// the database.
-func Hosts(ctx context.Context, secret map[string][]byte) (hosts database.Hosts, err error) {
-	return hosts, withAccount(ctx, secret, func(c *database.Client, name string) error {
-		hosts, err = c.Hosts(ctx, name)
+// Cell returns the content of a cell's database.
+func Cell(ctx context.Context, b Backend, in engine.Inputs) (cell database.Cell, err error) {
+	data, err := b.connection(in)
+	if err != nil {
+		return cell, err
+	}
+	return cell, withAccount(ctx, data, "nova", func(c *database.Client, name string) error {
+		cell, err = c.Cell(ctx, name)
+		return err
+	})
+}
+
+// Mapping returns a cell's entry in the API database, nil for none. secret is the connection
+// Secret of the API database.
+func Mapping(ctx context.Context, secret map[string][]byte, uuid string) (mapping *database.Mapping, err error) {
+	return mapping, withAccount(ctx, secret, "nova_api", func(c *database.Client, name string) error {
+		mapping, err = c.Mapping(ctx, name, uuid)
 		return err
 	})
 }
@@ -90,12 +102,13 @@ func Answers(ctx context.Context, b Backend, in engine.Inputs) error {
 	if err != nil || len(data[config.KeyPassword]) == 0 {
 		return err
 	}
-	return withAccount(ctx, data, func(c *database.Client, name string) error { return c.CheckTables(ctx, name) })
+	return withAccount(ctx, data, "nova", func(c *database.Client, name string) error { return c.CheckTables(ctx, name) })
 }
 
-// withAccount logs in with the account of a connection Secret.
-func withAccount(ctx context.Context, secret map[string][]byte, do func(c *database.Client, name string) error) error {
-	d, err := config.ParseDatabase(secret, "nova")
+// withAccount logs in with the account of a connection Secret. defaultName is the database of
+// a Secret that names none.
+func withAccount(ctx context.Context, secret map[string][]byte, defaultName string, do func(c *database.Client, name string) error) error {
+	d, err := config.ParseDatabase(secret, defaultName)
 	if err != nil {
 		return engine.Wait("%s", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
 )
@@ -23,26 +24,27 @@ var Service = engine.Service[*novav1.NovaCell]{
 	Name: "nova-cell",
 	Stages: []stage{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(database, messageBus)},
-		{Condition: novav1.ConditionCredentialsReady, Build: backend.Credentials(database, messageBus)},
+		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
 		backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, database),
 		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},
+		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
 		{Condition: novav1.ConditionComputesReady, Needs: computeNeeds, Build: computes, Continue: true},
-		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Report: reportHosts},
+		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Judge: judgeHosts, Report: reportHosts},
 	},
-	// The mapping is not deleted, like a retained database: a Nova that is created again
-	// under the same name finds its cell and the servers in the cell.
 	Teardown: []stage{
 		{Condition: "ComputesRemoved", Needs: children, Build: withoutComputes},
-		{Condition: "ConductorRemoved", Build: withoutConductor},
+		{Condition: "Emptied", Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
+		{Condition: "Unmapped", Needs: removalNeeds, Build: unmap, Report: reportUnmapped},
+		{Condition: "ServicesRemoved", Build: withoutServices},
 		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
 		backend.Remove(stage{Condition: "DatabaseRemoved"}, database),
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.NovaCell]},
 	},
-	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &computev1.NovaCompute{}},
+	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &computev1.NovaCompute{}},
 }
 
 func database(cr *novav1.NovaCell) backend.Backend {
@@ -65,7 +67,9 @@ func messageBus(cr *novav1.NovaCell) backend.Backend {
 }
 
 func inputs(cr *novav1.NovaCell) []engine.Need {
-	return append(backend.Inputs(database, messageBus)(cr),
+	needs := sharedSecretNeeds(cr)
+	needs = append(needs, backend.Inputs(database, messageBus)(cr)...)
+	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),
 		engine.Secret(cr.Spec.IdentitySecretRef.Name, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
 }

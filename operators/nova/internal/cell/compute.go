@@ -37,6 +37,9 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		connections.Sections.Set(section, "valid_interfaces", "internal")
 	}
 	connections.ServiceUser(identity)
+	if cr.Spec.APIAccess == novav1.APIAccessDisabled {
+		withoutUpcalls(&connections.Sections)
+	}
 	data, err := connections.Data()
 	if err != nil {
 		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)
@@ -44,6 +47,17 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }
 
-func reportComputeConfig(cr *novav1.NovaCell, _ engine.Inputs) {
-	cr.Status.ComputeConfigSecretRef = &commonv1.SecretReference{Name: computeConfigName(cr)}
+// withoutUpcalls sets the options that a compute needs in a cell whose conductor has no API
+// database (nova doc: admin/cells, "Operations requiring upcalls").
+func withoutUpcalls(sections *config.Sections) {
+	sections.Set("workarounds", "disable_group_policy_check_upcall", "true")
+	sections.Set("filter_scheduler", "track_instance_changes", "false")
+}
+
+func reportComputeConfig(cr *novav1.NovaCell, in engine.Inputs) {
+	name := computeConfigName(cr)
+	cr.Status.ComputeConfigSecretRef = &commonv1.SecretReference{Name: name}
+	if data := in.Secret(name); data != nil {
+		cr.Status.ComputeConfigHash = engine.Hash(data)
+	}
 }

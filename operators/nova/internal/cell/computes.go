@@ -28,6 +28,11 @@ func computeNeeds(cr *novav1.NovaCell) []engine.Need {
 	return needs
 }
 
+// computeName is the name of the NovaCompute, and of its host unless its driver is Libvirt.
+func computeName(cr *novav1.NovaCell, compute novav1.Compute) string {
+	return cr.Name + "-" + string(compute.Name)
+}
+
 // computes builds one NovaCompute for each compute that is not retired, and deletes the
 // others.
 func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
@@ -35,7 +40,7 @@ func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	var names []string
 	for _, compute := range active(cr) {
 		child := &computev1.NovaCompute{
-			ObjectMeta: named(cr.Name + "-" + string(compute.Name)),
+			ObjectMeta: named(computeName(cr, compute)),
 			Spec: computev1.NovaComputeSpec{
 				ComputeSettings:        compute.ComputeSettings,
 				ComputeConfigSecretRef: commonv1.SecretReference{Name: computeConfigName(cr)},

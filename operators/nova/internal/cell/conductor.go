@@ -6,6 +6,7 @@ import (
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
 func conductorNamed(cr *novav1.NovaCell) *conductorv1.NovaConductor {
@@ -26,6 +27,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},
 		IdentitySecretRef:   &cr.Spec.IdentitySecretRef,
+		Rollout:             cr.Spec.Rollout,
 	}
 	if cr.Spec.APIAccess == novav1.APIAccessEnabled {
 		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
@@ -33,6 +35,6 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{child}, nil
 }
 
-func withoutConductor(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {
-	return []engine.Child{engine.Absent(conductorNamed(cr))}, nil
+func withoutServices(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {
+	return []engine.Child{engine.Absent(metadata.Named(metadataName(cr))), engine.Absent(conductorNamed(cr))}, nil
 }

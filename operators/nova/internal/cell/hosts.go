@@ -2,21 +2,29 @@ package cell
 
 import (
 	"context"
-	"strconv"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
+	databasepkg "asterism.dev/operators/nova/internal/database"
 )
 
-// countEvery is the interval between counts of the hosts in the cell's database, each one
-// short query. It is shorter while the cell has no host, fewer hosts than computes, or a host
-// that is not mapped.
+// countEvery is the interval between counts in the cell's database, with four short queries.
+// It is shorter while the cell has no host, fewer hosts than computes, a host that is not
+// mapped, or another scheduling than its spec.
 func countEvery(cr *novav1.NovaCell) time.Duration {
-	if hosts := cr.Status.Hosts; hosts == nil || hosts.Mapped == 0 || int(hosts.Mapped) < len(active(cr)) || hosts.Unmapped > 0 {
+	hosts := cr.Status.Hosts
+	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || hosts.Mapped == 0 || int(hosts.Mapped) < len(active(cr)) || hosts.Unmapped > 0 {
 		return 2 * time.Second
 	}
 	return 10 * time.Second
@@ -24,25 +32,74 @@ func countEvery(cr *novav1.NovaCell) time.Duration {
 
 // Keys of the observations of countHosts.
 const (
-	observedMapped   = "mapped"
-	observedUnmapped = "unmapped"
-	observedHosts    = "hosts" // a hash of the names of the unmapped hosts
+	observedUnmapped = "unmapped" // a hash of the names of the unmapped hosts, "" for none
+	observedUUID     = "uuid"     // of the mapping that was read
+	observedContent  = "content"  // a CellContent
+	observedMissing  = "missing"  // hosts of computes that are not mapped, separated by ", "
 )
 
+// countHosts reads the content of the cell's database, and the mapping of the cell, which
+// nova-manage may have changed.
 func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-	ofDatabase, _, err := secrets(cr, in)
+	cell, err := backend.Cell(ctx, database(cr), in)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := backend.Hosts(ctx, in.Secret(ofDatabase))
+	mapping, err := backend.Mapping(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), cr.Status.UUID)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Observed{
-		observedMapped:   strconv.Itoa(hosts.Mapped),
-		observedUnmapped: strconv.Itoa(len(hosts.Unmapped)),
-		observedHosts:    engine.Hash(hosts.Unmapped),
-	}, nil
+	content := contentOf(cell)
+	switch {
+	case mapping == nil:
+	case mapping.Disabled:
+		content.Scheduling = novav1.SchedulingDisabled
+	default:
+		content.Scheduling = novav1.SchedulingEnabled
+	}
+	encoded, err := json.Marshal(content)
+	observed := engine.Observed{observedContent: string(encoded), observedUUID: cr.Status.UUID}
+	if len(cell.Unmapped) > 0 {
+		observed[observedUnmapped] = engine.Hash(cell.Unmapped)
+	}
+	if missing := missing(cr, cell.Mapped); len(missing) > 0 {
+		observed[observedMissing] = strings.Join(missing, ", ")
+	}
+	return observed, err
+}
+
+// missing returns the hosts that are known to come, and are not mapped. A compute of Ironic
+// has no host without a node, and the hosts of libvirt are nodes.
+func missing(cr *novav1.NovaCell, mapped []string) []string {
+	var hosts []string
+	for _, compute := range active(cr) {
+		if host := computeName(cr, compute); compute.Driver == commonv1.ComputeFake && !slices.Contains(mapped, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// judgeHosts waits for the hosts of computes: no server is placed on them before.
+func judgeHosts(_ *novav1.NovaCell, in engine.Inputs) (string, error) {
+	if missing := in.Observed(novav1.ConditionHostsMapped)[observedMissing]; missing != "" {
+		return "", engine.Wait("compute hosts that are not mapped yet: %s", missing)
+	}
+	return "", nil
+}
+
+// contentOf returns the hosts, the servers and the oldest service of a cell.
+func contentOf(cell databasepkg.Cell) novav1.CellContent {
+	names := slices.Sorted(slices.Values(slices.Concat(cell.Mapped, cell.Unmapped)))
+	return novav1.CellContent{
+		Hosts: &novav1.CellHosts{
+			Mapped:   int32(len(cell.Mapped)),   //nolint:gosec // a number of rows
+			Unmapped: int32(len(cell.Unmapped)), //nolint:gosec // a number of rows
+			Names:    names[:min(len(names), novav1.MaxHostNames)],
+		},
+		Servers:              ptr.To(int32(min(cell.Servers, math.MaxInt32))), //nolint:gosec // bounded
+		OldestServiceVersion: int32(min(cell.OldestService, math.MaxInt32)),   //nolint:gosec // bounded
+	}
 }
 
 // discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
@@ -50,7 +107,7 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 // itself again. Such a host must not repeat the Job or prevent that the cell is ready.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
-	if seen[observedUnmapped] == "0" {
+	if seen[observedUnmapped] == "" {
 		return nil, nil
 	}
 	if cr.Status.UUID == "" {
@@ -64,19 +121,22 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		Purpose:   "discover",
 		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --verbose`,
 		Arguments: []string{cr.Status.UUID},
-		Depends:   []string{seen[observedHosts], cr.Status.UUID},
+		Depends:   []string{seen[observedUnmapped], cr.Status.UUID},
 	})}, nil
 }
 
 func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
-	mapped, err := strconv.ParseInt(seen[observedMapped], 10, 32)
-	if err != nil {
+	var content novav1.CellContent
+	if json.Unmarshal([]byte(seen[observedContent]), &content) != nil {
 		return // not counted yet
 	}
-	unmapped, err := strconv.ParseInt(seen[observedUnmapped], 10, 32)
-	if err != nil {
-		return
+	cr.Status.Hosts, cr.Status.Servers, cr.Status.OldestServiceVersion = content.Hosts, content.Servers, content.OldestServiceVersion
+	if seen[observedUUID] != cr.Status.UUID {
+		return // the cell was mapped after the count
 	}
-	cr.Status.Hosts = &novav1.CellHosts{Mapped: int32(mapped), Unmapped: int32(unmapped)}
+	cr.Status.Scheduling = content.Scheduling
+	if content.Scheduling == "" {
+		cr.Status.Mapping = nil
+	}
 }

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -54,17 +55,19 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 // mapScript finds the cell by the UUID in the status, otherwise by its name, and updates
 // it. If it finds no cell, it creates one. (create_cell ignores names, and would create a
 // second cell after a change of passwords; nova: cmd/manage.py.) nova-manage reads the URLs
-// from the configuration, never from arguments. The arguments of the script are the name
-// and the UUID, its result is the UUID.
+// from the configuration, never from arguments. The arguments of the script are the name,
+// the UUID, and enable or disable; its result is the UUID.
 const mapScript = `
 list=$(nova-manage cell_v2 list_cells)
 column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $by == wanted { print $3; exit }'; }
 uuid=$(column 3 "$2")
 [ -n "$uuid" ] || uuid=$(column 2 "$1")
 if [ -n "$uuid" ]; then
-  nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name "$1"
+  nova-manage cell_v2 update_cell --cell_uuid "$uuid" --name "$1" "--$3"
 else
-  created=$(nova-manage cell_v2 create_cell --name "$1" --verbose)
+  disabled=
+  [ "$3" = enable ] || disabled=--disabled
+  created=$(nova-manage cell_v2 create_cell --name "$1" --verbose $disabled)
   uuid=$(echo "$created" | tail -n 1)
 fi
 case $uuid in
@@ -78,12 +81,32 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 	if err != nil {
 		return service, workload.Task{}, err
 	}
+	state := "enable"
+	if scheduling(cr) == novav1.SchedulingDisabled {
+		state = "disable"
+	}
 	return service, workload.Task{
 		Purpose:   "map",
 		Script:    mapScript,
-		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID},
-		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript},
+		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID, state},
+		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr)},
 	}, nil
+}
+
+func scheduling(cr *novav1.NovaCell) novav1.CellScheduling {
+	return cmp.Or(cr.Spec.Scheduling, novav1.SchedulingEnabled)
+}
+
+// drift returns the observed state of the mapping if it differs from the spec, so that the
+// Job runs again after somebody else has changed the mapping.
+func drift(cr *novav1.NovaCell) string {
+	switch {
+	case cr.Status.UUID != "" && cr.Status.Mapping == nil:
+		return "not mapped"
+	case cr.Status.Scheduling != scheduling(cr):
+		return string(cr.Status.Scheduling)
+	}
+	return ""
 }
 
 // mapCell builds the Job that writes the connections of the cell into the API database. It
@@ -114,5 +137,5 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 		return // the Job is not complete: the status does not change
 	}
 	cr.Status.UUID = uuid
-	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task), Scheduling: novav1.SchedulingEnabled}
+	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task)}
 }

@@ -71,44 +71,78 @@ func (c *Client) DatabaseAbsent(ctx context.Context, name string, mark registrat
 	return err == nil && !(exists && found == string(mark)), err
 }
 
-// Hosts are the compute hosts in a cell's database, as nova-manage cell_v2 discover_hosts
-// finds them (nova/objects/host_mapping.py: compute_nodes that are not deleted; unmapped
-// if mapped < 1).
-type Hosts struct {
-	Mapped   int
-	Unmapped []string // host names, sorted
+// Cell is the content of a cell's database. Hosts are those that nova-manage cell_v2
+// discover_hosts finds (nova/objects/host_mapping.py: compute_nodes that are not deleted;
+// unmapped if mapped < 1).
+type Cell struct {
+	Mapped   []string // names of hosts, sorted
+	Unmapped []string
+	Servers  int // also of servers that are on no host
+	// OldestService is the smallest version of a service, a number that each release of
+	// Nova increases (nova/objects/service.py); 0 without a service.
+	OldestService int
 }
 
-// Hosts reads the hosts of the cell whose database is name.
+// Cell reads the content of the cell whose database is name.
 //
 // The new compute_nodes rows of a host that already has a mapping stay unmapped, because
 // discover_hosts marks a row only when it creates a mapping. So callers must not wait until
 // Unmapped is empty, and run discovery again only when the list changes.
-func (c *Client) Hosts(ctx context.Context, name string) (Hosts, error) {
+func (c *Client) Cell(ctx context.Context, name string) (Cell, error) {
 	if err := registration.CheckName("database", name, longestDatabase); err != nil {
-		return Hosts{}, err
+		return Cell{}, err
 	}
-	var hosts Hosts
-	query := "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM " + quoteName(name) + ".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host"
+	var cell Cell
+	schema := quoteName(name)
+	query := "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM " + schema + ".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host"
 	err := c.server.queryRows(ctx, c.db, query, func(rows *sql.Rows) error {
 		var host string
 		var unmapped bool
 		err := rows.Scan(&host, &unmapped)
 		if unmapped {
-			hosts.Unmapped = append(hosts.Unmapped, host)
+			cell.Unmapped = append(cell.Unmapped, host)
 		} else {
-			hosts.Mapped++
+			cell.Mapped = append(cell.Mapped, host)
 		}
 		return err
 	})
-	refused, ok := errors.AsType[*mysql.MySQLError](err)
-	if ok && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
-		err = fmt.Errorf("%s: database %q has no table compute_nodes: its schema is not synchronised yet", c.server.Address, name)
+	if err == nil {
+		err = c.queryRow(ctx, &cell.Servers, "SELECT COUNT(*) FROM "+schema+".instances WHERE deleted = 0")
+	}
+	if err == nil {
+		err = c.queryRow(ctx, &cell.OldestService, "SELECT COALESCE(MIN(version), 0) FROM "+schema+".services WHERE deleted = 0")
 	}
 	if err != nil {
-		return Hosts{}, err
+		return Cell{}, c.withoutSchema(err, name)
 	}
-	return hosts, nil
+	return cell, nil
+}
+
+// Mapping is an entry of an API database: a cell to which servers can be scheduled, or
+// cannot.
+type Mapping struct{ Disabled bool }
+
+// Mapping reads the entry of a cell in the API database called name. It returns nil if the
+// cell has no entry.
+func (c *Client) Mapping(ctx context.Context, name, uuid string) (*Mapping, error) {
+	if err := registration.CheckName("database", name, longestDatabase); err != nil {
+		return nil, err
+	}
+	var mapping Mapping
+	err := c.queryRow(ctx, &mapping.Disabled, "SELECT disabled FROM "+quoteName(name)+".cell_mappings WHERE uuid = ?", uuid)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return &mapping, c.withoutSchema(err, name)
+}
+
+// withoutSchema explains the error of a query if the database has no such table.
+func (c *Client) withoutSchema(err error, name string) error {
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if ok && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
+		return fmt.Errorf("%s: database %q has no tables of Nova: its schema is not synchronised yet", c.server.Address, name)
+	}
+	return err
 }
 
 // CheckTables returns an error if the account finds no tables in the database.

@@ -109,7 +109,8 @@ func TestUnsafeNameIsRefusedWithoutAStatement(t *testing.T) {
 	for _, name := range []string{"", "a`; DROP DATABASE mysql; --", "A", "a%", strings.Repeat("x", 81)} {
 		_, databaseAbsent := client.DatabaseAbsent(ctx, name, mark)
 		_, accountAbsent := client.AccountAbsent(ctx, name)
-		_, hosts := client.Hosts(ctx, name)
+		_, cell := client.Cell(ctx, name)
+		_, mapping := client.Mapping(ctx, name, "uuid")
 		for what, err := range map[string]error{
 			"EnsureDatabase":   client.EnsureDatabase(ctx, name, mark),
 			"DropDatabase":     client.DropDatabase(ctx, name, mark),
@@ -118,7 +119,8 @@ func TestUnsafeNameIsRefusedWithoutAStatement(t *testing.T) {
 			"account's schema": client.EnsureAccount(ctx, Account{User: "demo", Database: name}),
 			"DropAccount":      client.DropAccount(ctx, name),
 			"AccountAbsent":    accountAbsent,
-			"Hosts":            hosts,
+			"Cell":             cell,
+			"Mapping":          mapping,
 		} {
 			if err == nil {
 				t.Errorf("%s accepts the name %q", what, name)

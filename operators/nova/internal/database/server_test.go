@@ -283,26 +283,48 @@ func TestErrorOfAStatementHasNoPassword(t *testing.T) {
 	registrationtest.MustNotTell(t, err, canary)
 }
 
-func TestHostsAreThoseOfDiscovery(t *testing.T) {
+func TestCellCountsHostsOfDiscoveryAndServers(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "cell1")
 	dropAfter(t, client, name, name)
 	must(t, client.EnsureDatabase(ctx, name, mark))
-	if _, err := client.Hosts(ctx, name); err == nil || !strings.Contains(err.Error(), "synchronised") {
+	if _, err := client.Cell(ctx, name); err == nil || !strings.Contains(err.Error(), "synchronised") {
 		t.Errorf("without a schema: %v", err)
 	}
-	table := quoteName(name) + ".compute_nodes"
-	// the columns of Nova's table that Hosts reads (nova/db/main/models.py)
-	run(t, client, "CREATE TABLE "+table+" (host VARCHAR(255), mapped INT, deleted INT)")
-	hosts, err := client.Hosts(ctx, name)
-	if err != nil || hosts.Mapped != 0 || hosts.Unmapped != nil {
-		t.Error(hosts, err)
+	schema := quoteName(name)
+	// the columns of Nova's tables that Cell reads (nova/db/main/models.py)
+	run(t, client, "CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)")
+	run(t, client, "CREATE TABLE "+schema+".instances (host VARCHAR(255), deleted INT)")
+	run(t, client, "CREATE TABLE "+schema+".services (version INT, deleted INT)")
+	cell, err := client.Cell(ctx, name)
+	if err != nil || !reflect.DeepEqual(cell, Cell{}) {
+		t.Error(cell, err)
 	}
-	run(t, client, "INSERT INTO "+table+` VALUES ('compute-2', 0, 0), ('compute-1', 0, 0), ('compute-1', 1, 0), ('gone', 0, 7),
-		('mapped', 1, 0), ('old', NULL, 0)`)
-	hosts, err = client.Hosts(ctx, name)
-	want := Hosts{Mapped: 2, Unmapped: []string{"compute-1", "compute-2"}}
-	if err != nil || !reflect.DeepEqual(hosts, want) {
-		t.Errorf("got %+v, %v, want %+v", hosts, err, want)
+	run(t, client, "INSERT INTO "+schema+`.compute_nodes VALUES ('compute-2', 0, 0), ('compute-1', 0, 0), ('compute-1', 1, 0),
+		('gone', 0, 7), ('mapped', 1, 0), ('old', NULL, 0)`)
+	run(t, client, "INSERT INTO "+schema+".instances VALUES ('mapped', 0), (NULL, 0), ('mapped', 9)")
+	run(t, client, "INSERT INTO "+schema+".services VALUES (66, 0), (64, 0), (40, 3)")
+	cell, err = client.Cell(ctx, name)
+	want := Cell{Mapped: []string{"mapped", "old"}, Unmapped: []string{"compute-1", "compute-2"}, Servers: 2, OldestService: 64}
+	if err != nil || !reflect.DeepEqual(cell, want) {
+		t.Errorf("got %+v, %v, want %+v", cell, err, want)
+	}
+}
+
+func TestMappingOfACell(t *testing.T) {
+	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
+	name := registrationtest.Name(t, "api")
+	dropAfter(t, client, name, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
+	if _, err := client.Mapping(ctx, name, "u1"); err == nil || !strings.Contains(err.Error(), "synchronised") {
+		t.Errorf("without a schema: %v", err)
+	}
+	// the columns of Nova's table that Mapping reads (nova/db/api/models.py)
+	run(t, client, "CREATE TABLE "+quoteName(name)+".cell_mappings (uuid VARCHAR(36), disabled BOOLEAN)")
+	run(t, client, "INSERT INTO "+quoteName(name)+".cell_mappings VALUES ('u1', FALSE), ('u10', TRUE)")
+	for uuid, want := range map[string]*Mapping{"u1": {}, "u10": {Disabled: true}, "u": nil} {
+		if mapping, err := client.Mapping(ctx, name, uuid); err != nil || !reflect.DeepEqual(mapping, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", uuid, mapping, err, want)
+		}
 	}
 }

@@ -40,8 +40,11 @@ func availableNeeds(cr *novav1.Nova) []engine.Need {
 		engine.Existing(apiNamed(cr)).Where(hasReadyPod).Counting(func(obj client.Object) any {
 			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // the need names a NovaAPI
 			return []any{status.Endpoints, status.ReadyReplicas}
-		}))
+		}),
+		engine.Existing(superconductorNamed(cr)).Optional().Counting(scaled),
+		engine.Existing(schedulerNamed(cr)).Optional().Counting(scaled))
 	for _, cell := range cr.Spec.Cells {
+		needs = append(needs, engine.Existing(cellConductorNamed(cr, cell)).Optional().Counting(scaled))
 		mapped = append(mapped, engine.Existing(cellNamed(cr, cell)).Where(isMapped).Counting(func(obj client.Object) any { return obj.GetUID() }))
 	}
 	return append(needs, engine.AnyOf(mapped...))
@@ -87,28 +90,25 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	}
 	defer keystone.Close()
 	err = get(ctx, address+"/servers?limit=1", keystone.Token(), nil)
+	var services []computeService
 	if err == nil {
-		err = requestCells(ctx, cr, address, keystone.Token())
+		services, err = listServices(ctx, address, keystone.Token())
 	}
 	if err == nil {
-		return nil, nil
+		err = checkCells(cr, services)
 	}
-	return nil, failedPart(ctx, cr, in, err)
+	if err != nil {
+		return nil, failedPart(ctx, cr, in, err)
+	}
+	removeScaledAway(ctx, cr, in, services, address, keystone.Token())
+	return nil, nil
 }
 
-// requestCells returns nil if at least one cell answers.
-func requestCells(ctx context.Context, cr *novav1.Nova, address, token string) error {
-	var answer struct {
-		Services []struct {
-			Host string `json:"host"`
-		} `json:"services"`
-	}
-	if err := get(ctx, address+"/os-services?binary=nova-conductor", token, &answer); err != nil {
-		return err
-	}
-	for _, conductor := range answer.Services {
+// checkCells returns nil if at least one cell answers.
+func checkCells(cr *novav1.Nova, services []computeService) error {
+	for _, service := range services {
 		for _, cell := range cr.Spec.Cells {
-			if strings.HasPrefix(conductor.Host, cellName(cr, cell)+"-conductor-") {
+			if strings.HasPrefix(service.Host, cellConductorNamed(cr, cell).Name+"-") {
 				return nil
 			}
 		}
@@ -145,7 +145,14 @@ func internalAddress(cr *novav1.Nova, in engine.Inputs) string {
 
 // get sends a request to the compute API, and decodes the answer unless answer is nil.
 func get(ctx context.Context, address, token string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	return send(ctx, http.MethodGet, address, token, answer)
+}
+
+// microversion is the first in which the ID of a service is a UUID, unique in all cells.
+const microversion = "2.53"
+
+func send(ctx context.Context, method, address, token string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -155,13 +162,14 @@ func get(ctx context.Context, address, token string, answer any) error {
 	}
 	defer transport.Close()
 	request.Header.Set("X-Auth-Token", token)
+	request.Header.Set("X-OpenStack-Nova-API-Version", microversion)
 	response, err := (&http.Client{Transport: transport, Timeout: registration.AnswerTimeout}).Do(request)
 	if err != nil {
 		return &registration.Unreachable{Address: request.URL.Host, Err: err}
 	}
 	defer response.Body.Close() //nolint:errcheck // reading reports the errors
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered HTTP %d to GET %s", request.URL.Host, response.StatusCode, request.URL.Path)
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, response.StatusCode, method, request.URL.Path)
 	}
 	if answer == nil {
 		return nil

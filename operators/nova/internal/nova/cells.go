@@ -1,6 +1,10 @@
 package nova
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -8,9 +12,20 @@ import (
 	"asterism.dev/lib/common/engine"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
+// globalServes is the name of the need that the global metadata service is ready.
+const globalServes = "global metadata"
+
+func cellNeeds(cr *novav1.Nova) []engine.Need {
+	return append(lastTriggers(cr),
+		engine.Condition(metadata.Named(metadataName(cr)), commonv1.ConditionReady).As(globalServes),
+		engine.Condition(superconductorNamed(cr), commonv1.ConditionReady).As(superconductorUpdated))
+}
+
 // cells builds one NovaCell for each cell, so that a broken cell does not block the others.
+// A NovaCell that is no longer listed is deleted when its cell is empty.
 func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {
@@ -24,6 +39,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				NovaRef:              commonv1.ObjectReference{Name: cr.Name},
 				CellName:             cell.Name,
 				APIAccess:            cell.APIAccess,
+				Scheduling:           cell.Scheduling,
 				DeletionPolicy:       cr.Spec.DeletionPolicy,
 				Database:             cellDatabase(cr, cell),
 				MessageBus:           cellMessageBus(cr, cell),
@@ -31,11 +47,74 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				IdentitySecretRef:    c.IdentitySecretRef,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
+				Rollout:              cellRollout(cr, cell, in),
+				Metadata:             cellMetadata(cr, cell, in),
 				Computes:             computes(cr, cell),
 			},
 		})
 	}
+	for _, child := range unlisted(cr, in) {
+		if occupied(child) == "" {
+			children = append(children, engine.TornDown(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
+		} else {
+			children = append(children, engine.Kept(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
+		}
+	}
 	return children, nil
+}
+
+// unlisted returns the NovaCells of cells that are removed from the spec.
+func unlisted(cr *novav1.Nova, in engine.Inputs) []*novav1.NovaCell {
+	return slices.DeleteFunc(engine.ChildrenOf[*novav1.NovaCell](in), func(child *novav1.NovaCell) bool {
+		return slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return cellName(cr, cell) == child.Name })
+	})
+}
+
+// occupied tells why a cell cannot be removed, "" if it can. The NovaCell counts again when it
+// is deleted. A NovaCell that is being deleted cannot be kept.
+func occupied(cell *novav1.NovaCell) string {
+	switch {
+	case cell.DeletionTimestamp != nil || cell.Status.UUID == "":
+		return ""
+	case cell.Status.Servers == nil:
+		return "its compute hosts and servers are not counted yet"
+	}
+	if occupants := cell.Status.Occupants(); occupants != "" {
+		return "has " + occupants
+	}
+	return ""
+}
+
+// judgeCells waits until the cells that are removed from the spec are empty.
+func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
+	var kept []string
+	for _, child := range unlisted(cr, in) {
+		if why := occupied(child); why != "" {
+			kept = append(kept, fmt.Sprintf("cell %s is not in spec.cells, but %s", child.Spec.CellName, why))
+		}
+	}
+	if len(kept) == 0 {
+		return "", nil
+	}
+	return "", engine.Wait("%s: remove the servers and the compute hosts, or add the cell to spec.cells again", strings.Join(kept, "; "))
+}
+
+// cellMetadata returns the settings of a cell's own metadata service, nil for none. A service
+// that is no longer wanted runs until the global service is ready.
+func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.CellMetadata {
+	mode := cr.Spec.Metadata.Mode
+	if mode != novav1.MetadataPerCell && mode != novav1.MetadataGlobalAndPerCell {
+		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		if !exists || child.Spec.Metadata == nil || in.Met(globalServes) {
+			return nil
+		}
+	}
+	template := cr.Spec.Metadata
+	return &novav1.CellMetadata{
+		ServiceTemplate: template.WithDefaults(image(cr), cr.Spec.Pod),
+		WSGISettings:    template.WSGISettings,
+		SecretRef:       cell.MetadataSecretRef,
+	}
 }
 
 func computes(cr *novav1.Nova, cell novav1.Cell) []novav1.Compute {
@@ -77,26 +156,37 @@ func cellMessageBus(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellMessageBus
 func reportCells(cr *novav1.Nova, in engine.Inputs) {
 	var table []novav1.CellStatus
 	for _, cell := range cr.Spec.Cells {
-		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown}
+		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown, Mapped: metav1.ConditionUnknown}
 		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
 			describeCell(&row, child)
 		}
 		table = append(table, row)
 	}
+	for _, child := range unlisted(cr, in) {
+		row := novav1.CellStatus{Name: string(child.Spec.CellName), Ready: metav1.ConditionUnknown}
+		describeCell(&row, child)
+		table = append(table, row)
+	}
 	cr.Status.Cells = table
 }
 
+// countCells does not count the cells that are being removed.
 func countCells(cr *novav1.Nova, _ engine.Inputs) {
 	cr.Status.ReadyCells, cr.Status.DesiredCells = 0, int32(len(cr.Spec.Cells))
-	for _, cell := range cr.Status.Cells {
-		if cell.Ready == metav1.ConditionTrue {
+	for _, row := range cr.Status.Cells {
+		isListed := slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return string(cell.Name) == row.Name })
+		if isListed && row.Ready == metav1.ConditionTrue {
 			cr.Status.ReadyCells++
 		}
 	}
 }
 
 func describeCell(row *novav1.CellStatus, cell *novav1.NovaCell) {
-	row.UUID, row.Hosts, row.ComputeConfigSecretRef = cell.Status.UUID, cell.Status.Hosts, cell.Status.ComputeConfigSecretRef
+	row.UUID, row.CellContent = cell.Status.UUID, cell.Status.CellContent
+	row.Mapped = metav1.ConditionFalse
+	if cell.Status.Mapping != nil {
+		row.Mapped = metav1.ConditionTrue
+	}
 	condition := meta.FindStatusCondition(cell.Status.Conditions, commonv1.ConditionReady)
 	if condition == nil || cell.Status.ObservedGeneration != cell.Generation {
 		return

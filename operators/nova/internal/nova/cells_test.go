@@ -30,7 +30,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		cr := c.given()
 		c.Create(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaCell given-cell1", "SchemaReady for 2m0s")
-		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutHeld))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutHeld))
 		for _, resource := range []string{"novaschedulers", "novaapis", "novametadata"} {
 			Expect(c.Operator.Requests.Of("apply", resource)).To(BeEmpty(), resource)
 		}
@@ -39,7 +39,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 
 		c.hold("given-cell1-map", false)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutAutomatic))
 		child := c.cell1(cr)
 		Expect(c.triggers(cr)).To(Equal(map[string]string{"cell1": child.Status.Mapping.Revision}))
 		Expect(child.Status.UUID).To(Equal(uuids["cell1"]))
@@ -52,7 +52,11 @@ var _ = Describe("Nova with connection Secrets", func() {
 			return nil
 		})
 		Expect(cr.Status.Cells[0]).To(And(
-			HaveField("Hosts", HaveValue(Equal(novav1.CellHosts{Mapped: 1}))),
+			HaveField("Hosts", HaveValue(Equal(novav1.CellHosts{Mapped: 1, Names: []string{"compute-0"}}))),
+			HaveField("Servers", HaveValue(BeEquivalentTo(0))),
+			HaveField("Mapped", metav1.ConditionTrue),
+			HaveField("Scheduling", novav1.SchedulingEnabled),
+			HaveField("ComputeConfigHash", Not(BeEmpty())),
 			HaveField("ComputeConfigSecretRef", HaveValue(HaveField("Name", cr.Name+"-cell1-compute-config"))),
 		))
 		Expect(cr.Status.Endpoints).To(ContainElement(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://given-api.example.org/v2.1"}))
@@ -71,6 +75,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 	It("deletes a retired compute before its dependents, and waits for it", func() {
 		c := newCloud()
 		cr := c.given()
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 1, 0)")
 		cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: commonv1.ComputeSettings{Driver: commonv1.ComputeFake}}}
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
@@ -95,8 +100,8 @@ var _ = Describe("Nova with connection Secrets", func() {
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('compute-1', 0, 0)")
 
 		c.cellDatabase("cell2")
-		c.cellBus("cell2")
-		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell("cell2")) })
+		c.cellBus()
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
 		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
@@ -120,7 +125,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		})
 		enginetest.Eventually(GinkgoTB(), "a host that nova-manage does not mark is reported", func() error {
 			child := c.cell1(cr)
-			if *child.Status.Hosts != (novav1.CellHosts{Mapped: 1, Unmapped: 1}) || !meta.IsStatusConditionTrue(child.Status.Conditions, novav1.ConditionHostsMapped) {
+			if child.Status.Hosts.Mapped != 1 || child.Status.Hosts.Unmapped != 1 || !meta.IsStatusConditionTrue(child.Status.Conditions, novav1.ConditionHostsMapped) {
 				return fmt.Errorf("hosts: %+v; %s", child.Status.Hosts, enginetest.Conditions(child))
 			}
 			return nil
@@ -131,12 +136,12 @@ var _ = Describe("Nova with connection Secrets", func() {
 	It("starts without a broken cell after a timeout, and adds the repaired cell", func() {
 		c := newCloud()
 		cr := c.given()
-		cr.Spec.Cells = append(cr.Spec.Cells, anotherCell("cell2"))
+		cr.Spec.Cells = append(cr.Spec.Cells, anotherCell())
 		c.Create(cr)
 		missing := []string{"Secret cell2-database does not exist"}
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, missing...)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting)
-		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutHeld))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutHeld))
 
 		conductor := c.superconductor(cr)
 		c.ChangeStatus(conductor, func() {
@@ -145,16 +150,16 @@ var _ = Describe("Nova with connection Secrets", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionEndpointsReady, metav1.ConditionTrue)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonWaiting, missing...)
-		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutAutomatic))
 		Expect(slices.Collect(maps.Keys(c.triggers(cr)))).To(ConsistOf("cell1"))
 		Expect(cr.Status).To(And(HaveField("ReadyCells", BeEquivalentTo(1)), HaveField("DesiredCells", BeEquivalentTo(2))))
 		Expect(cr.Status.Cells[1]).To(And(HaveField("Ready", metav1.ConditionFalse), HaveField("Reason", engine.ReasonWaiting), HaveField("Message", missing[0])))
 
 		c.cellDatabase("cell2")
-		c.cellBus("cell2")
+		c.cellBus()
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
-		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(conductorv1.RolloutAutomatic))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutAutomatic))
 	})
 
 	It("does not change the replicas of a scaled service", func() {

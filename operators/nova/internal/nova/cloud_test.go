@@ -2,8 +2,12 @@ package nova
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -53,6 +57,8 @@ type cloud struct {
 	mu   sync.Mutex
 	held map[string]bool // Jobs that do not end, by name without hash
 	runs map[string]int  // number of ended runs of a Job, by name without hash
+	// api is the schema of the API database, which has the mappings; "" until it has tables.
+	api string
 	// failures of children, by name: the first condition that is not True, and its message.
 	failures map[string][2]string
 	readyAPI int32 // ready pods of the API
@@ -63,6 +69,7 @@ type cloud struct {
 	// cellsDown leaves out the conductors of the cells, like the real API.
 	cellsDown   bool
 	apiRequests int
+	rows        map[string]string // further services of the compute API: <binary> <host> <state>, by ID
 }
 
 func newCloud() *cloud {
@@ -73,8 +80,8 @@ func newCloud() *cloud {
 	for _, sibling := range []enginetest.Sibling{
 		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.reportConductor},
 		{Kind: &computev1.NovaCompute{}, Conditions: computev1.NovaComputeConditions},
-		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions},
-		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions},
+		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions, Report: c.failure},
+		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions, Report: c.reportMetadata},
 		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.reportAPI},
 	} {
 		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
@@ -84,9 +91,15 @@ func newCloud() *cloud {
 }
 
 func (c *cloud) reportConductor(obj engine.Object) (condition, message string) {
-	if obj.(*conductorv1.NovaConductor).Spec.Rollout == conductorv1.RolloutHeld { //nolint:forcetypeassert // the fake has this kind
+	if obj.(*conductorv1.NovaConductor).Spec.Rollout == commonv1.RolloutHeld { //nolint:forcetypeassert // the fake has this kind
 		return conductorv1.ConditionWorkloadReady, "spec.rollout is Held"
 	}
+	return c.failure(obj)
+}
+
+func (c *cloud) reportMetadata(obj engine.Object) (condition, message string) {
+	service := obj.(*metadatav1.NovaMetadata) //nolint:forcetypeassert // the fake has this kind
+	service.Status.Endpoints = []commonv1.Endpoint{{Interface: commonv1.InterfaceInternal, URL: "http://" + service.Name + ".example.org:8775"}}
 	return c.failure(obj)
 }
 
@@ -145,7 +158,14 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		if !c.cellsDown {
 			answering = `{"host": "given-cell1-conductor-0"}, {"host": "given-cell2-conductor-0"}, `
 		}
+		for id, row := range c.rows {
+			words := strings.Fields(row)
+			answering += fmt.Sprintf(`{"id": %q, "binary": %q, "host": %q, "state": %q}, `, id, words[0], words[1], words[2])
+		}
 		_, _ = w.Write([]byte(`{"services": [` + answering + `{"host": "given-superconductor-0"}]}`))
+	case request.Method == http.MethodDelete && strings.HasPrefix(request.URL.Path, "/v2.1/os-services/") && request.Header.Get("X-Auth-Token") == "token":
+		delete(c.rows, path.Base(request.URL.Path))
+		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
@@ -164,6 +184,20 @@ func (c *cloud) setCellsDown(down bool) {
 	c.cellsDown = down
 }
 
+// setRows sets further services of the compute API.
+func (c *cloud) setRows(rows map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows = rows
+}
+
+// rowIDs returns the IDs of these services.
+func (c *cloud) rowIDs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.rows))
+}
+
 func (c *cloud) requests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,13 +213,38 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 	if c.held[run] {
 		return -1, ""
 	}
-	c.runs[run]++
+	command := pod.Spec.Containers[0].Command
+	last := command[len(command)-1]
 	for name, uuid := range uuids {
-		if strings.HasSuffix(run, "-"+name+"-map") {
-			return 0, uuid
+		switch {
+		case strings.HasSuffix(run, "-"+name+"-map"):
+			if c.api == "" {
+				return -1, ""
+			}
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("REPLACE INTO %s.cell_mappings VALUES ('%s', %t)", c.api, uuid, last == "disable"))
+			message = uuid
+		case strings.HasSuffix(run, "-"+name+"-unmap"):
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("DELETE FROM %s.cell_mappings WHERE uuid = '%s'", c.api, last))
+			message = "unmapped"
 		}
 	}
-	return 0, ""
+	c.runs[run]++
+	return 0, message
+}
+
+// syncAPI creates the table of the API database in which the operator reads mappings.
+func (c *cloud) syncAPI(schema string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN)")
+	c.api = schema
+}
+
+// syncCell creates the tables of a cell's database that the operator reads.
+func syncCell(schema string) {
+	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
+		"CREATE TABLE "+schema+".instances (host VARCHAR(255), deleted INT)",
+		"CREATE TABLE "+schema+".services (version INT, deleted INT)")
 }
 
 func (c *cloud) hold(run string, hold bool) {
@@ -211,6 +270,12 @@ func (c *cloud) given() *novav1.Nova {
 			if secret.StringData["authURL"] != "" {
 				secret.StringData["authURL"] = c.server.URL + "/v3"
 			}
+			if secret.Name == "api-database" {
+				api := c.schema("api")
+				mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+api)
+				c.syncAPI(api)
+				secret.StringData = databaseSecret(api)
+			}
 			c.Create(secret)
 		}
 	}
@@ -231,25 +296,31 @@ func (c *cloud) schema(name string) string {
 
 func (c *cloud) cellDatabase(name string) {
 	schema := c.schema(name)
-	mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+schema,
-		"CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
-		"INSERT INTO "+schema+".compute_nodes VALUES ('compute-0', 1, 0)")
-	c.Create(&corev1.Secret{ObjectMeta: named(name + "-database"), StringData: map[string]string{
+	mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+schema)
+	syncCell(schema)
+	mariaDB.Exec(GinkgoTB(), "INSERT INTO "+schema+".compute_nodes VALUES ('compute-0', 1, 0)")
+	c.Create(&corev1.Secret{ObjectMeta: named(name + "-database"), StringData: databaseSecret(schema)})
+}
+
+func databaseSecret(schema string) map[string]string {
+	return map[string]string{
 		"hostname": mariaDB.Host, "port": mariaDB.Port, "user": mariaDB.User, "password": mariaDB.Password, "database": schema,
-	}})
+	}
 }
 
-func (c *cloud) cellBus(name string) {
-	c.Create(&corev1.Secret{ObjectMeta: named(name + "-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": name, "password": "word"}})
+// cellBus creates the Secret of the bus of cell2.
+func (c *cloud) cellBus() {
+	c.Create(&corev1.Secret{ObjectMeta: named("cell2-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": "cell2", "password": "word"}})
 }
 
-// anotherCell returns a cell with connection Secrets of its own.
-func anotherCell(name string) novav1.Cell {
+// anotherCell returns cell2, with connection Secrets of its own.
+func anotherCell() novav1.Cell {
+	const name = "cell2"
 	ref := func(purpose string) novav1.Connection {
 		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: name + "-" + purpose}}
 	}
 	database := ref("database")
-	return novav1.Cell{Name: novav1.CellName(name), Database: &database, MessageBus: &novav1.CellMessageBus{Connection: ref("bus")}}
+	return novav1.Cell{Name: name, Database: &database, MessageBus: &novav1.CellMessageBus{Connection: ref("bus")}}
 }
 
 func (c *cloud) superconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
@@ -272,8 +343,10 @@ func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
 	return triggers
 }
 
-func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell {
-	child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-cell1")}
+func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell { return c.cell(cr, "cell1") }
+
+func (c *cloud) cell(cr *novav1.Nova, name string) *novav1.NovaCell {
+	child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-" + name)}
 	Expect(c.Read(child)).To(BeTrue())
 	return child
 }

@@ -264,16 +264,18 @@ var _ = Describe("Nova that registers its databases", func() {
 	})
 })
 
-// syncCell1 creates the table of cell1's schema in which hosts are counted.
+// syncCell1 creates the tables of the API database and of cell1's database that the operator
+// reads.
 func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
 	enginetest.Eventually(GinkgoTB(), "the cell's database exists", func() error {
-		if len(databases(prefix+"_cell1")) == 0 {
+		if len(databases(prefix+"_api")) == 0 || len(databases(prefix+"_cell1")) == 0 {
 			c.Read(cr)
 			return errors.New(enginetest.Conditions(cr))
 		}
 		return nil
 	})
-	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+prefix+"_cell1.compute_nodes (host VARCHAR(255), mapped INT, deleted INT)")
+	c.syncAPI(prefix + "_api")
+	syncCell(prefix + "_cell1")
 }
 
 // awaitLeftBehind waits for an event that lists what could not be removed.

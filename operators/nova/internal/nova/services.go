@@ -11,7 +11,6 @@ import (
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
-	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -32,8 +31,8 @@ func schedulerNamed(cr *novav1.Nova) *schedulerv1.NovaScheduler {
 	return &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}
 }
 
-func metadataNamed(cr *novav1.Nova) *metadatav1.NovaMetadata {
-	return &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
+func cellConductorNamed(cr *novav1.Nova, cell novav1.Cell) *conductorv1.NovaConductor {
+	return &conductorv1.NovaConductor{ObjectMeta: named(cellName(cr, cell) + "-conductor")}
 }
 
 func apiNamed(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
@@ -70,7 +69,7 @@ func isNotMapped(obj client.Object) error {
 // isReleased checks that the superconductor has started: it starts together with the other
 // services.
 func isReleased(obj client.Object) error {
-	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != conductorv1.RolloutAutomatic {
+	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != commonv1.RolloutAutomatic {
 		return engine.Wait("spec.rollout of NovaConductor %s is not Automatic yet", conductor.Name)
 	}
 	return nil
@@ -88,9 +87,9 @@ func serviceNeeds(cr *novav1.Nova) []engine.Need {
 }
 
 // lastTriggers are the needs of restartTriggers: the superconductor, which has the triggers
-// of the last restart, and the cells.
+// of the last restart, and the cells, also those that are being removed.
 func lastTriggers(cr *novav1.Nova) []engine.Need {
-	needs := []engine.Need{engine.Existing(superconductorNamed(cr)).Optional()}
+	needs := []engine.Need{engine.Existing(superconductorNamed(cr)).Optional(), engine.Children()}
 	for _, cell := range cr.Spec.Cells {
 		needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional())
 	}
@@ -112,6 +111,24 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 			triggers[string(cell.Name)] = child.Status.Mapping.Revision
 		case last[string(cell.Name)] != "":
 			triggers[string(cell.Name)] = last[string(cell.Name)]
+		}
+	}
+	for _, child := range unlisted(cr, in) {
+		if child.Status.Mapping != nil {
+			triggers[string(child.Spec.CellName)] = child.Status.Mapping.Revision
+		}
+	}
+	return triggers
+}
+
+// schedulerTriggers are the restartTriggers of the scheduler, which reads only at its start
+// in which cells it may place servers.
+func schedulerTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
+	triggers := restartTriggers(cr, in)
+	for _, cell := range cr.Spec.Cells {
+		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		if ok && child.Status.Scheduling == novav1.SchedulingDisabled {
+			triggers[string(cell.Name)] += "-disabled"
 		}
 	}
 	return triggers
@@ -144,12 +161,12 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		DatabaseSecretRef:    c.Cell0DatabaseSecretRef,
 		MessageBusSecretRef:  c.MessageBusSecretRef,
 		IdentitySecretRef:    &c.IdentitySecretRef,
-		Rollout:              conductorv1.RolloutAutomatic,
+		Rollout:              commonv1.RolloutAutomatic,
 	}
 	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
-	running := exists && child.Spec.Rollout == conductorv1.RolloutAutomatic
+	running := exists && child.Spec.Rollout == commonv1.RolloutAutomatic
 	if !in.Met(released) && !running {
-		conductor.Spec.Rollout = conductorv1.RolloutHeld
+		conductor.Spec.Rollout = commonv1.RolloutHeld
 	}
 	_, account, err := identity(cr).Secret(in)
 	return append(account, conductor), err
@@ -157,34 +174,15 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
-	return []engine.Child{&schedulerv1.NovaScheduler{
+	child := &schedulerv1.NovaScheduler{
 		ObjectMeta: named(schedulerName(cr)),
 		Spec: schedulerv1.NovaSchedulerSpec{
 			ServiceSpec: service(cr, cr.Spec.Scheduler, in),
 			Connections: c,
 		},
-	}}, err
-}
-
-func metadata(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	c, err := connections(cr, in)
-	return []engine.Child{&metadatav1.NovaMetadata{
-		ObjectMeta: named(metadataName(cr)),
-		Spec: metadatav1.NovaMetadataSpec{
-			ServiceSpec:            service(cr, cr.Spec.Metadata.ServiceTemplate, in),
-			WSGISettings:           cr.Spec.Metadata.WSGISettings,
-			Mode:                   metadatav1.MetadataGlobal,
-			APIDatabaseSecretRef:   c.APIDatabaseSecretRef,
-			Cell0DatabaseSecretRef: c.Cell0DatabaseSecretRef,
-			MessageBusSecretRef:    c.MessageBusSecretRef,
-			IdentitySecretRef:      &c.IdentitySecretRef,
-			MetadataSecretRef:      commonv1.SecretReference{Name: metadataSecret(cr)},
-		},
-	}}, err
-}
-
-func apiNeeds(cr *novav1.Nova) []engine.Need {
-	return append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady))
+	}
+	child.Spec.RestartTriggers = schedulerTriggers(cr, in)
+	return []engine.Child{child}, err
 }
 
 func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {

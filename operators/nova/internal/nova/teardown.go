@@ -6,20 +6,26 @@ import (
 	"asterism.dev/lib/common/engine"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
 func withoutAPI(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
-	return absent(apiNamed(cr), metadataNamed(cr)), nil
+	return absent(apiNamed(cr), metadata.Named(metadataName(cr))), nil
 }
 
 func withoutScheduler(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
 	return absent(schedulerNamed(cr)), nil
 }
 
-func withoutCells(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
+func children(*novav1.Nova) []engine.Need { return []engine.Need{engine.Children()} }
+
+func withoutCells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	var cells []client.Object
 	for _, cell := range cr.Spec.Cells {
 		cells = append(cells, cellNamed(cr, cell))
+	}
+	for _, cell := range unlisted(cr, in) {
+		cells = append(cells, &novav1.NovaCell{ObjectMeta: named(cell.Name)})
 	}
 	return absent(cells...), nil
 }

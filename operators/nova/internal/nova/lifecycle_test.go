@@ -1,0 +1,319 @@
+package nova
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
+)
+
+var _ = Describe("A cell of a Nova", func() {
+	var (
+		c  *cloud
+		cr *novav1.Nova
+	)
+	BeforeEach(func() {
+		c = newCloud()
+		cr = c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+	inAPI := func(statement string) {
+		mariaDB.Exec(GinkgoTB(), fmt.Sprintf(statement, c.api+".cell_mappings", uuids["cell1"]))
+	}
+	awaitMappings := func(want int, disabled string) {
+		GinkgoHelper()
+		enginetest.Eventually(GinkgoTB(), "the API database has the mapping", func() error {
+			rows := mariaDB.Column(GinkgoTB(), "SELECT disabled FROM "+c.api+".cell_mappings ORDER BY uuid")
+			if ended := c.ended("given-cell1-map"); ended < want || len(rows) == 0 || rows[0] != disabled {
+				return fmt.Errorf("%d Jobs, disabled: %v", ended, rows)
+			}
+			return nil
+		})
+	}
+	scheduler := func() *schedulerv1.NovaScheduler {
+		child := schedulerNamed(cr)
+		Expect(c.Read(child)).To(BeTrue())
+		return child
+	}
+
+	It("gets no new servers while its scheduling is disabled, whatever nova-manage does", func() {
+		Expect(scheduler().Spec.RestartTriggers["cell1"]).NotTo(HaveSuffix("-disabled"))
+		c.Change(cr, func() { cr.Spec.Cells[0].Scheduling = novav1.SchedulingDisabled })
+		awaitMappings(2, "1")
+		enginetest.Eventually(GinkgoTB(), "the scheduler restarts", func() error {
+			if trigger := scheduler().Spec.RestartTriggers["cell1"]; !strings.HasSuffix(trigger, "-disabled") {
+				return fmt.Errorf("trigger %s", trigger)
+			}
+			return nil
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.cell1(cr).Status.Scheduling).To(Equal(novav1.SchedulingDisabled))
+		Expect(c.superconductor(cr).Spec.RestartTriggers["cell1"]).NotTo(HaveSuffix("-disabled"), "only the scheduler reads it")
+
+		ended := c.ended("given-cell1-map")
+		inAPI("UPDATE %s SET disabled = FALSE WHERE uuid = '%s'")
+		awaitMappings(ended+1, "1")
+	})
+
+	It("is mapped again after its mapping was deleted", func() {
+		ended := c.ended("given-cell1-map")
+		inAPI("DELETE FROM %s WHERE uuid = '%s'")
+		awaitMappings(ended+1, "0")
+		enginetest.Eventually(GinkgoTB(), "the NovaCell reports its mapping", func() error {
+			if c.cell1(cr).Status.Mapping == nil {
+				return errors.New("no mapping")
+			}
+			return nil
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+
+	It("that is removed from the list runs until it has no host and no server", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell2")+".instances VALUES ('compute-0', 0)")
+		enginetest.Eventually(GinkgoTB(), "the server is counted", func() error {
+			if servers := c.cell(cr, "cell2").Status.Servers; servers == nil || *servers != 1 {
+				return fmt.Errorf("servers: %v", servers)
+			}
+			return nil
+		})
+
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting,
+			"cell cell2 is not in spec.cells, but has compute hosts: 1 (compute-0), servers: 1")
+		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil())
+		Expect(c.triggers(cr)).To(HaveLen(2), "the services still use the cell")
+		Expect(cr.Status.Cells).To(HaveLen(2))
+		Expect(cr.Status.DesiredCells).To(BeEquivalentTo(1))
+
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but has servers: 1")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".instances SET deleted = 1")
+		enginetest.AwaitGone(GinkgoTB(), c.Client, &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}})
+		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
+		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings")).To(Equal([]string{uuids["cell1"]}))
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 1 })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(cr.Status.Cells).To(HaveLen(1))
+		Expect(databases(c.schema("cell2"))).NotTo(BeEmpty(), "an administrator has created the database")
+	})
+
+	It("is not removed if a server arrives at the last moment", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		child := c.cell(cr, "cell2")
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		c.Delete(child, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "Emptied: the cell has compute hosts: 1 (compute-0)")
+		Expect(c.Read(&conductorv1.NovaConductor{ObjectMeta: named(child.Name + "-conductor")})).To(BeTrue(), "the cell works")
+		Expect(c.ended("given-cell2-unmap")).To(BeZero())
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
+		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
+	})
+
+	It("keeps its mapping if only its NovaCell is deleted", func() {
+		child := c.cell1(cr)
+		c.Delete(child, metav1.DeletePropagationBackground)
+		enginetest.Eventually(GinkgoTB(), "the NovaCell is recreated", func() error {
+			again := &novav1.NovaCell{ObjectMeta: named(child.Name)}
+			if !c.Read(again) || again.UID == child.UID {
+				return fmt.Errorf("the NovaCell is deleted at %v", again.DeletionTimestamp)
+			}
+			return nil
+		})
+		Expect(c.ended("given-cell1-unmap")).To(BeZero())
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+})
+
+var _ = Describe("The metadata service of a Nova", func() {
+	It("moves into the cells and back, and is never without a ready service", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		global, ofCell := metadata.Named("given-metadata"), metadata.Named("given-cell1-metadata")
+		Expect(c.Read(global)).To(BeTrue())
+		Expect(c.Read(ofCell)).To(BeFalse())
+		Expect(agentOf(c, cr.Status.MetadataAgent)).To(HaveKeyWithValue("host", []byte("given-metadata.example.org")))
+
+		c.fail(ofCell.Name, metadatav1.ConditionWorkloadReady, "0 of 1 pods updated")
+		c.Change(cr, func() { cr.Spec.Metadata.Mode = novav1.MetadataPerCell })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "0 of 1 pods updated")
+		Expect(c.Read(ofCell)).To(BeTrue())
+		Expect(ofCell.Spec).To(And(
+			HaveField("Mode", metadatav1.MetadataCell),
+			HaveField("APIDatabaseSecretRef", BeNil()),
+			HaveField("DatabaseSecretRef", HaveValue(HaveField("Name", "cell1-database"))),
+			HaveField("MessageBusSecretRef.Name", "cell1-bus"),
+			HaveField("MetadataSecretRef.Name", "given-cell1-metadata"),
+		))
+		Expect(c.Read(global)).To(BeTrue())
+		Expect(global.DeletionTimestamp).To(BeNil())
+		c.repair(ofCell.Name)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, global)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(cr.Status.MetadataAgent).To(BeNil())
+		agent := cr.Status.Cells[0].MetadataAgent
+		Expect(agentOf(c, agent)).To(And(
+			HaveKeyWithValue("host", []byte("given-cell1-metadata.example.org")), HaveKeyWithValue("port", []byte("8775")),
+			HaveKeyWithValue("protocol", []byte("http")), HaveKeyWithValue("sharedSecret", Not(BeEmpty())),
+		))
+
+		c.fail(global.Name, metadatav1.ConditionWorkloadReady, "0 of 1 pods updated")
+		c.Change(cr, func() { cr.Spec.Metadata.Mode = novav1.MetadataGlobal })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionMetadataReady, engine.ReasonWaiting, "0 of 1 pods updated")
+		Expect(c.Read(ofCell)).To(BeTrue())
+		Expect(ofCell.DeletionTimestamp).To(BeNil())
+		c.repair(global.Name)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, ofCell)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(cr.Status.Cells[0].MetadataAgent).To(BeNil())
+
+		c.Change(cr, func() { cr.Spec.Metadata.Mode = novav1.MetadataGlobalAndPerCell })
+		enginetest.Eventually(GinkgoTB(), "both services are ready", func() error {
+			c.Read(cr)
+			if !c.Read(global) || !c.Read(ofCell) || !meta.IsStatusConditionTrue(cr.Status.Conditions, commonv1.ConditionReady) {
+				return fmt.Errorf("%s", enginetest.Conditions(cr))
+			}
+			return nil
+		})
+	})
+})
+
+// agentOf returns the data of the Secret of an agent's configuration.
+func agentOf(c *cloud, agent *novav1.MetadataAgent) map[string][]byte {
+	GinkgoHelper()
+	Expect(agent).NotTo(BeNil())
+	secret := &corev1.Secret{ObjectMeta: named(agent.SecretRef.Name)}
+	Expect(c.Read(secret)).To(BeTrue())
+	Expect(engine.Hash(secret.Data)).To(Equal(agent.Hash))
+	return secret.Data
+}
+
+var _ = Describe("An upgrade of a Nova", func() {
+	It("updates the superconductor, the cells, scheduler and metadata, and the API, each after the one before it", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		before := cr.Spec.ContainerImage
+		images := func() map[string]string {
+			all := map[string]string{}
+			for name, child := range map[string]client.Object{
+				"superconductor": superconductorNamed(cr), "cell": &conductorv1.NovaConductor{ObjectMeta: named("given-cell1-conductor")},
+				"scheduler": schedulerNamed(cr), "metadata": metadata.Named("given-metadata"), "api": apiNamed(cr),
+			} {
+				Expect(c.Read(child)).To(BeTrue(), name)
+				all[name] = imageOf(child)
+			}
+			return all
+		}
+		const notUpdated = "0 of 1 pods updated"
+		fails := []string{"given-superconductor", "given-cell1-conductor", "given-scheduler"}
+		for _, name := range fails {
+			c.fail(name, conductorv1.ConditionWorkloadReady, notUpdated)
+		}
+		c.Change(cr, func() { cr.Spec.ContainerImage = nextImage })
+
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaConductor given-superconductor", notUpdated)
+		enginetest.Eventually(GinkgoTB(), "the conductor of the cell is held", func() error {
+			conductor := &conductorv1.NovaConductor{ObjectMeta: named("given-cell1-conductor")}
+			if c.Read(conductor); conductor.Spec.Rollout != commonv1.RolloutHeld || conductor.Spec.ContainerImage != nextImage {
+				return fmt.Errorf("rollout %s, image %s", conductor.Spec.Rollout, conductor.Spec.ContainerImage)
+			}
+			return nil
+		})
+		Expect(images()).To(Equal(map[string]string{"superconductor": nextImage, "cell": nextImage, "scheduler": before, "metadata": before, "api": before}))
+
+		c.repair(fails[0])
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "NovaCell given-cell1", notUpdated)
+		Expect(c.cell1(cr).Spec.Rollout).To(Equal(commonv1.RolloutAutomatic))
+		Expect(images()).To(And(HaveKeyWithValue("scheduler", before), HaveKeyWithValue("api", before)))
+
+		c.repair(fails[1])
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, engine.ReasonWaiting, "NovaScheduler given-scheduler", notUpdated)
+		Expect(images()).To(And(HaveKeyWithValue("scheduler", nextImage), HaveKeyWithValue("metadata", nextImage), HaveKeyWithValue("api", before)))
+
+		c.repair(fails[2])
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(images()).To(HaveEach(nextImage))
+	})
+
+	It("does not delay another change of a service while a cell is broken", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		c.fail("given-cell1-conductor", conductorv1.ConditionWorkloadReady, "0 of 1 pods ready")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "0 of 1 pods ready")
+		c.Change(cr, func() { cr.Spec.Scheduler.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+		enginetest.Eventually(GinkgoTB(), "the scheduler is updated", func() error {
+			child := schedulerNamed(cr)
+			if c.Read(child); child.Spec.CustomServiceConfig == "" {
+				return fmt.Errorf("%s", enginetest.Conditions(cr))
+			}
+			return nil
+		})
+	})
+})
+
+var _ = Describe("The table of services", func() {
+	It("loses the rows of pods that a scale-down has deleted, and no others", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		scheduler := schedulerNamed(cr)
+		Expect(c.Read(scheduler)).To(BeTrue())
+		c.Scale(scheduler, 2)
+		kept := map[string]string{
+			"first":       "nova-scheduler given-scheduler-0 down",
+			"scaled":      "nova-scheduler given-scheduler-1 down",
+			"still up":    "nova-conductor given-superconductor-3 up",
+			"other kind":  "nova-compute given-scheduler-7 down",
+			"other Nova":  "nova-conductor another-superconductor-5 down",
+			"no number":   "nova-conductor given-superconductor-x down",
+			"other cell":  "nova-conductor given-cell10-conductor-4 down",
+			"the compute": "nova-compute compute-1 down",
+		}
+		rows := map[string]string{
+			"a": "nova-scheduler given-scheduler-2 down", "b": "nova-conductor given-superconductor-1 down", "c": "nova-conductor given-cell1-conductor-12 down",
+		}
+		maps.Copy(rows, kept)
+		c.setRows(rows)
+		enginetest.Eventually(GinkgoTB(), "the rows are deleted", func() error {
+			if ids := c.rowIDs(); len(ids) > len(kept) {
+				return fmt.Errorf("left: %v", ids)
+			}
+			return nil
+		})
+		Expect(c.rowIDs()).To(ConsistOf(slices.Collect(maps.Keys(kept))))
+	})
+})

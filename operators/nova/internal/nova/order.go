@@ -1,0 +1,101 @@
+package nova
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
+)
+
+// The services of a new release are rolled out in the order that Nova requires: the
+// superconductor, the conductors of the cells, scheduler and metadata, and the API (nova doc:
+// admin/upgrades). Only another image counts: any other
+// change of a service waits for no other service, so that a broken cell delays no correction.
+
+// ahead is met if a service may be updated: it does not exist yet, has its image already, or
+// those that must be updated before are ready.
+func ahead(service client.Object, image string, before ...engine.Need) engine.Need {
+	return engine.AnyOf(engine.Existing(service).Optional().Where(hasImage(image)), engine.AllOf(before...))
+}
+
+func hasImage(image string) func(client.Object) error {
+	return func(obj client.Object) error {
+		if imageOf(obj) != image {
+			return engine.Wait("%s still has image %s", obj.GetName(), imageOf(obj))
+		}
+		return nil
+	}
+}
+
+// updated are the needs that a service has an image and is ready.
+func updated(service engine.Object, image string) []engine.Need {
+	return []engine.Need{engine.Existing(service).Where(hasImage(image)), engine.Condition(service, commonv1.ConditionReady)}
+}
+
+// imageOf returns the image of a service.
+func imageOf(obj client.Object) string {
+	switch service := obj.(type) {
+	case *conductorv1.NovaConductor:
+		return service.Spec.ContainerImage
+	case *schedulerv1.NovaScheduler:
+		return service.Spec.ContainerImage
+	case *metadatav1.NovaMetadata:
+		return service.Spec.ContainerImage
+	case *apiv1.NovaAPI:
+		return service.Spec.ContainerImage
+	}
+	return ""
+}
+
+// conductors are the needs of scheduler and metadata: the superconductor, and the conductor of
+// each mapped cell, whose message names the pod that does not start.
+func conductors(cr *novav1.Nova) []engine.Need {
+	needs := []engine.Need{engine.Condition(superconductorNamed(cr), commonv1.ConditionReady)}
+	for _, cell := range cr.Spec.Cells {
+		child := cellNamed(cr, cell)
+		needs = append(needs, engine.AnyOf(
+			engine.Condition(child, novav1.ConditionConductorReady),
+			engine.Existing(child).Optional().Where(isNotMapped),
+		))
+	}
+	return needs
+}
+
+// superconductorUpdated is the name of the need that the superconductor is ready.
+const superconductorUpdated = "superconductor"
+
+// cellRollout holds the pods of a cell's conductor, from the change of its image until the
+// superconductor is ready.
+func cellRollout(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) commonv1.RolloutMode {
+	child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+	if exists && !in.Met(superconductorUpdated) &&
+		(child.Spec.Rollout == commonv1.RolloutHeld || child.Spec.Conductor.ContainerImage != stated(cr, cell.Conductor)) {
+		return commonv1.RolloutHeld
+	}
+	return commonv1.RolloutAutomatic
+}
+
+// stated returns the image of one service.
+func stated(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
+	return template.WithDefaults(image(cr), cr.Spec.Pod).ContainerImage
+}
+
+func schedulerNeeds(cr *novav1.Nova) []engine.Need {
+	return append(serviceNeeds(cr), ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), conductors(cr)...))
+}
+
+func apiNeeds(cr *novav1.Nova) []engine.Need {
+	before := updated(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler))
+	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
+		before = append(before, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
+	}
+	return append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady),
+		ahead(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate), before...))
+}

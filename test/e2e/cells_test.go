@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// novaOperator is the ServiceAccount of the operator that has the cells.
+const novaOperator = "asterism-nova-operator"
+
+// cellSpecs change the cells of the ControlPlane demo in a namespace, whose operators kill can
+// kill.
+func cellSpecs(namespace string) {
+	var nova cloud
+	patch := func(ctx context.Context, operations string) {
+		GinkgoHelper()
+		kubectl(ctx, "patch", "controlplane/demo", "--namespace="+namespace, "--type=json", "--patch="+operations)
+	}
+	cellRow := func(ctx context.Context, name string) map[string]any {
+		GinkgoHelper()
+		rows, _, err := unstructured.NestedSlice(read(ctx, "Nova", namespace, "demo").Object, "status", "cells")
+		Expect(err).NotTo(HaveOccurred())
+		for _, row := range rows {
+			if row, ok := row.(map[string]any); ok && row["name"] == name {
+				return row
+			}
+		}
+		return nil
+	}
+	// mode changes the metadata services, and kills the operator meanwhile.
+	mode := func(ctx context.Context, mode string, global, perCell bool) {
+		GinkgoHelper()
+		By("metadata " + mode)
+		patch(ctx, fmt.Sprintf(`[{"op": "add", "path": "/spec/nova/metadata/mode", "value": %q}]`, mode))
+		kill(ctx, novaOperator)
+		for name, wanted := range map[string]bool{"demo-metadata": global, "demo-cell1-metadata": perCell, "demo-cell2-metadata": perCell} {
+			if wanted {
+				awaitReady(ctx, "NovaMetadata", namespace, name)
+			} else {
+				awaitGone(ctx, "NovaMetadata", namespace, name)
+			}
+		}
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+	}
+	metadataOf := func(name string) string { return fmt.Sprintf("http://%s.%s.svc:8775", name, namespace) }
+
+	It("gets a cell without API access, and metadata services of its cells", func(ctx SpecContext) {
+		nova = signIn(ctx, namespace)
+		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=2", "--namespace="+namespace)
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}}]`)
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		Expect(secret(ctx, namespace, "demo-cell1-conductor-connections")["50-connections.conf"]).To(ContainSubstring("[api_database]"))
+		Expect(secret(ctx, namespace, "demo-cell2-conductor-connections")["50-connections.conf"]).NotTo(ContainSubstring("[api_database]"))
+		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).Should(ContainElement(HaveField("Host", "demo-superconductor-1")))
+		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=1", "--namespace="+namespace)
+		bootServer(ctx, namespace, "first") // which also makes the flavor
+		nova.bootOn(ctx, "demo-cell1-fake")
+		nova.bootOn(ctx, "demo-cell2-fake")
+		mode(ctx, "PerCell", false, true)
+		for _, cell := range []string{"cell1", "cell2"} {
+			agent := secret(ctx, namespace, "demo-"+cell+"-metadata-agent")
+			Expect(statusOf(ctx, agent["protocol"]+"://"+agent["host"]+":"+agent["port"]+"/", nil)).To(Equal(200))
+			Expect(agent["sharedSecret"]).To(Equal(secret(ctx, namespace, "demo-"+cell+"-metadata")["sharedSecret"]))
+		}
+	}, SpecTimeout(12*time.Minute))
+
+	It("lists no pod that a scale-down has deleted", func(ctx SpecContext) {
+		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).ShouldNot(ContainElement(HaveField("Host", "demo-superconductor-1")))
+		Expect(nova.services(ctx)).To(ContainElement(HaveField("Host", "demo-superconductor-0")))
+	}, SpecTimeout(5*time.Minute))
+
+	It("starts its API and answers for the other cells while the database of a mapped cell is down", func(ctx SpecContext) {
+		const dead = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
+		execute(ctx, namespace, "INSERT INTO demo_api.cell_mappings (uuid, name, transport_url, database_connection, disabled, created_at) "+
+			"VALUES ('"+dead+"', 'dead', 'rabbit://nobody:nothing@127.0.0.1:1/', 'mysql+pymysql://nobody:nothing@127.0.0.1:1/dead', 0, NOW())")
+		DeferCleanup(func(ctx SpecContext) {
+			execute(ctx, namespace, "DELETE FROM demo_api.cell_mappings WHERE uuid = '"+dead+"'")
+		})
+		began := time.Now()
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/api/customServiceConfig", "value": "[DEFAULT]\nuse_stderr = true\n"}]`)
+		awaitFalse(ctx, object("NovaAPI", namespace, "demo-api"), "WorkloadReady", "Progressing")
+		awaitReady(ctx, "NovaAPI", namespace, "demo-api")
+		AddReportEntry("started", time.Since(began).Round(time.Second))
+		began = time.Now()
+		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
+		AddReportEntry("answered", time.Since(began).Round(time.Millisecond))
+		Expect(time.Since(began)).To(BeNumerically("<", 15*time.Second))
+		began = time.Now()
+		Expect(nova.services(ctx)).To(ContainElement(HaveField("Host", "demo-cell1-conductor-0")), "a list of all cells")
+		AddReportEntry("listed", time.Since(began).Round(time.Millisecond))
+		Expect(time.Since(began)).To(BeNumerically("<", 15*time.Second))
+		awaitWithin(ctx, patience, "Nova", namespace, "demo", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "Available").status).To(Equal("True"))
+			g.Expect(conditionOf(o, "CellsReady").status).To(Equal("True"))
+		})
+	}, SpecTimeout(8*time.Minute))
+
+	It("loses no request while a cell is added, emptied and removed, and its operator is killed", func(ctx SpecContext) {
+		serve(ctx, namespace, "neutron", neutron)
+		api := startLoad(ctx, fmt.Sprintf("http://demo-api.%s.svc:8774", namespace), nova.provider.Token())
+		metadata := startLoad(ctx, metadataOf("demo-cell1-metadata"), "")
+
+		By("adding a cell")
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+fakeCompute("fake", namespace)+`]}}]`)
+		awaitWithin(ctx, patience, "NovaConductor", namespace, "demo-cell3-conductor", func(Gomega, *unstructured.Unstructured) {})
+		kill(ctx, novaOperator)
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		nova.bootOn(ctx, "demo-cell3-fake")
+
+		By("disabling its scheduling")
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/2/scheduling", "value": "Disabled"}]`)
+		disabled := func() []string {
+			return query(ctx, namespace, "SELECT name FROM demo_api.cell_mappings WHERE disabled = 1")
+		}
+		Eventually(disabled).WithContext(ctx).Should(Equal([]string{"cell3"}))
+		Eventually(func() any { return cellRow(ctx, "cell3")["scheduling"] }).WithContext(ctx).Should(Equal("Disabled"))
+		Expect(cellRow(ctx, "cell3")).To(And(HaveKeyWithValue("servers", int64(1)), HaveKeyWithValue("mapped", "True")))
+		Expect(cellRow(ctx, "cell3")["oldestServiceVersion"]).To(BeNumerically(">", 60))
+
+		By("removing it from the list")
+		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
+		awaitFalse(ctx, object("Nova", namespace, "demo"), "CellsReady", "Waiting",
+			"cell cell3 is not in spec.cells, but has compute hosts: 1 (demo-cell3-fake), servers: 1")
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+
+			strings.Replace(fakeCompute("fake", namespace), "{", `{"state": "Retired", `, 1)+`]}}]`)
+		nova.deleteServersOn(ctx, "demo-cell3-fake")
+		awaitGone(ctx, "NovaCompute", namespace, "demo-cell3-fake")
+		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
+		kill(ctx, novaOperator)
+		awaitGone(ctx, "NovaCell", namespace, "demo-cell3")
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		Expect(query(ctx, namespace, "SELECT name FROM demo_api.cell_mappings ORDER BY name")).To(Equal([]string{"cell0", "cell1", "cell2"}))
+		Expect(query(ctx, namespace, "SELECT host FROM demo_api.host_mappings WHERE host = 'demo-cell3-fake'")).To(BeEmpty())
+		Expect(query(ctx, namespace, `SELECT User FROM mysql.user WHERE User LIKE 'demo\_cell3%'`)).To(BeEmpty())
+		Expect(rabbitNames(ctx, namespace, "vhosts")).NotTo(ContainElement("demo_cell3"))
+		Expect(nova.serversOn(ctx, "demo-cell1-fake")).NotTo(BeEmpty())
+
+		_, failures := metadata.stop()
+		Expect(failures).To(BeEmpty())
+		mode(ctx, "GlobalAndPerCell", true, true)
+		metadata = startLoad(ctx, metadataOf("demo-metadata"), "")
+		mode(ctx, "Global", true, false)
+		for _, load := range []*steadyLoad{api, metadata} {
+			answered, failures := load.stop()
+			AddReportEntry("requests", answered)
+			Expect(failures).To(BeEmpty())
+			Expect(answered).To(BeNumerically(">", 200))
+		}
+	}, SpecTimeout(20*time.Minute))
+}
