@@ -47,6 +47,7 @@ var _ = Describe("NovaCompute", func() {
 	set := &appsv1.StatefulSet{}
 	BeforeEach(func() {
 		servers.Store(0)
+		unregistered.Store([]string(nil))
 		enginetest.InstallCRDs(GinkgoTB(), "../../config/crd")
 		w = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: func(pod *corev1.Pod) (int32, string) {
 			switch {
