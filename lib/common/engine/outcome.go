@@ -14,6 +14,7 @@ const (
 	ReasonConflict    = apply.ReasonConflict
 	ReasonInvalid     = apply.ReasonInvalid
 	ReasonJobFailed   = apply.ReasonJobFailed
+	ReasonError       = apply.ReasonError
 	ReasonComplete    = "Complete"
 	ReasonNotReached  = "NotReached"
 	ReasonDeleting    = "Deleting"

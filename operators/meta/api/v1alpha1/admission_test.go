@@ -114,11 +114,10 @@ spec:
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require new vhosts"),
 		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
 		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, "must not move to another message bus"),
-		Entry("a cell on its own bus", `spec: {nova: {cells: [{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]}}`, "must not move to another message bus"),
 	)
 
-	It("accepts an added cell, and another cell instead", func() {
-		for _, cells := range []string{`[{name: cell1}, {name: cell2}]`, `[{name: cell2}]`} {
+	It("accepts an added cell, another cell instead, and a moved cell", func() {
+		for _, cells := range []string{`[{name: cell1}, {name: cell2}]`, `[{name: cell2}]`, `[{name: cell1, messageBus: {connectionSecretRef: {name: bus1}}}]`} {
 			_, err := server.Update(sample, `spec: {nova: {cells: `+cells+`}}`)
 			Expect(err).NotTo(HaveOccurred())
 		}

@@ -23,8 +23,6 @@ const (
 
 // Cell is one cell of a Nova.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.database) && has(self.database.serviceRef) ? self.database.serviceRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.serviceRef) ? oldSelf.database.serviceRef.name : '-') && (has(self.database) && has(self.database.host) ? self.database.host : '-') == (has(oldSelf.database) && has(oldSelf.database.host) ? oldSelf.database.host : '-') && (has(self.database) && has(self.database.port) ? self.database.port : 0) == (has(oldSelf.database) && has(oldSelf.database.port) ? oldSelf.database.port : 0) && (has(self.database) && has(self.database.connectionSecretRef) ? self.database.connectionSecretRef.name : '-') == (has(oldSelf.database) && has(oldSelf.database.connectionSecretRef) ? oldSelf.database.connectionSecretRef.name : '-')",message="must not move to another database: this version does not move data; add another cell instead"
-// +kubebuilder:validation:XValidation:rule="(has(self.messageBus) && has(self.messageBus.serviceRef) ? self.messageBus.serviceRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.serviceRef) ? oldSelf.messageBus.serviceRef.name : '-') && (has(self.messageBus) && has(self.messageBus.host) ? self.messageBus.host : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.host) ? oldSelf.messageBus.host : '-') && (has(self.messageBus) && has(self.messageBus.connectionSecretRef) ? self.messageBus.connectionSecretRef.name : '-') == (has(oldSelf.messageBus) && has(oldSelf.messageBus.connectionSecretRef) ? oldSelf.messageBus.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
@@ -54,12 +52,14 @@ type Cell struct {
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
 	// database is the cell's own server, or the Secret of its own database. Default: a
-	// database on the server of spec.database. It cannot change to another database.
+	// database on the server of spec.database. A change moves the cell: the new database must
+	// be a copy of the old one, see docs/guides/cells.md.
 	// +optional
 	Database *Connection `json:"database,omitempty"`
 
 	// messageBus is the cell's own RabbitMQ, or the Secret of its own vhost. Default: a
-	// vhost on the RabbitMQ of spec.messageBus. It cannot change to another message bus.
+	// vhost on the RabbitMQ of spec.messageBus. A change moves the cell: its services restart
+	// with the new connection, and its compute hosts must read the compute Secret again.
 	// +optional
 	MessageBus *CellMessageBus `json:"messageBus,omitempty"`
 

@@ -7,21 +7,21 @@ import commonv1 "asterism.dev/lib/common/api/v1alpha1"
 type Server struct {
 	// serviceRef names the Service of the server, and requires adminSecretRef. The operator
 	// uses the port named mysql, mariadb or database, for a message bus amqp (amqps with
-	// TLS), otherwise the first port. It cannot be changed.
+	// TLS), otherwise the first port. It can be changed only for a cell.
 	// +optional
 	ServiceRef *commonv1.ServiceReference `json:"serviceRef,omitempty"`
 
 	// host is the complete DNS name or the IP address of a server that has no Service in
-	// this namespace. It replaces serviceRef, and requires adminSecretRef. It cannot be
-	// changed.
+	// this namespace. It replaces serviceRef, and requires adminSecretRef. It can be changed
+	// only for a cell.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?){2,}$')",message="must be an IP address or a complete DNS name, such as db.example.org: set field port for the port"
 	Host string `json:"host,omitempty"`
 
-	// port of the host. Default: 3306 for a database, which cannot be changed; for a message
-	// bus 5672, or 5671 with TLS.
+	// port of the host. Default: 3306 for a database, where it can be changed only for a cell;
+	// for a message bus 5672, or 5671 with TLS.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -46,8 +46,8 @@ type Connection struct {
 
 	// connectionSecretRef names the Secret of an account that an administrator has
 	// registered: hostname, user, password and optionally port, ca.crt (required for TLS),
-	// tls; for a database also database; for a message bus also vhost, quorumQueues. It
-	// cannot be changed. The services restart when its content changes.
+	// tls; for a database also database; for a message bus also vhost, quorumQueues. It can
+	// be changed only for a cell. The services restart when its content changes.
 	// +optional
 	ConnectionSecretRef *commonv1.SecretReference `json:"connectionSecretRef,omitempty"`
 }

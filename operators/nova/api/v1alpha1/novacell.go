@@ -169,11 +169,12 @@ type NovaCellSpec struct {
 // NovaCellDatabase is the server and the name of a cell's database.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.adminSecretRef)",message="must have name together with adminSecretRef, and not with connectionSecretRef: that Secret has the name"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-') && (has(self.name) ? self.name : '-') == (has(oldSelf.name) ? oldSelf.name : '-')",message="must not move to another database: this version does not move data; only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(oldSelf.name) || self.name == oldSelf.name",message="must not change name: the database of a cell has the same name on every server"
 type NovaCellDatabase struct {
 	Connection `json:",inline"`
 
-	// name of the database. It is required with adminSecretRef. It cannot be changed.
+	// name of the database. It is required with adminSecretRef. It cannot be changed to
+	// another name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -184,12 +185,12 @@ type NovaCellDatabase struct {
 // NovaCellMessageBus is the server, the vhost and the type of a cell's queues.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.vhost) == has(self.adminSecretRef)",message="must have vhost together with adminSecretRef, and not with connectionSecretRef: that Secret has the vhost"
-// +kubebuilder:validation:XValidation:rule="(has(self.vhost) ? self.vhost : '-') == (has(oldSelf.vhost) ? oldSelf.vhost : '-')",message="must not change vhost: it has the queues of the cell"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a cell; only adminSecretRef, port and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="!has(self.vhost) || !has(oldSelf.vhost) || self.vhost == oldSelf.vhost",message="must not change vhost: the vhost of a cell has the same name at every message bus"
 type NovaCellMessageBus struct {
 	CellMessageBus `json:",inline"`
 
-	// vhost of the cell. It is required with adminSecretRef. It cannot be changed.
+	// vhost of the cell. It is required with adminSecretRef. It cannot be changed to another
+	// name.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -213,6 +214,12 @@ type NovaCellStatus struct {
 	// +kubebuilder:validation:MaxLength=36
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
 	UUID string `json:"uuid,omitempty"`
+
+	// database is the database of the last mapping, as host:port/name. The cell uses a
+	// database at another address only if it is a copy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Database string `json:"database,omitempty"`
 
 	// mapping describes the cell's entry in the API database.
 	// +optional

@@ -14,6 +14,9 @@ import (
 type Database struct {
 	// Drop decides whether the database is dropped when its owner is deleted.
 	Drop bool
+	// Former is the location of the database in use. A database at another location is not
+	// created, because it must be a copy.
+	Former string
 }
 
 func (Database) kind() string { return "Database" }
@@ -55,6 +58,9 @@ func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]r
 		ensure: func() error { return c.EnsureDatabase(ctx, b.Name, mark) },
 		absent: func() (bool, error) { return c.DatabaseAbsent(ctx, b.Name, mark) },
 	}
+	if d.Former != "" && d.Former != location(host, port, b.Name) {
+		schema.ensure = func() error { return c.RequireDatabase(ctx, b.Name, mark) }
+	}
 	if d.Drop {
 		schema.remove = func() error { return c.DropDatabase(ctx, b.Name, mark) }
 	}
@@ -73,6 +79,18 @@ func (d Database) remains(b Backend) string {
 	}
 	return "account " + b.account() + " of database " + b.Name
 }
+
+// Location returns the address and the name of a database: host:port/name.
+func Location(b Backend, in engine.Inputs) (string, error) {
+	data, err := b.connection(in)
+	if err != nil {
+		return "", err
+	}
+	d, err := config.ParseDatabase(data, "nova")
+	return location(d.Hostname, d.Port, d.Database), err
+}
+
+func location(host string, port int, name string) string { return join(host, port) + "/" + name }
 
 // Cell returns the content of a cell's database.
 func Cell(ctx context.Context, b Backend, in engine.Inputs) (cell database.Cell, err error) {

@@ -25,7 +25,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 	Stages: []stage{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(database, messageBus)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, database),
+		copied(backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
 		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
@@ -51,7 +51,7 @@ func database(cr *novav1.NovaCell) backend.Backend {
 	return backend.Backend{
 		Owner:      cr,
 		Connection: cr.Spec.Database.Connection,
-		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
+		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete, Former: cr.Status.Database},
 		Name:       cr.Spec.Database.Name, Purpose: "database", Key: "databasePassword",
 	}
 }

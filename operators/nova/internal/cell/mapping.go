@@ -10,6 +10,7 @@ import (
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
 )
 
 // schemas are the needs of the mapping: it is a row in the API database, and compute hosts
@@ -136,6 +137,10 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	if err != nil || !uuidPattern.MatchString(uuid) {
 		return // the Job is not complete: the status does not change
 	}
-	cr.Status.UUID = uuid
+	location, err := backend.Location(database(cr), in)
+	if err != nil {
+		return
+	}
+	cr.Status.UUID, cr.Status.Database = uuid, location
 	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task)}
 }

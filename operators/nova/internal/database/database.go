@@ -34,6 +34,15 @@ func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registrat
 	return err
 }
 
+// RequireDatabase returns an error unless the database exists with the mark.
+func (c *Client) RequireDatabase(ctx context.Context, name string, mark registration.Mark) error {
+	exists, err := c.checkDatabase(ctx, name, mark)
+	if !exists && err == nil {
+		err = fmt.Errorf("%s: database %q does not exist", c.server.Address, name)
+	}
+	return err
+}
+
 // checkDatabase returns whether the database exists with the mark. It returns a Conflict
 // if the database has another mark, or none.
 func (c *Client) checkDatabase(ctx context.Context, name string, mark registration.Mark) (exists bool, err error) {

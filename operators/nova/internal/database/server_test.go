@@ -95,6 +95,21 @@ func writes(t *testing.T, client *Client) (count int) {
 	return count
 }
 
+func TestRequiredDatabaseIsNotCreated(t *testing.T) {
+	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
+	name := registrationtest.Name(t, "copy")
+	dropAfter(t, client, name, name)
+	if err := client.RequireDatabase(ctx, name, mark); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Fatalf("got %v", err)
+	}
+	run(t, client, "CREATE DATABASE "+quoteName(name))
+	if _, conflict := errors.AsType[*registration.Conflict](client.RequireDatabase(ctx, name, mark)); !conflict {
+		t.Fatal("a database without a mark is not a copy")
+	}
+	run(t, client, "ALTER DATABASE "+quoteName(name)+" COMMENT '"+string(mark)+"'")
+	must(t, client.RequireDatabase(ctx, name, mark))
+}
+
 func TestDatabaseIsCreatedOnceAndCarriesItsMark(t *testing.T) {
 	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
 	name := registrationtest.Name(t, "api")

@@ -87,6 +87,49 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 
+	It("moves to another database when this is a copy, and to another message bus", func() {
+		child, former := c.cell1(cr), c.schema("cell1")
+		Expect(child.Status.Database).To(HaveSuffix("/" + former))
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+former+".instances VALUES ('compute-0', 0)")
+		enginetest.Eventually(GinkgoTB(), "the server is counted", func() error {
+			if servers := c.cell1(cr).Status.Servers; servers == nil || *servers != 1 {
+				return fmt.Errorf("servers: %v", servers)
+			}
+			return nil
+		})
+		first, copied := c.triggers(cr)["cell1"], former+"_copy"
+		mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+copied)
+		c.Create(&corev1.Secret{ObjectMeta: named("cell1-copy"), StringData: databaseSecret(copied)})
+		conductor := &conductorv1.NovaConductor{ObjectMeta: named("given-cell1-conductor")}
+		c.Change(cr, func() { cr.Spec.Cells[0].Database.ConnectionSecretRef.Name = "cell1-copy" })
+		moves := "the cell moves from database " + child.Status.Database + " to "
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseNotCopied", moves, copied, "has no tables of Nova")
+		syncCell(copied)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseNotCopied", "it has no server, but the cell has 1")
+		Expect(c.Read(conductor)).To(BeTrue())
+		Expect(conductor.Spec.DatabaseSecretRef.Name).To(Equal("cell1-database"), "no schema is synchronised in an empty database")
+		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
+
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+copied+".instances VALUES ('compute-0', 0)", "INSERT INTO "+copied+".compute_nodes VALUES ('compute-0', 1, 0)")
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return triggers["cell1"] != first })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.Read(conductor)).To(BeTrue())
+		Expect(conductor.Spec.DatabaseSecretRef.Name).To(Equal("cell1-copy"))
+		child = c.cell1(cr)
+		Expect(child.Status).To(And(HaveField("Database", HaveSuffix("/"+copied)), HaveField("UUID", uuids["cell1"])))
+
+		second := c.triggers(cr)["cell1"]
+		c.cellBus()
+		c.Change(cr, func() { cr.Spec.Cells[0].MessageBus.ConnectionSecretRef.Name = "cell2-bus" })
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return triggers["cell1"] != second })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.Read(conductor)).To(BeTrue())
+		Expect(conductor.Spec.MessageBusSecretRef.Name).To(Equal("cell2-bus"))
+		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
+		Expect(c.Read(compute)).To(BeTrue())
+		Expect(string(compute.Data["50-connections.conf"])).To(ContainSubstring("@mq.example.org"))
+	})
+
 	It("that is removed from the list runs until it has no host and no server", func() {
 		c.cellDatabase("cell2")
 		c.cellBus()

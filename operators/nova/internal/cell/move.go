@@ -1,0 +1,60 @@
+package cell
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
+	"asterism.dev/lib/common/engine"
+
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/backend"
+)
+
+// reasonNotCopied is the reason of a database that is not yet a copy. The reason of a server
+// that does not answer, or refuses the account, stays.
+const reasonNotCopied = "DatabaseNotCopied"
+
+// copied adds to the stage of the database a check of a database at another location than
+// the one that was mapped last. Before this database is a copy, no service uses it and no schema is
+// synchronised: an empty database would hide the servers of the cell.
+func copied(s stage) stage {
+	register := s.Do
+	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+		target, err := backend.Location(database(cr), in)
+		if err != nil {
+			return nil, err
+		}
+		former := cr.Status.Database
+		observed, err := register(ctx, cr, in)
+		if former == "" || former == target {
+			return observed, err
+		}
+		if err == nil {
+			err = checkCopy(ctx, cr, in)
+		}
+		if err != nil {
+			reason := engine.Reason(err)
+			if reason == engine.ReasonError {
+				reason = reasonNotCopied
+			}
+			return nil, engine.Fail(reason, fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err))
+		}
+		return observed, nil
+	}
+	return s
+}
+
+// checkCopy returns an error if the database has no tables of Nova, or no server although
+// the cell has servers.
+func checkCopy(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) error {
+	content, err := backend.Cell(ctx, database(cr), in)
+	if err != nil {
+		return err
+	}
+	if servers := ptr.Deref(cr.Status.Servers, 0); servers > 0 && content.Servers == 0 {
+		return fmt.Errorf("it has no server, but the cell has %d", servers) //nolint:err113 // only a condition shows it
+	}
+	return nil
+}
