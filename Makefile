@@ -86,11 +86,10 @@ benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/
 .PHONY: test
 test: test-requirements $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
-	failed=; for target in $(test-modules) $(benches) $(tool-tests); do \
-	  $(MAKE) --no-print-directory $$target BENCH_ARGS='$(few)' || failed+=" $$target"; \
-	done; \
-	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }
+	$(MAKE) --no-print-directory --keep-going --jobs=2 $(test-modules) $(tool-tests) && \
+	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
 
+# Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
 # The benches check counts, which hold for few objects as well. They do not check times.
 few := -count-of 100 -runs 1
 

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -50,13 +52,26 @@ func (c *Connections) Include(data map[string][]byte) error {
 	}
 	for _, a := range assignments {
 		value := strings.ReplaceAll(unquoted(a.value), `\$`, "$")
-		file := path.Base(value)
-		if name, isCA := strings.CutSuffix(file, caSuffix); isCA && path.IsAbs(value) && len(data[file]) > 0 {
-			value = c.authority(name, data[file])
+		for file, content := range data {
+			if name, isCA := strings.CutSuffix(file, caSuffix); isCA && len(content) > 0 {
+				value = moved(value, file, func() string { return c.authority(name, content) })
+			}
 		}
 		c.Sections.Set(a.section, a.name, value)
 	}
 	return nil
+}
+
+// moved replaces the path of a file in a value, which is the path or has it in the query of a
+// URL. replacement is called only if the value has the path.
+func moved(value, file string, replacement func() string) string {
+	for separator, encode := range map[string]func(string) string{"/": func(text string) string { return text }, "%2F": url.QueryEscape} {
+		if before, after, found := strings.Cut(value, separator+file); found && (after == "" || after[0] == '&') {
+			start := strings.LastIndex(before, "=") + 1
+			return value[:start] + encode(replacement()) + after
+		}
+	}
+	return value
 }
 
 const caSuffix = "-ca.crt"
@@ -89,26 +104,54 @@ func (c *Connections) MessageBus(m MessageBus) {
 	}
 }
 
+// NotificationBus sets the message bus of notifications. TLS and the type of the queues are in
+// its URL, because [oslo_messaging_rabbit] is for every bus of a process.
+func (c *Connections) NotificationBus(m MessageBus) {
+	const notifications = "oslo_messaging_notifications"
+	query := url.Values{"rabbit_quorum_queue": {strconv.FormatBool(m.QuorumQueues)}}
+	if m.TLS {
+		query.Set("ssl", "1")
+	}
+	if ca := c.authority("notificationbus", m.CA); ca != "" {
+		query.Set("ssl_ca_file", ca)
+		query.Set("ssl_enforce_hostname_verification", "true")
+	}
+	address, _, _ := strings.Cut(m.URL(), "?")
+	c.Sections.Set(notifications, "driver", "messagingv2")
+	c.Sections.Set(notifications, "transport_url", address+"?"+query.Encode())
+}
+
 // Auth sets keystoneauth's options of a section, for example service_user. It
 // leaves region_name out, which is not an option of every such section.
 //
 // Each section has all options, because auth_section may only name a section that
 // every process of the service registers.
 func (c *Connections) Auth(section string, i Identity) {
-	for _, setting := range []Setting{
+	c.login(section, i, Setting{"project_domain_name", i.ProjectDomain}, Setting{"project_name", i.Project})
+}
+
+// login sets the account of a section, and the scope of its tokens.
+func (c *Connections) login(section string, i Identity, scope ...Setting) {
+	for _, setting := range append([]Setting{
 		{"auth_type", "password"},
 		{"auth_url", i.AuthURL},
 		{"username", i.User},
 		{"password", string(i.Password)},
 		{"user_domain_name", i.UserDomain},
-		{"project_domain_name", i.ProjectDomain},
-		{"project_name", i.Project},
-	} {
+	}, scope...) {
 		c.Sections.Set(section, setting.Name, setting.Value)
 	}
-	if ca := c.authority("identity", i.CA); ca != "" {
-		c.Sections.Set(section, "cafile", ca)
+	c.setUnlessEmpty(section, "cafile", c.identityAuthority(section, i.CA))
+}
+
+// identityAuthority stores the authority of an account. Accounts with the same authority share
+// a file.
+func (c *Connections) identityAuthority(section string, ca []byte) string {
+	const name = "identity"
+	if other, exists := c.files[name+caSuffix]; exists && !bytes.Equal(other, ca) {
+		return c.authority(section, ca)
 	}
+	return c.authority(name, ca)
 }
 
 // Adapter is Auth for a section with which the service calls another service of the
@@ -118,11 +161,12 @@ func (c *Connections) Adapter(section string, i Identity) {
 	c.Sections.Set(section, "region_name", i.Region)
 }
 
-// AuthToken sets [keystone_authtoken], with which an API validates tokens. Only users
-// with the role service may send a service token.
-func (c *Connections) AuthToken(i Identity) {
+// AuthToken sets [keystone_authtoken], with which an API of a service type validates tokens
+// and their access rules. Only users with the role service may send a service token.
+func (c *Connections) AuthToken(i Identity, serviceType string) {
 	const section = "keystone_authtoken"
 	c.Auth(section, i)
+	c.Sections.Set(section, "service_type", serviceType)
 	c.Sections.Set(section, "www_authenticate_uri", i.PublicAuthURL)
 	c.Sections.Set(section, "region_name", i.Region)
 	c.Sections.Set(section, "service_token_roles", "service")

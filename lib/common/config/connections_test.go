@@ -23,7 +23,7 @@ func TestConnectionsOfAWholeService(t *testing.T) {
 	c := NewConnections("/etc/project")
 	c.Database("database", database)
 	c.MessageBus(bus)
-	c.AuthToken(identity)
+	c.AuthToken(identity, "compute")
 	c.Adapter("placement", identity)
 	c.ServiceUser(identity)
 	data, err := c.Data()
@@ -52,7 +52,8 @@ ssl_ca_file = /etc/project/messagebus-ca.crt
 ssl_enforce_hostname_verification = true
 
 [keystone_authtoken]
-` + auth + `www_authenticate_uri = https://public/v3
+` + auth + `service_type = compute
+www_authenticate_uri = https://public/v3
 region_name = RegionOne
 service_token_roles = service
 service_token_roles_required = true
@@ -116,6 +117,7 @@ func TestIncludeReadsRenderedConnectionsForAnotherDirectory(t *testing.T) {
 		c := NewConnections(dir)
 		c.MessageBus(bus)
 		c.Adapter("placement", identity)
+		c.NotificationBus(bus)
 		c.Sections.Set("service_user", "note", "/etc/project/parts/none-ca.crt")
 		return c
 	}

@@ -24,7 +24,7 @@ func ownedInTests(t *testing.T) []Option {
 	c.Database("database", database)
 	c.Database("api_database", database)
 	c.MessageBus(bus)
-	c.AuthToken(identity)
+	c.AuthToken(identity, "compute")
 	c.Adapter("placement", identity)
 	c.Sections.Set("pci", "device_spec", "x")
 	return append(OwnedBy(c.Sections, testOptions...), Option{Section: "DEFAULT", Name: "host"})

@@ -9,6 +9,7 @@ import (
 
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 )
@@ -34,10 +35,11 @@ func (s Service) Inputs() []engine.Need {
 	for _, shared := range s.Shared {
 		needs = append(needs, engine.Secret(shared.Secret, config.KeySharedSecret))
 	}
+	needs = append(needs, SharedConnectionNeeds(s.SharedConnections)...)
 	for _, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		needs = append(needs, engine.Secret(secret.Name))
 	}
-	for _, file := range s.Spec.ExtraFiles {
+	for _, file := range s.extraFiles() {
 		switch {
 		case file.ConfigMapKeyRef != nil:
 			needs = append(needs, engine.ConfigMap(file.ConfigMapKeyRef.Name, file.ConfigMapKeyRef.Key))
@@ -99,7 +101,7 @@ func (s Service) parts() (map[string]string, error) {
 		return nil, fmt.Errorf("rendering the defaults: %w", err)
 	}
 	parts := map[string]string{config.DefaultsPart: defaults, config.CustomPart: s.Spec.CustomServiceConfig}
-	for _, file := range s.Spec.ExtraFiles {
+	for _, file := range s.extraFiles() {
 		if file.Content != nil {
 			parts[file.Name] = *file.Content
 		}
@@ -167,6 +169,9 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 			return nil, err
 		}
 	}
+	if err := ConnectShared(c, in, s.SharedConnections, s.Identity.Secret); err != nil {
+		return nil, err
+	}
 	for _, shared := range s.Shared {
 		value, err := config.ParseSharedSecret(in.Secret(shared.Secret))
 		if err != nil {
@@ -232,8 +237,8 @@ func (s Service) identity(c *config.Connections, in engine.Inputs) error {
 	if err != nil {
 		return engine.Wait("Secret %s: %s", s.Identity.Secret, err)
 	}
-	if s.Identity.AuthToken {
-		c.AuthToken(identity)
+	if s.Identity.AuthToken != "" {
+		c.AuthToken(identity, s.Identity.AuthToken)
 	}
 	for _, section := range s.Identity.Adapters {
 		c.Adapter(section, identity)
@@ -258,7 +263,7 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 		return "", err
 	}
 	extra := map[string][]byte{}
-	for _, file := range s.Spec.ExtraFiles {
+	for _, file := range s.extraFiles() {
 		switch {
 		case file.ConfigMapKeyRef != nil:
 			extra[file.Name] = in.ConfigMap(file.ConfigMapKeyRef.Name)[file.ConfigMapKeyRef.Key]
@@ -267,6 +272,19 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 		}
 	}
 	return engine.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
+}
+
+// trustedCA is the file with the authorities that every process of the pods trusts. No extra
+// file can have this name.
+const trustedCA = "trusted-ca.crt"
+
+// extraFiles returns the extra files of the spec, and the trusted authorities.
+func (s Service) extraFiles() []commonv1.ExtraFile {
+	files := s.Spec.ExtraFiles
+	if ref := s.Spec.Pod.TrustedCARef; ref != nil {
+		files = append(slices.Clone(files), commonv1.ExtraFile{Name: trustedCA, ConfigMapKeyRef: ref})
+	}
+	return files
 }
 
 // DatabaseHash returns the hash of the database Secrets, which locate the schemas.

@@ -101,7 +101,7 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 		mount(mergedVolume, config.MergedDir),
 		mount(temporaryVolume, "/tmp"),
 	)
-	if len(s.Spec.ExtraFiles) > 0 {
+	if len(s.extraFiles()) > 0 {
 		c = c.WithVolumeMounts(mount(extraVolume, config.ExtraDir).WithReadOnly(true))
 	}
 	return c
@@ -110,11 +110,19 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 // main returns the main container. The merged configuration is in the default directory of
 // the service, so that nova-manage in a shell also reads it.
 func (s Service) main(name string, command []string) *applycorev1.ContainerApplyConfiguration {
-	return s.container(name, command).WithVolumeMounts(
+	c := s.container(name, command).WithVolumeMounts(
 		mount(mergedVolume, s.etc()).WithReadOnly(true),
 		mount(stateVolume, s.state()),
 		mount(temporaryVolume, "/tmp"),
 	)
+	if s.Spec.Pod.TrustedCARef != nil {
+		bundle := path.Join(s.etc(), trustedCA)
+		c.WithEnv( // read by OpenSSL, and by Python's requests
+			applycorev1.EnvVar().WithName("SSL_CERT_FILE").WithValue(bundle),
+			applycorev1.EnvVar().WithName("REQUESTS_CA_BUNDLE").WithValue(bundle),
+		)
+	}
+	return c
 }
 
 func (s Service) volumes() []*applycorev1.VolumeApplyConfiguration {
@@ -147,7 +155,7 @@ func temporary() *applycorev1.VolumeApplyConfiguration {
 
 func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguration {
 	var sources []*applycorev1.VolumeProjectionApplyConfiguration
-	for _, file := range s.Spec.ExtraFiles {
+	for _, file := range s.extraFiles() {
 		source := applycorev1.VolumeProjection()
 		switch {
 		case file.ConfigMapKeyRef != nil:

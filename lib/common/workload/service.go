@@ -41,6 +41,8 @@ type Service struct {
 	Identity Identity
 	// Accounts are further accounts at Keystone.
 	Accounts []Account
+	// SharedConnections are the connections that the object shares with other services.
+	SharedConnections commonv1.SharedConnections
 	// Shared are secrets that are values of options.
 	Shared []SharedSecret
 	// FromImage lists files of the image's /etc/<Project> that the service needs, and
@@ -80,8 +82,9 @@ type Database struct {
 type Identity struct {
 	// Secret with the account; "": the service has no account.
 	Secret string
-	// AuthToken is true for a service that validates the tokens of its users.
-	AuthToken bool
+	// AuthToken is the service type of an API that validates the tokens of its users, ""
+	// for other services.
+	AuthToken string
 	// Adapters are the sections through which other services are called.
 	Adapters []string
 }

@@ -80,7 +80,7 @@ func (s Service) imagePaths(file string) []string {
 }
 
 func (s Service) hasExtraFile(name string) bool {
-	for _, file := range s.Spec.ExtraFiles {
+	for _, file := range s.extraFiles() {
 		if file.Name == name {
 			return true
 		}

@@ -173,6 +173,13 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitzero"`
 
+	// trustedCARef names a key of a ConfigMap with the certificate authorities, in PEM, that
+	// every process of the pods trusts, for example a ConfigMap into which OpenShift injects
+	// its bundle. It replaces the authorities of the image. The key ca.crt of a connection
+	// Secret is used instead for its connection. A change restarts the pods.
+	// +optional
+	TrustedCARef *KeyReference `json:"trustedCARef,omitempty"`
+
 	// networkPolicy is Enabled or Disabled. Default: Enabled. Enabled creates a
 	// NetworkPolicy that allows connections to the ports of nova-api and nova-metadata,
 	// and to no other port of the pods. Disabled deletes the NetworkPolicy.
@@ -263,6 +270,9 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 	}
 	if p.ImagePullSecrets == nil {
 		p.ImagePullSecrets = parent.ImagePullSecrets
+	}
+	if p.TrustedCARef == nil {
+		p.TrustedCARef = parent.TrustedCARef
 	}
 	if p.NetworkPolicy == "" {
 		p.NetworkPolicy = parent.NetworkPolicy

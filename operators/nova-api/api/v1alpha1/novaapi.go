@@ -73,6 +73,8 @@ type NovaAPISpec struct {
 	commonv1.WSGISettings `json:",inline"`
 	commonv1.Connections  `json:",inline"`
 
+	commonv1.SharedConnections `json:",inline"`
+
 	// exposure defines how clients outside of the cluster reach the API. Default: type
 	// Automatic. A change updates or replaces the object that exposes the API, and restarts
 	// no pods.

@@ -74,6 +74,7 @@ func (in *NovaAPISpec) DeepCopyInto(out *NovaAPISpec) {
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
 	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
 	out.Connections = in.Connections
+	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	in.Exposure.DeepCopyInto(&out.Exposure)
 }
 

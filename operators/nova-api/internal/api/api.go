@@ -79,12 +79,13 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
 		},
-		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
-		Identity:     workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: true, Adapters: []string{"placement", "neutron"}},
-		FromImage:    []string{"api-paste.ini"},
-		WSGI:         &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
-		Port:         &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
-		GraceSeconds: graceSeconds,
+		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
+		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: "compute", Adapters: []string{"placement", "neutron"}},
+		SharedConnections: cr.Spec.SharedConnections,
+		FromImage:         []string{"api-paste.ini"},
+		WSGI:              &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
+		Port:              &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
+		GraceSeconds:      graceSeconds,
 	}
 	// The server of an image without a WSGI server has its own options.
 	defaults.Set("DEFAULT", "enabled_apis", "osapi_compute")

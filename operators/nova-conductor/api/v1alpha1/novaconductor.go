@@ -91,6 +91,8 @@ func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Stat
 type NovaConductorSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
+	commonv1.SharedConnections `json:",inline"`
+
 	// role is Super for the superconductor (API database and cell0), or Cell for the
 	// conductor of one cell. It cannot be changed.
 	// +required

@@ -72,6 +72,7 @@ func (in *NovaConductorList) DeepCopyObject() runtime.Object {
 func (in *NovaConductorSpec) DeepCopyInto(out *NovaConductorSpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
+	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	if in.APIDatabaseSecretRef != nil {
 		in, out := &in.APIDatabaseSecretRef, &out.APIDatabaseSecretRef
 		*out = new(apiv1alpha1.SecretReference)

@@ -56,15 +56,16 @@ func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 // describe returns the process and its connections.
 func describe(cr *novav1.NovaConductor) workload.Service {
 	service := workload.Service{
-		Name:         "nova-conductor",
-		Instance:     cr.Name,
-		Project:      "nova",
-		Spec:         cr.Spec.ServiceSpec,
-		Defaults:     defaults(),
-		Databases:    databases(cr),
-		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
-		Command:      workload.Start("nova-conductor"),
-		GraceSeconds: graceSeconds,
+		Name:              "nova-conductor",
+		Instance:          cr.Name,
+		Project:           "nova",
+		Spec:              cr.Spec.ServiceSpec,
+		Defaults:          defaults(),
+		Databases:         databases(cr),
+		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
+		Command:           workload.Start("nova-conductor"),
+		GraceSeconds:      graceSeconds,
+		SharedConnections: cr.Spec.SharedConnections,
 	}
 	if cr.Spec.IdentitySecretRef == nil {
 		withoutIdentity(&service.Defaults)

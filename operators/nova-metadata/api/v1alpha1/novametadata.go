@@ -81,7 +81,10 @@ func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Statu
 // +kubebuilder:validation:XValidation:rule="self.mode == 'Cell' || has(self.apiDatabaseSecretRef) && has(self.cell0DatabaseSecretRef) && !has(self.databaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef, and not databaseSecretRef, for mode Global: the service finds every cell in the API database"
 // +kubebuilder:validation:XValidation:rule="self.mode == 'Global' || has(self.databaseSecretRef) && !has(self.apiDatabaseSecretRef) && !has(self.cell0DatabaseSecretRef)",message="must have databaseSecretRef, and neither apiDatabaseSecretRef nor cell0DatabaseSecretRef, for mode Cell: the service reads only the database of its cell"
 type NovaMetadataSpec struct {
-	commonv1.ServiceSpec  `json:",inline"`
+	commonv1.ServiceSpec `json:",inline"`
+
+	commonv1.SharedConnections `json:",inline"`
+
 	commonv1.WSGISettings `json:",inline"`
 
 	// mode is Global for a metadata service that serves every cell, or Cell for one that

@@ -72,6 +72,7 @@ func (in *NovaMetadataList) DeepCopyObject() runtime.Object {
 func (in *NovaMetadataSpec) DeepCopyInto(out *NovaMetadataSpec) {
 	*out = *in
 	in.ServiceSpec.DeepCopyInto(&out.ServiceSpec)
+	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
 	if in.APIDatabaseSecretRef != nil {
 		in, out := &in.APIDatabaseSecretRef, &out.APIDatabaseSecretRef

@@ -66,17 +66,18 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 	defaults.Set("DEFAULT", "host", cr.Name)
 	defaults.Set("neutron", "service_metadata_proxy", "true")
 	service := workload.Service{
-		Name:         "nova-metadata",
-		Instance:     cr.Name,
-		Project:      "nova",
-		Spec:         cr.Spec.ServiceSpec,
-		Databases:    databases(cr),
-		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
-		Shared:       []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
-		FromImage:    []string{"api-paste.ini"},
-		WSGI:         &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
-		Port:         &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
-		GraceSeconds: graceSeconds,
+		Name:              "nova-metadata",
+		Instance:          cr.Name,
+		Project:           "nova",
+		Spec:              cr.Spec.ServiceSpec,
+		Databases:         databases(cr),
+		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
+		Shared:            []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
+		SharedConnections: cr.Spec.SharedConnections,
+		FromImage:         []string{"api-paste.ini"},
+		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
+		Port:              &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
+		GraceSeconds:      graceSeconds,
 	}
 	service.Owned.Set("api", "local_metadata_per_cell", strconv.FormatBool(cr.Spec.Mode == novav1.MetadataCell))
 	// The server of an image without a WSGI server has its own options.

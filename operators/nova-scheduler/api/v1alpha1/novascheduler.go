@@ -61,6 +61,8 @@ func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Stat
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 	commonv1.Connections `json:",inline"`
+
+	commonv1.SharedConnections `json:",inline"`
 }
 
 // NovaSchedulerStatus is the observed state of a NovaScheduler.

@@ -59,9 +59,10 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
 			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
 		},
-		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
-		Identity:     workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}},
-		Command:      workload.Start("nova-scheduler"),
-		GraceSeconds: graceSeconds,
+		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
+		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}},
+		Command:           workload.Start("nova-scheduler"),
+		GraceSeconds:      graceSeconds,
+		SharedConnections: cr.Spec.SharedConnections,
 	}
 }

@@ -167,6 +167,8 @@ type NovaTemplate struct {
 	// +optional
 	Pod commonv1.PodSettings `json:"pod,omitzero"`
 
+	commonv1.SharedConnections `json:",inline"`
+
 	// superconductor has the settings of the conductor of the API database and cell0.
 	// +optional
 	Superconductor commonv1.ServiceTemplate `json:"superconductor,omitzero"`

@@ -135,6 +135,8 @@ type NovaCellSpec struct {
 	// +required
 	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
 
+	commonv1.SharedConnections `json:",inline"`
+
 	// superconductorRef names the NovaConductor of role Super. The cell is mapped when the
 	// condition SchemaReady of this NovaConductor is True.
 	// +required

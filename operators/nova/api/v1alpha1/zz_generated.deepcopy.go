@@ -478,6 +478,7 @@ func (in *NovaCellSpec) DeepCopyInto(out *NovaCellSpec) {
 	in.MessageBus.DeepCopyInto(&out.MessageBus)
 	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
 	out.IdentitySecretRef = in.IdentitySecretRef
+	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	out.SuperconductorRef = in.SuperconductorRef
 	in.Conductor.DeepCopyInto(&out.Conductor)
 	if in.Metadata != nil {
@@ -619,6 +620,7 @@ func (in *NovaStatus) DeepCopy() *NovaStatus {
 func (in *NovaTemplate) DeepCopyInto(out *NovaTemplate) {
 	*out = *in
 	in.Pod.DeepCopyInto(&out.Pod)
+	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	in.Superconductor.DeepCopyInto(&out.Superconductor)
 	in.Scheduler.DeepCopyInto(&out.Scheduler)
 	in.Metadata.DeepCopyInto(&out.Metadata)

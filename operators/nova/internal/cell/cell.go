@@ -9,6 +9,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -67,7 +68,7 @@ func messageBus(cr *novav1.NovaCell) backend.Backend {
 }
 
 func inputs(cr *novav1.NovaCell) []engine.Need {
-	needs := sharedSecretNeeds(cr)
+	needs := append(sharedSecretNeeds(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
 	needs = append(needs, backend.Inputs(database, messageBus)(cr)...)
 	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),

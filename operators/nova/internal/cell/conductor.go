@@ -28,6 +28,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},
 		IdentitySecretRef:   &cr.Spec.IdentitySecretRef,
 		Rollout:             cr.Spec.Rollout,
+		SharedConnections:   cr.Spec.SharedConnections,
 	}
 	if cr.Spec.APIAccess == novav1.APIAccessEnabled {
 		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef

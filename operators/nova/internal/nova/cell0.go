@@ -39,7 +39,7 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}
-	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles = "", nil
+	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles, manage.Spec.Pod.TrustedCARef = "", nil, nil
 	children, err := manage.Configuration(in)
 	if err != nil {
 		return nil, err

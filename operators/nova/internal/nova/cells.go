@@ -45,6 +45,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				MessageBus:           cellMessageBus(cr, cell),
 				APIDatabaseSecretRef: c.APIDatabaseSecretRef,
 				IdentitySecretRef:    c.IdentitySecretRef,
+				SharedConnections:    cr.Spec.SharedConnections,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
 				Rollout:              cellRollout(cr, cell, in),

@@ -8,6 +8,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
@@ -71,7 +72,7 @@ func catalog(cr *novav1.Nova) backend.Backend {
 
 // inputs are the Secrets and Services that the first stage waits for.
 func inputs(cr *novav1.Nova) []engine.Need {
-	needs := backend.Inputs(backends...)(cr)
+	needs := append(backend.Inputs(backends...)(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
 	if cr.Spec.MetadataSecretRef != nil {
 		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
 	}

@@ -161,6 +161,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		DatabaseSecretRef:    c.Cell0DatabaseSecretRef,
 		MessageBusSecretRef:  c.MessageBusSecretRef,
 		IdentitySecretRef:    &c.IdentitySecretRef,
+		SharedConnections:    cr.Spec.SharedConnections,
 		Rollout:              commonv1.RolloutAutomatic,
 	}
 	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
@@ -177,8 +178,9 @@ func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	child := &schedulerv1.NovaScheduler{
 		ObjectMeta: named(schedulerName(cr)),
 		Spec: schedulerv1.NovaSchedulerSpec{
-			ServiceSpec: service(cr, cr.Spec.Scheduler, in),
-			Connections: c,
+			ServiceSpec:       service(cr, cr.Spec.Scheduler, in),
+			Connections:       c,
+			SharedConnections: cr.Spec.SharedConnections,
 		},
 	}
 	child.Spec.RestartTriggers = schedulerTriggers(cr, in)
@@ -190,10 +192,11 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	return []engine.Child{&apiv1.NovaAPI{
 		ObjectMeta: named(apiName(cr)),
 		Spec: apiv1.NovaAPISpec{
-			ServiceSpec:  service(cr, cr.Spec.API.ServiceTemplate, in),
-			WSGISettings: cr.Spec.API.WSGISettings,
-			Exposure:     cr.Spec.API.Exposure,
-			Connections:  c,
+			ServiceSpec:       service(cr, cr.Spec.API.ServiceTemplate, in),
+			WSGISettings:      cr.Spec.API.WSGISettings,
+			Exposure:          cr.Spec.API.Exposure,
+			Connections:       c,
+			SharedConnections: cr.Spec.SharedConnections,
 		},
 	}}, err
 }

@@ -28,6 +28,7 @@ var referenced = []struct{ field, kind string }{
 	{"secretRef", "Secret"},
 	{"serviceRef", "Service"},
 	{"claimRef", "PersistentVolumeClaim"},
+	{"trustedCARef", "ConfigMap"},
 	{"parentRef", "gateway.networking.k8s.io:v1:Gateway"},
 	{"novaRef", "nova.asterism.dev:v1alpha1:Nova"},
 	{"superconductorRef", "nova.asterism.dev:v1alpha1:NovaConductor"},
