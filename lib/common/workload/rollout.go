@@ -10,6 +10,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
@@ -48,9 +49,8 @@ func (s Service) connectedPod(in engine.Inputs) (*applycorev1.PodTemplateSpecApp
 	if err != nil {
 		return nil, err
 	}
-	main := s.main(s.Name, s.Command).WithReadinessProbe(applycorev1.Probe().
-		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)).
-		WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3))
+	main := s.main(s.Name, s.Command).WithReadinessProbe(probe(s.Spec.Probes.Readiness, 5, 5, 3).
+		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)))
 	return s.withGrace(s.pod(hash, main), 0), nil
 }
 
@@ -61,12 +61,18 @@ const leaveSeconds = 10
 // endSeconds is the time between the end of GraceSeconds and the kill of a pod.
 const endSeconds = 20
 
-// A container is restarted after hungAfterProbes probes without an answer, of hungSeconds
-// each.
-const (
-	hungSeconds     = 30
-	hungAfterProbes = 3
-)
+// minHungSeconds is the least time of a liveness probe. A container is restarted after three
+// such times without an answer.
+const minHungSeconds = 30
+
+// probe returns a probe with the settings of the spec in place of the defaults.
+func probe(override *commonv1.Probe, periodSeconds, timeoutSeconds, failureThreshold int32) *applycorev1.ProbeApplyConfiguration {
+	stated := ptr.Deref(override, commonv1.Probe{})
+	return applycorev1.Probe().
+		WithPeriodSeconds(ptr.Deref(stated.PeriodSeconds, periodSeconds)).
+		WithTimeoutSeconds(ptr.Deref(stated.TimeoutSeconds, timeoutSeconds)).
+		WithFailureThreshold(ptr.Deref(stated.FailureThreshold, failureThreshold))
+}
 
 // Stateless builds an HTTP service, with its Kubernetes Service. The path of the probes uses
 // neither database nor bus.
@@ -83,18 +89,15 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	probes, hung := s.Spec.Probes, max(minHungSeconds, int32(s.GraceSeconds/2)) //nolint:gosec // bounded by the schema
 	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
 	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
 			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
-		WithReadinessProbe(applycorev1.Probe().WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target())).
-			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
-		WithLivenessProbe(applycorev1.Probe().WithHTTPGet(get).
-			WithPeriodSeconds(hungSeconds).WithTimeoutSeconds(hungSeconds).WithFailureThreshold(hungAfterProbes).
-			WithTerminationGracePeriodSeconds(endSeconds)).
-		WithStartupProbe(applycorev1.Probe().WithHTTPGet(get).
-			WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(300))
+		WithReadinessProbe(probe(probes.Readiness, 5, 5, 3).WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target()))).
+		WithLivenessProbe(probe(probes.Liveness, hung, hung, 3).WithHTTPGet(get).WithTerminationGracePeriodSeconds(endSeconds)).
+		WithStartupProbe(probe(probes.Startup, 1, 5, 300).WithHTTPGet(get))
 	deployment := applyappsv1.Deployment(s.Instance, "").WithSpec(applyappsv1.DeploymentSpec().
 		WithReplicas(s.replicas()).
 		WithSelector(s.selector()).

@@ -82,6 +82,10 @@ type ServiceSettings struct {
 	// +kubebuilder:validation:MaxItems=16
 	ExtraFiles []ExtraFile `json:"extraFiles,omitempty"`
 
+	// probes replace settings of the probes.
+	// +optional
+	Probes Probes `json:"probes,omitzero"`
+
 	// pod configures labels, annotations, scheduling, image pull Secrets and the NetworkPolicy
 	// of the pods.
 	// +optional

@@ -18,6 +18,27 @@ type WSGISettings struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	Threads *int32 `json:"threads,omitempty"`
+
+	// timeoutSeconds is the time in which a request is answered, 10 to 3600. A stopped pod
+	// finishes its requests in this time, the liveness probe waits for half of it, and a Route,
+	// an Ingress or an HTTPRoute for all of it. For the API it is also the default of
+	// rpc_response_timeout. Default: 60. A change restarts the pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=3600
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// DefaultTimeoutSeconds is the time of a service that states none: an answer of a conductor
+// takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
+const DefaultTimeoutSeconds = 60
+
+// Timeout returns the time in which a request is answered, in seconds.
+func (w WSGISettings) Timeout() int64 {
+	if w.TimeoutSeconds == nil {
+		return DefaultTimeoutSeconds
+	}
+	return int64(*w.TimeoutSeconds)
 }
 
 // Numbers of workers of a service that states none.

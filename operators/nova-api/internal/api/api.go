@@ -52,15 +52,12 @@ var Service = engine.Service[*novav1.NovaAPI]{
 	},
 }
 
-// graceSeconds is the time in which a stopped pod finishes its requests: an answer of a
-// conductor takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
-const graceSeconds = 60
-
 // describe returns the process and its connections. All pods share one host name, so that
 // the rows of former pods do not accumulate in the database.
 func describe(cr *novav1.NovaAPI) workload.Service {
 	var defaults config.Sections
 	defaults.Set("DEFAULT", "host", cr.Name)
+	defaults.Set("DEFAULT", "rpc_response_timeout", fmt.Sprint(cr.Spec.Timeout()))
 	defaults.Set("oslo_middleware", "enable_proxy_headers_parsing", "true")
 	defaults.Set("upgrade_levels", "compute", "auto")
 	// A request to several cells waits for the retries of a cell whose database is down. At its
@@ -85,7 +82,7 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 		FromImage:         []string{"api-paste.ini"},
 		WSGI:              &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
-		GraceSeconds:      graceSeconds,
+		GraceSeconds:      cr.Spec.Timeout(),
 	}
 	// The server of an image without a WSGI server has its own options.
 	defaults.Set("DEFAULT", "enabled_apis", "osapi_compute")

@@ -47,10 +47,6 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &batchv1.Job{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
 }
 
-// graceSeconds is the time in which a stopped pod finishes its requests: an answer of a
-// conductor takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
-const graceSeconds = 60
-
 // endpoints reports the address of the Service, which the agents of Neutron use.
 func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
 	cr.Status.Endpoints = []commonv1.Endpoint{
@@ -77,7 +73,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		FromImage:         []string{"api-paste.ini"},
 		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
-		GraceSeconds:      graceSeconds,
+		GraceSeconds:      cr.Spec.Timeout(),
 	}
 	service.Owned.Set("api", "local_metadata_per_cell", strconv.FormatBool(cr.Spec.Mode == novav1.MetadataCell))
 	// The server of an image without a WSGI server has its own options.
