@@ -141,6 +141,10 @@ func cellSpecs(namespace string) {
 		Expect(rabbitNames(ctx, namespace, "vhosts")).NotTo(ContainElement("demo_cell3"))
 		Expect(nova.serversOn(ctx, "demo-cell1-fake")).NotTo(BeEmpty())
 
+		moveDatabase(ctx, namespace, patch)
+		nova.bootOn(ctx, "demo-cell2-fake")
+		Expect(nova.serversOn(ctx, "demo-cell2-fake")).To(HaveLen(2), "one from before the move")
+
 		_, failures := metadata.stop()
 		Expect(failures).To(BeEmpty())
 		mode(ctx, "GlobalAndPerCell", true, true)
@@ -152,5 +156,29 @@ func cellSpecs(namespace string) {
 			Expect(failures).To(BeEmpty())
 			Expect(answered).To(BeNumerically(">", 200))
 		}
-	}, SpecTimeout(20*time.Minute))
+	}, SpecTimeout(25*time.Minute))
+}
+
+// moveDatabase moves the database of cell2 to a second MariaDB, as docs/guides/cells.md
+// describes, and kills the operator meanwhile. The former server refuses the account of the
+// cell from the beginning of the move.
+func moveDatabase(ctx context.Context, namespace string, patch func(context.Context, string)) {
+	GinkgoHelper()
+	const database = "demo_cell2"
+	deploySecondMariaDB(ctx, namespace)
+	accounts := query(ctx, namespace, `SELECT User FROM mysql.user WHERE User LIKE 'demo\_cell2%'`)
+	Expect(accounts).To(HaveLen(1))
+
+	By("moving the database of a cell")
+	execute(ctx, namespace, "ALTER USER `"+accounts[0]+"` ACCOUNT LOCK", "KILL CONNECTION USER `"+accounts[0]+"`")
+	patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/1/database", "value": {"serviceRef": {"name": "`+secondMariaDB+`"}, "adminSecretRef": {"name": "mariadb-admin"}}}]`)
+	awaitFalse(ctx, object("NovaCell", namespace, "demo-cell2"), "DatabaseReady", "DatabaseNotCopied", "does not exist")
+	copyDatabase(ctx, namespace, database)
+	kill(ctx, novaOperator)
+	awaitWithin(ctx, patience, "NovaCell", namespace, "demo-cell2", func(g Gomega, o *unstructured.Unstructured) {
+		location, _, _ := unstructured.NestedString(o.Object, "status", "database")
+		g.Expect(location).To(Equal(secondMariaDB + "." + namespace + ".svc.cluster.local:3306/" + database))
+	})
+	awaitReady(ctx, "ControlPlane", namespace, "demo")
+	Expect(query(ctx, namespace, "SELECT name FROM demo_api.cell_mappings WHERE database_connection LIKE '%"+secondMariaDB+"%'")).To(Equal([]string{"cell2"}))
 }

@@ -4,10 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"net"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func init() {
@@ -16,12 +21,86 @@ func init() {
 	})
 }
 
+// secondMariaDB is the Service of a second MariaDB in a namespace.
+const secondMariaDB = "mariadb-second"
+
+// deploySecondMariaDB deploys the MariaDB of a namespace again, without its data and with the
+// same administrator.
+func deploySecondMariaDB(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	var set appsv1.StatefulSet
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mariadb"}, &set)).To(Succeed())
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: secondMariaDB}
+	labels := map[string]string{"app.kubernetes.io/name": secondMariaDB}
+	second := &appsv1.StatefulSet{ObjectMeta: meta, Spec: *set.Spec.DeepCopy()}
+	second.Spec.ServiceName, second.Spec.Selector.MatchLabels, second.Spec.Template.Labels = secondMariaDB, labels, labels
+	for i, volume := range second.Spec.Template.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			second.Spec.Template.Spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		}
+	}
+	Expect(k8s.Create(ctx, second)).To(Succeed())
+	Expect(k8s.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: labels, Ports: []corev1.ServicePort{{Name: "mysql", Port: 3306}},
+	}})).To(Succeed())
+	Eventually(func(g Gomega) {
+		g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(second), second)).To(Succeed())
+		g.Expect(second.Status.ReadyReplicas).To(BeEquivalentTo(1))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
+}
+
+// copyDatabase copies a database to the second MariaDB, like mariadb-dump --databases: with
+// its comment, its tables and their rows.
+func copyDatabase(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	from, to := connectDatabase(ctx, namespace), connectServer(ctx, namespace, secondMariaDB)
+	defer func() { _, _ = from.Close(), to.Close() }()
+	target, err := to.Conn(ctx) // of which FOREIGN_KEY_CHECKS and USE are settings
+	Expect(err).NotTo(HaveOccurred())
+	write := func(statement string, arguments ...any) {
+		GinkgoHelper()
+		_, err := target.ExecContext(ctx, statement, arguments...)
+		Expect(err).NotTo(HaveOccurred(), "%.60s…", statement)
+	}
+	definition := func(statement string) (created string) {
+		GinkgoHelper()
+		var ignored string
+		Expect(from.QueryRowContext(ctx, statement).Scan(&ignored, &created)).To(Succeed())
+		return created
+	}
+	write(definition("SHOW CREATE DATABASE " + name))
+	write("USE " + name)
+	write("SET FOREIGN_KEY_CHECKS = 0")
+	for _, table := range query(ctx, namespace, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '"+name+"'") {
+		write(definition("SHOW CREATE TABLE " + name + "." + table))
+		rows, err := from.QueryContext(ctx, "SELECT * FROM "+name+"."+table)
+		Expect(err).NotTo(HaveOccurred())
+		columns, err := rows.Columns()
+		Expect(err).NotTo(HaveOccurred())
+		insert := "INSERT INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
+		for rows.Next() {
+			values, targets := make([]any, len(columns)), make([]any, len(columns))
+			for i := range values {
+				targets[i] = &values[i]
+			}
+			Expect(rows.Scan(targets...)).To(Succeed())
+			write(insert, values...)
+		}
+		Expect(rows.Err()).NotTo(HaveOccurred())
+	}
+}
+
 // connectDatabase connects to the MariaDB of a namespace as its administrator.
 func connectDatabase(ctx context.Context, namespace string) *sql.DB {
 	GinkgoHelper()
+	return connectServer(ctx, namespace, "mariadb")
+}
+
+func connectServer(ctx context.Context, namespace, service string) *sql.DB {
+	GinkgoHelper()
 	admin := secret(ctx, namespace, "mariadb-admin")
 	settings := mysql.NewConfig()
-	settings.Net, settings.Addr = "cluster", "mariadb."+namespace+".svc.cluster.local:3306"
+	settings.Net, settings.Addr = "cluster", service+"."+namespace+".svc.cluster.local:3306"
 	settings.User, settings.Passwd = admin["user"], admin["password"]
 	settings.TLSConfig = "preferred" // TLS if the server has it, with any certificate
 	connector, err := mysql.NewConnector(settings)
