@@ -12,10 +12,6 @@ import (
 	"asterism.dev/operators/nova/internal/backend"
 )
 
-// reasonNotCopied is the reason of a database that is not yet a copy. The reason of a server
-// that does not answer, or refuses the account, stays.
-const reasonNotCopied = "DatabaseNotCopied"
-
 // copied adds to the stage of the database a check of a database at another location than
 // the one that was mapped last. Before this database is a copy, no service uses it and no schema is
 // synchronised: an empty database would hide the servers of the cell.
@@ -34,14 +30,14 @@ func copied(s stage) stage {
 		if err == nil {
 			err = checkCopy(ctx, cr, in)
 		}
-		if err != nil {
-			reason := engine.Reason(err)
-			if reason == engine.ReasonError {
-				reason = reasonNotCopied
-			}
-			return nil, engine.Fail(reason, fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err))
+		if err == nil {
+			return observed, nil
 		}
-		return observed, nil
+		moves := fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err)
+		if engine.Reason(err) == engine.ReasonError {
+			return nil, engine.Fail("DatabaseNotCopied", moves)
+		}
+		return nil, engine.Fail(engine.Reason(err), moves) // the server does not answer, or refuses the account
 	}
 	return s
 }
