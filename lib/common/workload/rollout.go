@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -83,11 +84,10 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
+	get := s.Port.health()
 	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
-		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
-			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
+		WithLifecycle(applycorev1.Lifecycle().WithPreStop(s.leave())).
 		WithReadinessProbe(applycorev1.Probe().WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target())).
 			WithPeriodSeconds(5).WithTimeoutSeconds(5).WithFailureThreshold(3)).
 		WithLivenessProbe(applycorev1.Probe().WithHTTPGet(get).
@@ -105,6 +105,14 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
 	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
+}
+
+// leave is what a pod that is being deleted does before its service is stopped.
+func (s Service) leave() *applycorev1.LifecycleHandlerApplyConfiguration {
+	if s.Drain == nil {
+		return applycorev1.LifecycleHandler().WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds))
+	}
+	return applycorev1.LifecycleHandler().WithExec(applycorev1.ExecAction().WithCommand(append(slices.Clone(s.Drain), fmt.Sprint(leaveSeconds))...))
 }
 
 // withGrace sets the time until a pod is killed, in which it first leaves its Service.

@@ -7,7 +7,9 @@ import (
 	"path"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
@@ -64,6 +66,9 @@ type Service struct {
 	// GraceSeconds is the time in which the service finishes the work that it has begun when
 	// it is stopped.
 	GraceSeconds int64
+	// Drain is a command of an HTTP service that drops its work when it is stopped: the pod is
+	// stopped when the command ends. nil: the service finishes its work itself.
+	Drain []string
 }
 
 // Database is a connection to a database.
@@ -106,6 +111,8 @@ type Port struct {
 	Number int32
 	// HealthPath returns 200 while the service works, without authentication.
 	HealthPath string
+	// TLS is true if the service itself serves TLS.
+	TLS bool
 }
 
 // Node is what a service with a pod on each node uses of the nodes. The pods have the network
@@ -156,6 +163,15 @@ func (s Service) replicas() int32 {
 		return 1
 	}
 	return *s.Spec.Replicas
+}
+
+// health returns the request of the probes. The kubelet accepts any certificate.
+func (p Port) health() *applycorev1.HTTPGetActionApplyConfiguration {
+	get := applycorev1.HTTPGetAction().WithPath(p.HealthPath).WithPort(p.target())
+	if p.TLS {
+		get.WithScheme(corev1.URISchemeHTTPS)
+	}
+	return get
 }
 
 func (p Port) target() intstr.IntOrString { return intstr.FromString(p.Name) }
