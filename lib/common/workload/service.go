@@ -123,7 +123,8 @@ type Node struct {
 	// Directories of the node, at the same paths in the container. They are created on a
 	// node without them.
 	Directories []string
-	// Options of the section DEFAULT with fields of the pod as values: host: spec.nodeName.
+	// Options with fields of the pod as values: host: spec.nodeName. An option of a section
+	// other than DEFAULT has the section and a / before its name.
 	Options map[string]string
 	// Reserved is a port of the node that no process uses: a node runs one pod with this port,
 	// of all services and namespaces.
