@@ -92,7 +92,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		Expect(c.cell1(cr).Status.ComputeConfigHash).NotTo(Equal(before))
 
 		c.fail("given-cell1-novncproxy", novncproxyv1.ConditionWorkloadReady, "no pod is ready")
-		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionConsoleReady, engine.ReasonProgressing, "no pod is ready")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionConsoleReady, engine.ReasonWaiting, "no pod is ready")
 		Expect(options()).To(ContainSubstring("enabled = true"), "a proxy that is not ready keeps its address")
 
 		c.Change(cr, func() { cr.Spec.Cells[0].NoVNCProxy = nil })
