@@ -10,6 +10,7 @@ require (
 	asterism.dev/operators/nova-compute v0.0.0
 	asterism.dev/operators/nova-conductor v0.0.0
 	asterism.dev/operators/nova-metadata v0.0.0
+	asterism.dev/operators/nova-novncproxy v0.0.0
 	asterism.dev/operators/nova-scheduler v0.0.0
 	asterism.dev/operators/shared-volume v0.0.0
 	github.com/go-logr/logr v1.4.3
@@ -110,6 +111,7 @@ replace (
 	asterism.dev/operators/nova-compute => ../operators/nova-compute
 	asterism.dev/operators/nova-conductor => ../operators/nova-conductor
 	asterism.dev/operators/nova-metadata => ../operators/nova-metadata
+	asterism.dev/operators/nova-novncproxy => ../operators/nova-novncproxy
 	asterism.dev/operators/nova-scheduler => ../operators/nova-scheduler
 	asterism.dev/operators/shared-volume => ../operators/shared-volume
 )

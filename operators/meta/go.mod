@@ -98,6 +98,8 @@ replace asterism.dev/operators/nova-conductor => ../nova-conductor
 
 replace asterism.dev/operators/nova-metadata => ../nova-metadata
 
+replace asterism.dev/operators/nova-novncproxy => ../nova-novncproxy
+
 replace asterism.dev/operators/nova-scheduler => ../nova-scheduler
 
 replace asterism.dev/operators/shared-volume => ../shared-volume

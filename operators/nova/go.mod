@@ -28,6 +28,7 @@ require (
 	asterism.dev/operators/nova-compute v0.0.0
 	asterism.dev/operators/nova-conductor v0.0.0
 	asterism.dev/operators/nova-metadata v0.0.0
+	asterism.dev/operators/nova-novncproxy v0.0.0
 	asterism.dev/operators/nova-scheduler v0.0.0
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
@@ -104,5 +105,7 @@ replace asterism.dev/operators/nova-compute => ../nova-compute
 replace asterism.dev/operators/nova-conductor => ../nova-conductor
 
 replace asterism.dev/operators/nova-metadata => ../nova-metadata
+
+replace asterism.dev/operators/nova-novncproxy => ../nova-novncproxy
 
 replace asterism.dev/operators/nova-scheduler => ../nova-scheduler

@@ -140,6 +140,7 @@ var _ = Describe("The demo", Ordered, func() {
 	restSpecs()
 	driftSpecs()
 	computeSpecs()
+	consoleSpecs()
 	ironicSpecs()
 })
 

@@ -25,7 +25,7 @@ import (
 )
 
 // fieldOwners are the field managers of the demo's operators.
-var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-scheduler", "nova-api", "nova-metadata", "nova-compute"}
+var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-scheduler", "nova-api", "nova-metadata", "nova-novncproxy", "nova-compute"}
 
 // driftSpecs change every field that an operator owns.
 func driftSpecs() {

@@ -12,7 +12,7 @@ import (
 )
 
 // operators are the operators of the control plane.
-var operators = []string{"meta", "nova", "nova-api", "nova-compute", "nova-conductor", "nova-metadata", "nova-scheduler"}
+var operators = []string{"meta", "nova", "nova-api", "nova-compute", "nova-conductor", "nova-metadata", "nova-novncproxy", "nova-scheduler"}
 
 // can answers "yes" or "no" for the right of an operator of the control plane in a
 // namespace.

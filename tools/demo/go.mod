@@ -77,6 +77,7 @@ replace (
 	asterism.dev/operators/nova-compute => ../../operators/nova-compute
 	asterism.dev/operators/nova-conductor => ../../operators/nova-conductor
 	asterism.dev/operators/nova-metadata => ../../operators/nova-metadata
+	asterism.dev/operators/nova-novncproxy => ../../operators/nova-novncproxy
 	asterism.dev/operators/nova-scheduler => ../../operators/nova-scheduler
 	asterism.dev/operators/shared-volume => ../../operators/shared-volume
 )

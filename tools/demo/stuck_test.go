@@ -50,10 +50,10 @@ func TestDiagnoseFindsTheBlockingObject(t *testing.T) {
 }
 
 func TestResponsibleOperatorIsTheOneWithTheLongestName(t *testing.T) {
-	operators := []string{"meta", "nova", "nova-api", "nova-compute", "nova-conductor", "nova-metadata", "nova-scheduler"}
+	operators := []string{"meta", "nova", "nova-api", "nova-compute", "nova-conductor", "nova-metadata", "nova-novncproxy", "nova-scheduler"}
 	for kind, want := range map[string]string{
 		"ControlPlane": "meta", "Nova": "nova", "NovaCell": "nova", "NovaAPI": "nova-api",
-		"NovaCompute": "nova-compute", "NovaConductor": "nova-conductor", "NovaMetadata": "nova-metadata", "NovaScheduler": "nova-scheduler",
+		"NovaCompute": "nova-compute", "NovaConductor": "nova-conductor", "NovaMetadata": "nova-metadata", "NovaNoVNCProxy": "nova-novncproxy", "NovaScheduler": "nova-scheduler",
 	} {
 		if got := responsible(kind, operators); got != want {
 			t.Errorf("%s: got %s, want %s", kind, got, want)

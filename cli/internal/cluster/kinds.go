@@ -17,6 +17,7 @@ import (
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
@@ -38,6 +39,7 @@ func newScheme() *runtime.Scheme {
 		computev1.AddToScheme,
 		conductorv1.AddToScheme,
 		metadatav1.AddToScheme,
+		novncproxyv1.AddToScheme,
 		schedulerv1.AddToScheme,
 		storagev1.AddToScheme,
 	} {

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -154,14 +155,18 @@ func (s Subject[T]) load(path string, namespaced func(kind string) bool) (fixtur
 	if cr.GetGeneration() == 0 {
 		cr.SetGeneration(1)
 	}
-	content, err := yaml.Marshal(cr.Object)
+	content, err := json.Marshal(cr.Object)
 	if err != nil {
 		return f, err
 	}
 	if wanted := reflect.TypeFor[T]().Elem().Name(); cr.GetKind() != wanted {
 		return f, fmt.Errorf("the first document is a %s: it must be the %s", cr.GetKind(), wanted)
 	}
-	if err := yaml.UnmarshalStrict(content, &f.cr); err != nil {
+	// The decoder of sigs.k8s.io/yaml sets a pointer of an embedded struct when a struct beside it
+	// has a field of the same name.
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f.cr); err != nil {
 		return f, fmt.Errorf("the first document is not a %T: %w", f.cr, err)
 	}
 	for i, object := range documents[1:] {

@@ -88,7 +88,8 @@ func (s Service) owned(connections *config.Connections) []config.Option {
 	if s.Node != nil {
 		var ofNode config.Sections
 		for _, option := range slices.Sorted(maps.Keys(s.Node.Options)) {
-			ofNode.Set("DEFAULT", option, "")
+			section, name := nodeOption(option)
+			ofNode.Set(section, name, "")
 		}
 		sections = append(sections, ofNode...)
 	}

@@ -27,7 +27,8 @@ func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
 	main := &pod.Spec.Containers[0]
 	for _, option := range slices.Sorted(maps.Keys(s.Node.Options)) {
 		// oslo.config prefers its variables to every file.
-		main.WithEnv(applycorev1.EnvVar().WithName("OS_DEFAULT__" + strings.ToUpper(option)).WithValueFrom(
+		section, name := nodeOption(option)
+		main.WithEnv(applycorev1.EnvVar().WithName("OS_" + strings.ToUpper(section+"__"+name)).WithValueFrom(
 			applycorev1.EnvVarSource().WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(s.Node.Options[option]))))
 	}
 	main.WithPorts(applycorev1.ContainerPort().WithName("reserved").WithContainerPort(s.Node.Reserved).WithHostPort(s.Node.Reserved))
@@ -42,6 +43,14 @@ func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
 			WithRollingUpdate(applyappsv1.RollingUpdateDaemonSet().WithMaxUnavailable(intstr.FromInt32(1)))).
 		WithTemplate(pod))
 	return []engine.Child{s.explained(set)}, nil
+}
+
+// nodeOption returns the section and the name of a key of Node.Options.
+func nodeOption(key string) (section, name string) {
+	if section, name, stated := strings.Cut(key, "/"); stated {
+		return section, name
+	}
+	return "DEFAULT", key
 }
 
 // mountNode mounts a directory of the node in the first container. The directory of the

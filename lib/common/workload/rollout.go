@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,9 +62,15 @@ const leaveSeconds = 10
 // endSeconds is the time between the end of GraceSeconds and the kill of a pod.
 const endSeconds = 20
 
-// minHungSeconds is the least time of a liveness probe. A container is restarted after three
-// such times without an answer.
-const minHungSeconds = 30
+// hungSeconds is the time of a liveness probe: half of the time of a request, at least 30
+// seconds. A container is restarted after three such times without an answer.
+func (s Service) hungSeconds() int32 {
+	const least = 30
+	if s.WSGI == nil {
+		return least
+	}
+	return max(least, int32(s.WSGI.Settings.Timeout()/2)) //nolint:gosec // bounded by the schema
+}
 
 // probe returns a probe with the settings of the spec in place of the defaults.
 func probe(override *commonv1.Probe, periodSeconds, timeoutSeconds, failureThreshold int32) *applycorev1.ProbeApplyConfiguration {
@@ -89,12 +96,10 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	probes, hung := s.Spec.Probes, max(minHungSeconds, int32(s.GraceSeconds/2)) //nolint:gosec // bounded by the schema
-	get := applycorev1.HTTPGetAction().WithPath(s.Port.HealthPath).WithPort(s.Port.target())
+	probes, hung, get := s.Spec.Probes, s.hungSeconds(), s.Port.health()
 	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
-		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
-			WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds)))).
+		WithLifecycle(applycorev1.Lifecycle().WithPreStop(s.leave())).
 		WithReadinessProbe(probe(probes.Readiness, 5, 5, 3).WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target()))).
 		WithLivenessProbe(probe(probes.Liveness, hung, hung, 3).WithHTTPGet(get).WithTerminationGracePeriodSeconds(endSeconds)).
 		WithStartupProbe(probe(probes.Startup, 1, 5, 300).WithHTTPGet(get))
@@ -108,6 +113,14 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
 	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
+}
+
+// leave is what a pod that is being deleted does before its service is stopped.
+func (s Service) leave() *applycorev1.LifecycleHandlerApplyConfiguration {
+	if s.Drain == nil {
+		return applycorev1.LifecycleHandler().WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds))
+	}
+	return applycorev1.LifecycleHandler().WithExec(applycorev1.ExecAction().WithCommand(append(slices.Clone(s.Drain), fmt.Sprint(leaveSeconds))...))
 }
 
 // withGrace sets the time until a pod is killed, in which it first leaves its Service.

@@ -7,7 +7,9 @@ import (
 	"path"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
@@ -66,6 +68,9 @@ type Service struct {
 	// GraceSeconds is the time in which the service finishes the work that it has begun when
 	// it is stopped.
 	GraceSeconds int64
+	// Drain is a command of an HTTP service that drops its work when it is stopped: the pod is
+	// stopped when the command ends. nil: the service finishes its work itself.
+	Drain []string
 }
 
 // Database is a connection to a database.
@@ -109,6 +114,8 @@ type Port struct {
 	Number int32
 	// HealthPath returns 200 while the service works, without authentication.
 	HealthPath string
+	// TLS is true if the service itself serves TLS.
+	TLS bool
 }
 
 // Node is what a service with a pod on each node uses of the nodes. The pods have the network
@@ -119,7 +126,8 @@ type Node struct {
 	// Directories of the node, at the same paths in the container. They are created on a
 	// node without them.
 	Directories []string
-	// Options of the section DEFAULT with fields of the pod as values: host: spec.nodeName.
+	// Options with fields of the pod as values: host: spec.nodeName. An option of a section
+	// other than DEFAULT has the section and a / before its name.
 	Options map[string]string
 	// Reserved is a port of the node that no process uses: a node runs one pod with this port,
 	// of all services and namespaces.
@@ -159,6 +167,15 @@ func (s Service) replicas() int32 {
 		return 1
 	}
 	return *s.Spec.Replicas
+}
+
+// health returns the request of the probes. The kubelet accepts any certificate.
+func (p Port) health() *applycorev1.HTTPGetActionApplyConfiguration {
+	get := applycorev1.HTTPGetAction().WithPath(p.HealthPath).WithPort(p.target())
+	if p.TLS {
+		get.WithScheme(corev1.URISchemeHTTPS)
+	}
+	return get
 }
 
 func (p Port) target() intstr.IntOrString { return intstr.FromString(p.Name) }

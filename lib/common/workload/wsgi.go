@@ -44,8 +44,11 @@ func (s Service) application() []string {
 	return []string{fmt.Sprint(s.Port.Number), s.WSGI.Script, s.WSGI.Module, s.WSGI.Program}
 }
 
-// serve returns the command of a WSGI service.
+// serve returns the command of an HTTP service.
 func (s Service) serve() []string {
+	if s.WSGI == nil {
+		return s.Command
+	}
 	command := []string{path.Join(config.ScriptsDir, startWSGIName), "--workers", fmt.Sprint(s.Workers()), "--grace", fmt.Sprint(s.GraceSeconds)}
 	if threads := s.WSGI.Settings.Threads; threads != nil {
 		command = append(command, "--threads", fmt.Sprint(*threads))

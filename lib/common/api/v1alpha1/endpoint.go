@@ -25,3 +25,13 @@ type Endpoint struct {
 	// +kubebuilder:validation:Pattern=`^https?://[^\s/?#@]+(/[^\s?#]*)?$`
 	URL string `json:"url"`
 }
+
+// URLOf returns the address for an interface, "" if there is none.
+func URLOf(endpoints []Endpoint, wanted EndpointInterface) string {
+	for _, endpoint := range endpoints {
+		if endpoint.Interface == wanted {
+			return endpoint.URL
+		}
+	}
+	return ""
+}

@@ -185,8 +185,8 @@ type PodSettings struct {
 	TrustedCARef *KeyReference `json:"trustedCARef,omitempty"`
 
 	// networkPolicy is Enabled or Disabled. Default: Enabled. Enabled creates a
-	// NetworkPolicy that allows connections to the ports of nova-api and nova-metadata,
-	// and to no other port of the pods. Disabled deletes the NetworkPolicy.
+	// NetworkPolicy that allows connections to the ports of nova-api, nova-metadata and
+	// nova-novncproxy, and to no other port of the pods. Disabled deletes the NetworkPolicy.
 	// +optional
 	NetworkPolicy NetworkPolicyMode `json:"networkPolicy,omitempty"`
 }

@@ -1,6 +1,8 @@
 package workloadtest
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -22,6 +24,8 @@ type Admission struct {
 	// Sample is a file with the object that the patches change. The API server must also
 	// accept the objects of the kind in the other files of the folder.
 	Sample string
+	// MaxName is the greatest length of a name, 0 for 50.
+	MaxName int
 	// Required lists the references to Secrets that the definition requires.
 	Required []string
 	// Defaults are the default values of fields of the spec; replicas need not be listed.
@@ -60,10 +64,11 @@ func (a *Admission) specs() {
 		a.sample = enginetest.ReadSample(ginkgo.GinkgoTB(), a.Sample, a.Kind)
 	})
 	badSecret, otherSecret := a.references()
-	ginkgo.DescribeTable("accepts", a.accepts, accepted, a.Accepts)
+	longest, badNames := a.names()
+	ginkgo.DescribeTable("accepts", a.accepts, accepted, longest, a.Accepts)
 	ginkgo.It("accepts every sample", a.acceptsSamples)
 	ginkgo.It("sets the defaults of absent fields", a.defaults)
-	ginkgo.DescribeTable("refuses", a.refuses, refused, badSecret, a.Refuses)
+	ginkgo.DescribeTable("refuses", a.refuses, refused, badNames, badSecret, a.Refuses)
 	ginkgo.DescribeTable("follows", a.follows, followed, otherSecret)
 	if len(a.Keeps) > 0 {
 		ginkgo.DescribeTable("keeps", a.keeps, a.Keeps)
@@ -147,15 +152,25 @@ func (a *Admission) references() (bad, other []ginkgo.TableEntry) {
 	return bad, other
 }
 
+// names returns the entries for metadata.name: the longest name, and names that are refused.
+func (a *Admission) names() (longest, bad []ginkgo.TableEntry) {
+	limit := cmp.Or(a.MaxName, 50)
+	patch := func(name string) string { return "metadata: {name: " + name + "}" }
+	message := fmt.Sprintf("metadata.name must be at most %d lower-case letters", limit)
+	return []ginkgo.TableEntry{ginkgo.Entry("the longest name", patch("a"+strings.Repeat("2", limit-1)))}, []ginkgo.TableEntry{
+		ginkgo.Entry("a name that is too long", patch("a"+strings.Repeat("2", limit)), message),
+		ginkgo.Entry("a name that begins with a digit", patch("1service"), message),
+		ginkgo.Entry("a name with a dot", patch("a.service"), message),
+	}
+}
+
 const (
-	badName    = "metadata.name must be at most 50 lower-case letters"
 	badSource  = "must have exactly one of content, configMapKeyRef and secretKeyRef"
 	badTrigger = "must have keys of at most 63 and values of at most 64 characters"
 )
 
 var accepted = []ginkgo.TableEntry{
 	ginkgo.Entry("the sample", `{}`),
-	ginkgo.Entry("a name of 50 characters", `metadata: {name: a`+strings.Repeat("2", 49)+`}`),
 	ginkgo.Entry("no pods", `spec: {replicas: 0}`),
 	ginkgo.Entry("the most pods", `spec: {replicas: 64}`),
 	ginkgo.Entry("resources", `spec: {resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}}`),
@@ -190,9 +205,6 @@ spec:
 }
 
 var refused = []ginkgo.TableEntry{
-	ginkgo.Entry("a name of 51 characters", `metadata: {name: a`+strings.Repeat("2", 50)+`}`, badName),
-	ginkgo.Entry("a name that begins with a digit", `metadata: {name: 1service}`, badName),
-	ginkgo.Entry("a name with a dot", `metadata: {name: a.service}`, badName),
 	ginkgo.Entry("a field that does not exist", `spec: {replica: 2}`, `unknown field "spec.replica"`),
 	ginkgo.Entry("an empty image", `spec: {containerImage: ""}`, "spec.containerImage in body should be at least 1 chars long"),
 	ginkgo.Entry("fewer than no pods", `spec: {replicas: -1}`, "spec.replicas in body should be greater than or equal to 0"),

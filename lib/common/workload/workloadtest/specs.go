@@ -46,7 +46,7 @@ func (s Subject[T]) specs() {
 	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
 	ginkgo.It("reads snippets from Secrets, and shows their values nowhere", s.readsSecretSnippets)
 	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
-	if !s.Stateful {
+	if slices.Contains(s.Conditions, commonv1.ConditionImageReady) {
 		ginkgo.It("keeps its pods while the image lacks a program", s.refusesImages)
 	}
 	ginkgo.It("does not change foreign objects, and continues after their deletion", s.avoidsForeignObjects)

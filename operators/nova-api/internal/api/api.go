@@ -15,6 +15,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/workload"
 
 	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
@@ -33,7 +34,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-var service = workload.Described[*novav1.NovaAPI](describe)
+var (
+	service = workload.Described[*novav1.NovaAPI](describe)
+	exposed = exposure.Described[*novav1.NovaAPI](expose)
+)
 
 // Service lists the stages of a NovaAPI.
 var Service = engine.Service[*novav1.NovaAPI]{
@@ -43,7 +47,7 @@ var Service = engine.Service[*novav1.NovaAPI]{
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionImageReady, Build: service.ImageCheck, Judge: service.JudgeImage},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
-		{Condition: novav1.ConditionEndpointReady, Needs: exposureNeeds, Build: exposed, Report: endpoints},
+		{Condition: novav1.ConditionEndpointReady, Needs: exposed.Needs, Build: exposed.Build, Report: endpoints},
 	},
 	Report: service.Report,
 	Owns: []client.Object{
@@ -91,4 +95,13 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 	defaults.Set("wsgi", "keep_alive", "false")
 	service.Defaults = defaults
 	return service
+}
+
+// expose has the path of the API that the catalog names.
+func expose(cr *novav1.NovaAPI) exposure.Exposed {
+	return exposure.Exposed{Service: describe(cr), Exposure: cr.Spec.Exposure, Path: "/v2.1", TimeoutSeconds: cr.Spec.Timeout()}
+}
+
+func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {
+	cr.Status.Endpoints = expose(cr).Endpoints(cr.Namespace, cr.Status.Endpoints, in)
 }

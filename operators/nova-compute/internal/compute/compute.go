@@ -164,7 +164,7 @@ func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
 	s.Node = &workload.Node{
 		Selector:    settings.NodeSelector,
 		Directories: []string{"/dev", "/etc/iscsi", "/lib/modules", "/run", "/var/lib/libvirt", "/var/lib/nova"},
-		Options:     map[string]string{"host": "spec.nodeName", "my_ip": "status.hostIP"},
+		Options:     map[string]string{"host": "spec.nodeName", "my_ip": "status.hostIP", "vnc/server_proxyclient_address": "status.hostIP"},
 		Reserved:    reservedPort,
 	}
 }

@@ -62,6 +62,8 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
 		Entry("two computes of a cell", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, pod: {nodeSelector: {}}}, {name: rack1, driver: Ironic, ironic: {secretRef: {name: ironic}, shard: rack1}}]}]}`),
+		Entry("a cell with consoles", `spec: {cells: [{name: cell1, noVNCProxy: {}}]}`),
+		Entry("a console proxy that serves TLS", `spec: {cells: [{name: cell1, noVNCProxy: {replicas: 2, tlsSecretRef: {name: console}, exposure: {type: LoadBalancer}}}]}`),
 		Entry("a cell with the connection Secret of a database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
 
@@ -108,6 +110,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a compute with the name of another service", `spec: {cells: [{name: cell1, computes: [{name: conductor, driver: Fake}]}]}`, "must not be one of the reserved names conductor, metadata, novncproxy"),
 		Entry("a compute without a driver", `spec: {cells: [{name: cell1, computes: [{name: fake}]}]}`, "spec.cells[0].computes[0].driver: Required value"),
 		Entry("a compute for an Ironic without its Secret", `spec: {cells: [{name: cell1, computes: [{name: rack1, driver: Ironic}]}]}`, "must have ironic for driver Ironic and for no other driver"),
+		Entry("consoles with two certificates", `spec: {cells: [{name: cell1, noVNCProxy: {tlsSecretRef: {name: a}, exposure: {tlsSecretRef: {name: b}}}}]}`, "must not have tlsSecretRef together with exposure.tlsSecretRef for a Route"),
 		Entry("replicas of a compute", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, replicas: 2}]}]}`, `unknown field "spec.cells[0].computes[0].replicas"`),
 
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),

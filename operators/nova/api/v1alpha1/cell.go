@@ -67,6 +67,12 @@ type Cell struct {
 	// +optional
 	Conductor commonv1.ServiceTemplate `json:"conductor,omitzero"`
 
+	// noVNCProxy has the settings of the cell's console proxy, through which browsers reach
+	// the screens of servers. Default: the cell has no consoles. A change of the address of
+	// the proxy changes the compute Secret, and restarts the computes in this cluster.
+	// +optional
+	NoVNCProxy *CellNoVNCProxy `json:"noVNCProxy,omitempty"`
+
 	// computes lists computes that run in this cluster, at most 32. The operator creates a
 	// NovaCompute for each. Other computes register themselves with the compute Secret. A
 	// compute can be removed from the list when its state is Retired.
@@ -75,6 +81,23 @@ type Cell struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Computes []Compute `json:"computes,omitempty"`
+}
+
+// CellNoVNCProxy has the settings of the console proxy of a cell.
+type CellNoVNCProxy struct {
+	commonv1.ServiceTemplate `json:",inline"`
+	commonv1.ConsoleAddress  `json:",inline"`
+}
+
+// WithDefaults completes the proxy with the image and the pod settings of its Nova; nil stays
+// nil.
+func (p *CellNoVNCProxy) WithDefaults(containerImage string, pod commonv1.PodSettings) *CellNoVNCProxy {
+	if p == nil {
+		return nil
+	}
+	completed := p.DeepCopy()
+	completed.ServiceTemplate = p.ServiceTemplate.WithDefaults(containerImage, pod)
+	return completed
 }
 
 // ComputeName is the name of a compute in its cell. The other services of the cell have the

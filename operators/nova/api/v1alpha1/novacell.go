@@ -17,6 +17,9 @@ const (
 	// ConditionMapped is True when the cell is mapped in the API database with its current
 	// connections. It stays True while a later schema synchronisation runs or fails.
 	ConditionMapped = "Mapped"
+	// ConditionConsoleReady is True when the console proxy of the cell is ready, or the cell
+	// has none.
+	ConditionConsoleReady = "ConsoleReady"
 	// ConditionComputeConfigReady is True when the Secret for the cell's compute hosts
 	// exists.
 	ConditionComputeConfigReady = "ComputeConfigReady"
@@ -37,6 +40,7 @@ var NovaCellConditions = []string{
 	ConditionConductorReady,
 	ConditionSchemaReady,
 	ConditionMapped,
+	ConditionConsoleReady,
 	ConditionComputeConfigReady,
 	ConditionMetadataReady,
 	ConditionComputesReady,
@@ -158,6 +162,11 @@ type NovaCellSpec struct {
 	// metadata service.
 	// +optional
 	Metadata *CellMetadata `json:"metadata,omitempty"`
+
+	// noVNCProxy has the settings of the cell's console proxy. Default: the cell has no
+	// consoles.
+	// +optional
+	NoVNCProxy *CellNoVNCProxy `json:"noVNCProxy,omitempty"`
 
 	// computes lists the computes that run in this cluster. The operator creates a
 	// NovaCompute for each.

@@ -14,6 +14,7 @@ import (
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
 )
@@ -31,6 +32,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
+		{Condition: novav1.ConditionConsoleReady, Needs: consoleNeeds, Build: console, Continue: true},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},
 		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
 		{Condition: novav1.ConditionComputesReady, Needs: computeNeeds, Build: computes, Continue: true},
@@ -45,7 +47,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		backend.Remove(stage{Condition: "DatabaseRemoved"}, database),
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.NovaCell]},
 	},
-	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &computev1.NovaCompute{}},
+	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &novncproxyv1.NovaNoVNCProxy{}, &computev1.NovaCompute{}},
 }
 
 func database(cr *novav1.NovaCell) backend.Backend {

@@ -44,6 +44,7 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if cr.Spec.APIAccess == novav1.APIAccessDisabled {
 		withoutUpcalls(&connections.Sections)
 	}
+	showScreens(&connections.Sections, consoleURL(cr, in))
 	data, err := connections.Data()
 	if err != nil {
 		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)

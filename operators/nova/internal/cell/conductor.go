@@ -37,5 +37,5 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 }
 
 func withoutServices(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {
-	return []engine.Child{engine.Absent(metadata.Named(metadataName(cr))), engine.Absent(conductorNamed(cr))}, nil
+	return []engine.Child{engine.Absent(metadata.Named(metadataName(cr))), engine.Absent(consoleNamed(cr)), engine.Absent(conductorNamed(cr))}, nil
 }

@@ -50,6 +50,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
 				Rollout:              cellRollout(cr, cell, in),
 				Metadata:             cellMetadata(cr, cell, in),
+				NoVNCProxy:           cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.Pod),
 				Computes:             computes(cr, cell),
 			},
 		})

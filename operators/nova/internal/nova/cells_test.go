@@ -19,6 +19,7 @@ import (
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -70,6 +71,34 @@ var _ = Describe("Nova with connection Secrets", func() {
 		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
 		Expect(c.Read(compute)).To(BeTrue())
 		Expect(string(compute.Data["50-connections.conf"])).To(And(ContainSubstring("transport_url = rabbit://nova_cell1:"), Not(ContainSubstring("mysql"))))
+	})
+
+	It("names the page of the consoles in the configuration of the computes, while there is one", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		options := func() string {
+			compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
+			Expect(c.Read(compute)).To(BeTrue())
+			return string(compute.Data["50-connections.conf"])
+		}
+		Expect(options()).To(ContainSubstring("enabled = false"))
+		before := c.cell1(cr).Status.ComputeConfigHash
+
+		c.Change(cr, func() { cr.Spec.Cells[0].NoVNCProxy = &novav1.CellNoVNCProxy{} })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(options()).To(And(ContainSubstring("enabled = true"), ContainSubstring("novncproxy_base_url = https://given-cell1-novncproxy.example.org/vnc_lite.html")))
+		Expect(c.cell1(cr).Status.ComputeConfigHash).NotTo(Equal(before))
+
+		c.fail("given-cell1-novncproxy", novncproxyv1.ConditionWorkloadReady, "no pod is ready")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionConsoleReady, engine.ReasonWaiting, "no pod is ready")
+		Expect(options()).To(ContainSubstring("enabled = true"), "a proxy that is not ready keeps its address")
+
+		c.Change(cr, func() { cr.Spec.Cells[0].NoVNCProxy = nil })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, &novncproxyv1.NovaNoVNCProxy{ObjectMeta: metav1.ObjectMeta{Name: "given-cell1-novncproxy", Namespace: c.Namespace}})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(options()).To(ContainSubstring("enabled = false"))
 	})
 
 	It("deletes a retired compute before its dependents, and waits for it", func() {

@@ -26,6 +26,7 @@ import (
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
@@ -82,6 +83,7 @@ func newCloud() *cloud {
 		{Kind: &computev1.NovaCompute{}, Conditions: computev1.NovaComputeConditions},
 		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions, Report: c.failure},
 		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions, Report: c.reportMetadata},
+		{Kind: &novncproxyv1.NovaNoVNCProxy{}, Conditions: novncproxyv1.NovaNoVNCProxyConditions, Report: c.reportConsole},
 		{Kind: &apiv1.NovaAPI{}, Conditions: apiv1.NovaAPIConditions, Report: c.reportAPI},
 	} {
 		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
@@ -100,6 +102,12 @@ func (c *cloud) reportConductor(obj engine.Object) (condition, message string) {
 func (c *cloud) reportMetadata(obj engine.Object) (condition, message string) {
 	service := obj.(*metadatav1.NovaMetadata) //nolint:forcetypeassert // the fake has this kind
 	service.Status.Endpoints = []commonv1.Endpoint{{Interface: commonv1.InterfaceInternal, URL: "http://" + service.Name + ".example.org:8775"}}
+	return c.failure(obj)
+}
+
+func (c *cloud) reportConsole(obj engine.Object) (condition, message string) {
+	proxy := obj.(*novncproxyv1.NovaNoVNCProxy) //nolint:forcetypeassert // the fake has this kind
+	proxy.Status.Endpoints = []commonv1.Endpoint{{Interface: commonv1.InterfacePublic, URL: "https://" + proxy.Name + ".example.org/vnc_lite.html"}}
 	return c.failure(obj)
 }
 

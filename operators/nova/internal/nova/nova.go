@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas;novacells,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas/status;novacells/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas/finalizers;novacells/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacells;novacomputes;novaconductors;novaschedulers;novametadata;novaapis,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=nova.asterism.dev,resources=novacells;novacomputes;novaconductors;novaschedulers;novametadata;novanovncproxies;novaapis,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list

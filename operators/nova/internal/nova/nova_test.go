@@ -13,6 +13,7 @@ import (
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
@@ -20,11 +21,11 @@ import (
 
 var (
 	kinds = []func(*runtime.Scheme) error{
-		novav1.AddToScheme, computev1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, apiv1.AddToScheme,
+		novav1.AddToScheme, computev1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, novncproxyv1.AddToScheme, apiv1.AddToScheme,
 	}
 	siblings = []string{
 		"../../../nova-compute/config/crd", "../../../nova-conductor/config/crd", "../../../nova-scheduler/config/crd",
-		"../../../nova-metadata/config/crd", "../../../nova-api/config/crd",
+		"../../../nova-metadata/config/crd", "../../../nova-novncproxy/config/crd", "../../../nova-api/config/crd",
 	}
 	subject = enginetest.Subject[*novav1.Nova]{
 		Service: Service, AddToScheme: kinds, Conditions: novav1.NovaConditions, CRDs: siblings,
