@@ -167,7 +167,7 @@ var withoutFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata
 
 // asterismKinds are Asterism's kinds, parents before children.
 var asterismKinds = []string{
-	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaAPI", "NovaCompute", sharedVolume,
+	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaNoVNCProxy", "NovaAPI", "NovaCompute", sharedVolume,
 }
 
 const sharedVolume = "SharedVolume"

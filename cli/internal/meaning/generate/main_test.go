@@ -14,6 +14,7 @@ import (
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
@@ -48,6 +49,7 @@ func TestConditionsAreThoseOfTheAPI(t *testing.T) {
 		"NovaCompute":        computev1.NovaComputeConditions,
 		"NovaConductor":      conductorv1.NovaConductorConditions,
 		"NovaMetadata":       metadatav1.NovaMetadataConditions,
+		"NovaNoVNCProxy":     novncproxyv1.NovaNoVNCProxyConditions,
 		"NovaScheduler":      schedulerv1.NovaSchedulerConditions,
 		"SharedVolume":       storagev1.SharedVolumeConditions,
 		"SharedVolumeDriver": storagev1.SharedVolumeDriverConditions,

@@ -40,7 +40,8 @@ func TestKindsListWhatTheyCreate(t *testing.T) {
 	for kind, want := range map[string]string{
 		"SharedVolume":       "PersistentVolume v1 , PersistentVolumeClaim v1 ",
 		"SharedVolumePolicy": "",
-		"NovaCell":           "Job v1 , NovaCompute v1alpha1 novacomputes.nova.asterism.dev, NovaConductor v1alpha1 novaconductors.nova.asterism.dev, ConfigMap v1 , Secret v1 ",
+		"NovaCell": "Job v1 , NovaCompute v1alpha1 novacomputes.nova.asterism.dev, NovaConductor v1alpha1 novaconductors.nova.asterism.dev, " +
+			"NovaMetadata v1alpha1 novametadata.nova.asterism.dev, NovaNoVNCProxy v1alpha1 novanovncproxies.nova.asterism.dev, ConfigMap v1 , Secret v1 ",
 		"NovaAPI": "Deployment v1 , Job v1 , HTTPRoute v1 httproutes.gateway.networking.k8s.io, Ingress v1 , NetworkPolicy v1 , PodDisruptionBudget v1 , " +
 			"Route v1 routes.route.openshift.io, ConfigMap v1 , Secret v1 , Service v1 ",
 	} {
@@ -56,7 +57,7 @@ func TestKindsListWhatTheyCreate(t *testing.T) {
 
 func TestPackagesRequireTheKindsThatTheyCreate(t *testing.T) {
 	_, required := kinds(t)
-	want := map[string][]string{"meta": {"Nova"}, "nova": {"NovaAPI", "NovaCompute", "NovaConductor", "NovaMetadata", "NovaScheduler"}}
+	want := map[string][]string{"meta": {"Nova"}, "nova": {"NovaAPI", "NovaCompute", "NovaConductor", "NovaMetadata", "NovaNoVNCProxy", "NovaScheduler"}}
 	if difference := cmp.Diff(want, required); difference != "" {
 		t.Error(difference)
 	}
