@@ -4,10 +4,12 @@ package exposure
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -15,6 +17,11 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 )
+
+// AddToScheme registers the kinds of the objects that are no part of Kubernetes.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(routev1.Install(scheme), gatewayv1.Install(scheme))
+}
 
 // Exposed is a service with a port, and how it is exposed.
 type Exposed struct {

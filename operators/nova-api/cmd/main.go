@@ -2,10 +2,9 @@
 package main
 
 import (
-	routev1 "github.com/openshift/api/route/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/operator"
 
 	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
@@ -13,6 +12,6 @@ import (
 )
 
 func main() {
-	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, routev1.Install, gatewayv1.Install)
+	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, exposure.AddToScheme)
 	operator.Main("nova-api", scheme.AddToScheme, api.Service)
 }

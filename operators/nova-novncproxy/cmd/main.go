@@ -2,6 +2,9 @@
 package main
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/operator"
 
 	novav1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
@@ -9,5 +12,6 @@ import (
 )
 
 func main() {
-	operator.Main("nova-novncproxy", novav1.AddToScheme, novncproxy.Service)
+	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, exposure.AddToScheme)
+	operator.Main("nova-novncproxy", scheme.AddToScheme, novncproxy.Service)
 }
