@@ -261,6 +261,11 @@ lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint tools/helm,
 .PHONY: lint
 lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.
 
+# Beside another target: one linter at a time, with what the other target leaves of the CPUs.
+.PHONY: lint-beside
+lint-beside:
+	@nice $(MAKE) --no-print-directory --keep-going --jobs=1 lint
+
 .PHONY: $(lint-modules)
 $(lint-modules): lint-%:
 	cd $* && GOWORK=off golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
