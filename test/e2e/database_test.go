@@ -49,8 +49,7 @@ func deploySecondMariaDB(ctx context.Context, namespace string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
 }
 
-// copyDatabase copies a database to the second MariaDB, like mariadb-dump --databases: with
-// its comment, its tables and their rows.
+// copyDatabase copies a database to the second MariaDB, with the comment at the end.
 func copyDatabase(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	from, to := connectDatabase(ctx, namespace), connectServer(ctx, namespace, secondMariaDB)
@@ -68,7 +67,7 @@ func copyDatabase(ctx context.Context, namespace, name string) {
 		Expect(from.QueryRowContext(ctx, statement).Scan(&ignored, &created)).To(Succeed())
 		return created
 	}
-	write(definition("SHOW CREATE DATABASE " + name))
+	write("CREATE DATABASE " + name + " CHARACTER SET utf8mb3")
 	write("USE " + name)
 	write("SET FOREIGN_KEY_CHECKS = 0")
 	for _, table := range query(ctx, namespace, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '"+name+"'") {
@@ -88,6 +87,8 @@ func copyDatabase(ctx context.Context, namespace, name string) {
 		}
 		Expect(rows.Err()).NotTo(HaveOccurred())
 	}
+	comment := query(ctx, namespace, "SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '"+name+"'")
+	write("ALTER DATABASE " + name + " COMMENT '" + comment[0] + "'")
 }
 
 // connectDatabase connects to the MariaDB of a namespace as its administrator.

@@ -186,8 +186,8 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	})
 
 	It("becomes Ready, and runs a server", func(ctx SpecContext) {
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main") // before the second can register its endpoints
 		apply(ctx, cloudNamespace, secondControlPlane)
-		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		deployCompute(ctx, cloudNamespace, "main-cell1")
 		bootServer(ctx, cloudNamespace, "kept")
 	})

@@ -68,6 +68,9 @@ func moved(value, file string, replacement func() string) string {
 	for separator, encode := range map[string]func(string) string{"/": func(text string) string { return text }, "%2F": url.QueryEscape} {
 		if before, after, found := strings.Cut(value, separator+file); found && (after == "" || after[0] == '&') {
 			start := strings.LastIndex(before, "=") + 1
+			if !strings.HasPrefix(value[start:], separator) {
+				continue // no absolute path
+			}
 			return value[:start] + encode(replacement()) + after
 		}
 	}

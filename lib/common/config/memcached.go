@@ -25,13 +25,27 @@ func ParseMemcached(data map[string][]byte) (Memcached, error) {
 	return m, r.err()
 }
 
-// servers returns the hosts in the form of python-memcached, which has a prefix for IPv6.
-func (m Memcached) servers() string {
+// pythonMemcached is the prefix of IPv6 addresses for python-memcached.
+const pythonMemcached = "inet6:"
+
+// client returns the client of [cache], and its prefix of IPv6 addresses. The pool of
+// oslo.cache ignores TLS in some releases, and would send data in clear text
+// (oslo_cache/_memcache_pool.py).
+func (m Memcached) client() (backend, prefix string) {
+	if m.TLS {
+		return "dogpile.cache.pymemcache", ""
+	}
+	return "oslo_cache.memcache_pool", pythonMemcached
+}
+
+// servers returns the hosts, with a prefix of IPv6 addresses that python-memcached needs and
+// pymemcache does not have.
+func (m Memcached) servers(prefix string) string {
 	var servers []string
 	for _, host := range m.Hosts {
 		server := host.String()
 		if ip := net.ParseIP(host.Host); ip != nil && ip.To4() == nil {
-			server = "inet6:" + server
+			server = prefix + server
 		}
 		servers = append(servers, server)
 	}
@@ -44,8 +58,9 @@ func (m Memcached) servers() string {
 func (c *Connections) Memcached(m Memcached) {
 	ca := c.authority("memcached", m.CA)
 	c.Sections.Set("cache", "enabled", "true")
-	c.Sections.Set("cache", "backend", "oslo_cache.memcache_pool")
-	c.Sections.Set("cache", "memcache_servers", m.servers())
+	backend, prefix := m.client()
+	c.Sections.Set("cache", "backend", backend)
+	c.Sections.Set("cache", "memcache_servers", m.servers(prefix))
 	c.Sections.Set("cache", "tls_enabled", strconv.FormatBool(m.TLS))
 	c.setUnlessEmpty("cache", "tls_cafile", ca)
 	const tokens = "keystone_authtoken"
@@ -53,7 +68,7 @@ func (c *Connections) Memcached(m Memcached) {
 	if password == "" {
 		return
 	}
-	c.Sections.Set(tokens, "memcached_servers", m.servers())
+	c.Sections.Set(tokens, "memcached_servers", m.servers(pythonMemcached))
 	c.Sections.Set(tokens, "memcache_tls_enabled", strconv.FormatBool(m.TLS))
 	c.setUnlessEmpty(tokens, "memcache_tls_cafile", ca)
 	key := hmac.New(sha256.New, []byte(password))

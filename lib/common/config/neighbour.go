@@ -42,7 +42,9 @@ func (c *Connections) endpoint(section string, n Neighbour) {
 	c.Sections.Set(section, "valid_interfaces", n.Interface)
 	c.setUnlessEmpty(section, "service_type", n.ServiceType)
 	c.setUnlessEmpty(section, "endpoint_override", n.Endpoint)
-	c.setUnlessEmpty(section, "cafile", c.identityAuthority(section, n.Account.CA))
+	if n.Endpoint == "" { // the authority of Keystone need not be that of another address
+		c.setUnlessEmpty(section, "cafile", c.identityAuthority(section, n.Account.CA))
+	}
 }
 
 // cinder sets the options of nova/conf/cinder.py, whose account is keystoneauth's and whose
@@ -74,8 +76,6 @@ func (c *Connections) unifiedLimits(n Neighbour) {
 	const section = "oslo_limit"
 	c.login(section, n.Account, Setting{"system_scope", "all"})
 	c.Sections.Set(section, "endpoint_id", n.EndpointID)
-	c.Sections.Set(section, "region_name", n.Region)
-	c.Sections.Set(section, "valid_interfaces", n.Interface)
 	c.Sections.Set("quota", "driver", "nova.quota.UnifiedLimitsDriver")
 }
 

@@ -20,11 +20,11 @@ func TestNeighbours(t *testing.T) {
 	all := map[string]string{ // options, in the order of the file, without those of the account
 		"Barbican":      "barbican: auth_endpoint=http://k:5000/v3 barbican_region_name=R2 barbican_endpoint_type=public send_service_user_token=true barbican_endpoint=http://n:1 verify_ssl_path=/etc/project/identity-ca.crt; barbican_service_user: ACCOUNT PROJECT",
 		"Cinder":        "cinder: ACCOUNT PROJECT os_region_name=R2 catalog_info=special::publicURL endpoint_template=http://n:1",
-		"Glance":        "glance: region_name=R2 valid_interfaces=public service_type=special endpoint_override=http://n:1 cafile=/etc/project/identity-ca.crt",
+		"Glance":        "glance: region_name=R2 valid_interfaces=public service_type=special endpoint_override=http://n:1",
 		"Ironic":        "ironic: CALLED",
 		"Neutron":       "neutron: CALLED",
 		"Placement":     "placement: CALLED",
-		"UnifiedLimits": "oslo_limit: ACCOUNT system_scope=all CAFILE endpoint_id=e region_name=R2 valid_interfaces=public; quota: driver=nova.quota.UnifiedLimitsDriver",
+		"UnifiedLimits": "oslo_limit: ACCOUNT system_scope=all CAFILE endpoint_id=e; quota: driver=nova.quota.UnifiedLimitsDriver",
 	}
 	const called = "ACCOUNT PROJECT region_name=R2 valid_interfaces=public service_type=special endpoint_override=http://n:1"
 	expand := strings.NewReplacer(
@@ -85,7 +85,7 @@ func TestMemcached(t *testing.T) {
 		t.Fatal(err)
 	}
 	const servers = "m1:11211,m2:11212,inet6:[2001:db8::1]:11211"
-	const data = "cache: enabled=true backend=oslo_cache.memcache_pool memcache_servers=" + servers + " tls_enabled=true tls_cafile=/etc/project/memcached-ca.crt"
+	const data = "cache: enabled=true backend=dogpile.cache.pymemcache memcache_servers=m1:11211,m2:11212,[2001:db8::1]:11211 tls_enabled=true tls_cafile=/etc/project/memcached-ca.crt"
 	c := NewConnections("/etc/project")
 	c.Memcached(m)
 	if got := oneLine(c.Sections); got != data {

@@ -7,13 +7,13 @@ type Probes struct {
 	// +optional
 	Readiness *Probe `json:"readiness,omitempty"`
 
-	// liveness restarts the container of a service with WSGI that answers nothing. Default:
-	// half of timeoutSeconds as period and as time-out, at least 30 seconds; restarted after 3
-	// failures. Other services have no such probe.
+	// liveness restarts the container of an HTTP service that answers nothing. Default: 30
+	// seconds, or half of timeoutSeconds if this is longer, as period and as time-out; restarted
+	// after 3 failures. Other services have no such probe.
 	// +optional
 	Liveness *Probe `json:"liveness,omitempty"`
 
-	// startup waits for the start of a service with WSGI. Default: every second, time-out 5
+	// startup waits for the start of an HTTP service. Default: every second, time-out 5
 	// seconds, restarted after 300 failures. Other services have no such probe.
 	// +optional
 	Startup *Probe `json:"startup,omitempty"`

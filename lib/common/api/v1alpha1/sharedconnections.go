@@ -4,7 +4,8 @@ package v1alpha1
 // databases, message bus and account.
 type SharedConnections struct {
 	// neighbours are the other OpenStack services, where their account, region, interface,
-	// service type or endpoint differs from the default. A change restarts the services.
+	// service type or endpoint differs from the default. A change restarts the services. A
+	// service that has no account of Nova has only the neighbours with a secretRef.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -14,8 +15,9 @@ type SharedConnections struct {
 	// memcachedSecretRef names the Secret with the connection to memcached, the cache for
 	// tokens and for the data of Nova. Required key: hostname (or a list host[:port],...).
 	// Optional keys: port (default 11211), ca.crt (required for TLS), tls. Tokens are stored
-	// encrypted; over TLS, this needs keystonemiddleware 10.12 or newer in the image. Default:
-	// each process has a cache of its own.
+	// encrypted, and other data are not: only this Nova may reach the memcached. Over TLS,
+	// tokens are cached with keystonemiddleware 10.12 or newer in the image. Default: each
+	// process has a cache of its own.
 	// +optional
 	MemcachedSecretRef *SecretReference `json:"memcachedSecretRef,omitempty"`
 
@@ -47,7 +49,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.name != 'Glance' || !has(self.secretRef)",message="must not have secretRef for Glance: Glance is called with the token of the user"
 // +kubebuilder:validation:XValidation:rule="(self.name == 'UnifiedLimits') == has(self.endpointID)",message="must have endpointID for UnifiedLimits and for no other name: the limits are registered for an endpoint"
-// +kubebuilder:validation:XValidation:rule="self.name != 'UnifiedLimits' || !has(self.serviceType) && !has(self.endpoint)",message="must have neither serviceType nor endpoint for UnifiedLimits: Keystone has the limits"
+// +kubebuilder:validation:XValidation:rule="self.name != 'UnifiedLimits' || !has(self.serviceType) && !has(self.endpoint) && !has(self.region) && !has(self.interface)",message="must have no serviceType, endpoint, region or interface for UnifiedLimits: the limits are at the Keystone of the account"
 // +kubebuilder:validation:XValidation:rule="self.name != 'Barbican' || !has(self.serviceType)",message="must not have serviceType for Barbican: its client has none"
 type Neighbour struct {
 	// name is Barbican, Cinder, Glance, Ironic, Neutron, Placement, or UnifiedLimits to
@@ -70,7 +72,6 @@ type Neighbour struct {
 
 	// interface of the endpoint in the catalog: Public or Internal. Default: Internal.
 	// +optional
-	// +default="Internal"
 	Interface EndpointInterface `json:"interface,omitempty"`
 
 	// serviceType of the endpoint in the catalog. Default: image, volumev3, baremetal,

@@ -20,8 +20,8 @@ type WSGISettings struct {
 	Threads *int32 `json:"threads,omitempty"`
 
 	// timeoutSeconds is the time in which a request is answered, 10 to 3600. A stopped pod
-	// finishes its requests in this time, the liveness probe waits for half of it, and a Route,
-	// an Ingress or an HTTPRoute for all of it. For the API it is also the default of
+	// finishes its requests in this time, the liveness probe waits for half of it, at least 30
+	// seconds, and a Route, an Ingress or an HTTPRoute for all of it. For the API it is also the default of
 	// rpc_response_timeout. Default: 60. A change restarts the pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=10

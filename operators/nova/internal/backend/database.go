@@ -14,8 +14,10 @@ import (
 type Database struct {
 	// Drop decides whether the database is dropped when its owner is deleted.
 	Drop bool
-	// Former is the location of the database in use. A database at another location is not
-	// created, because it must be a copy.
+	// Mapped tells whether the owner uses a database already. A database at another location
+	// than Former is then not created, because it must be a copy.
+	Mapped bool
+	// Former is the location of the database in use, "" if it is not known.
 	Former string
 }
 
@@ -58,7 +60,7 @@ func (d Database) connect(ctx context.Context, b Backend, in engine.Inputs) ([]r
 		ensure: func() error { return c.EnsureDatabase(ctx, b.Name, mark) },
 		absent: func() (bool, error) { return c.DatabaseAbsent(ctx, b.Name, mark) },
 	}
-	if d.Former != "" && d.Former != location(host, port, b.Name) {
+	if d.Mapped && d.Former != location(host, port, b.Name) {
 		schema.ensure = func() error { return c.RequireDatabase(ctx, b.Name, mark) }
 	}
 	if d.Drop {

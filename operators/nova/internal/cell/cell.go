@@ -54,8 +54,11 @@ func database(cr *novav1.NovaCell) backend.Backend {
 	return backend.Backend{
 		Owner:      cr,
 		Connection: cr.Spec.Database.Connection,
-		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete, Former: cr.Status.Database},
-		Name:       cr.Spec.Database.Name, Purpose: "database", Key: "databasePassword",
+		Server: backend.Database{
+			Drop:   cr.Spec.DeletionPolicy == novav1.DeletionDelete,
+			Mapped: cr.Status.UUID != "", Former: cr.Status.Database,
+		},
+		Name: cr.Spec.Database.Name, Purpose: "database", Key: "databasePassword",
 	}
 }
 

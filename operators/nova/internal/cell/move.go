@@ -13,8 +13,9 @@ import (
 )
 
 // copied adds to the stage of the database a check of a database at another location than
-// the one that was mapped last. Before this database is a copy, no service uses it and no schema is
-// synchronised: an empty database would hide the servers of the cell.
+// the one that was mapped last. Before this database is a copy, no service uses it and no
+// schema is synchronised: an empty database would hide the servers of the cell. The database
+// of a cell that a former version of the operator has mapped is checked once.
 func copied(s stage) stage {
 	register := s.Do
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
@@ -22,9 +23,9 @@ func copied(s stage) stage {
 		if err != nil {
 			return nil, err
 		}
-		former := cr.Status.Database
 		observed, err := register(ctx, cr, in)
-		if former == "" || former == target {
+		former := cr.Status.Database
+		if cr.Status.UUID == "" || former == target {
 			return observed, err
 		}
 		if err == nil {
@@ -34,6 +35,9 @@ func copied(s stage) stage {
 			return observed, nil
 		}
 		moves := fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err)
+		if former == "" {
+			moves = fmt.Errorf("the cell is mapped, and %s must be its database or a copy: %w", target, err)
+		}
 		if engine.Reason(err) == engine.ReasonError {
 			return nil, engine.Fail("DatabaseNotCopied", moves)
 		}
@@ -42,15 +46,15 @@ func copied(s stage) stage {
 	return s
 }
 
-// checkCopy returns an error if the database has no tables of Nova, or no server although
-// the cell has servers.
+// checkCopy returns an error if the database has no tables of Nova, or fewer servers than the
+// cell had when they were counted last.
 func checkCopy(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) error {
 	content, err := backend.Cell(ctx, database(cr), in)
 	if err != nil {
 		return err
 	}
-	if servers := ptr.Deref(cr.Status.Servers, 0); servers > 0 && content.Servers == 0 {
-		return fmt.Errorf("it has no server, but the cell has %d", servers) //nolint:err113 // only a condition shows it
+	if servers := int(ptr.Deref(cr.Status.Servers, 0)); content.Servers < servers {
+		return fmt.Errorf("it has %d servers, but the cell has %d", content.Servers, servers) //nolint:err113 // only a condition shows it
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ func (c *Client) EnsureDatabase(ctx context.Context, name string, mark registrat
 
 // RequireDatabase returns an error unless the database exists with the mark.
 func (c *Client) RequireDatabase(ctx context.Context, name string, mark registration.Mark) error {
+	if err := c.checkVersion(); err != nil {
+		return err
+	}
 	exists, err := c.checkDatabase(ctx, name, mark)
 	if !exists && err == nil {
 		err = fmt.Errorf("%s: database %q does not exist", c.server.Address, name)
