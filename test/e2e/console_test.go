@@ -41,12 +41,14 @@ func consoleSpecs() {
 		nova := signIn(ctx, demoNamespace)
 		servers := nova.activeServers(ctx)
 		Expect(servers).NotTo(BeEmpty(), "the demo has booted a server")
-		changeConsole(ctx, "add", `{"exposure": {"type": "None"}}`)
+		changeConsole(ctx, "add", `{"replicas": 2, "exposure": {"type": "Ingress", "hostname": "console.example.org"}}`)
 		DeferCleanup(func(ctx SpecContext) {
 			changeConsole(ctx, "remove", "null")
 			awaitGone(ctx, "NovaNoVNCProxy", demoNamespace, proxy)
 			awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 		})
+		awaitFalse(ctx, object("NovaNoVNCProxy", demoNamespace, proxy), "EndpointReady", "Progressing", "Ingress "+proxy+" has no address yet")
+		changeConsole(ctx, "replace", `{"exposure": {"type": "None"}}`)
 		awaitWithin(ctx, patience, "NovaNoVNCProxy", demoNamespace, proxy, func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(isReady(o)).To(BeTrue(), explain(demoNamespace))
 		})
