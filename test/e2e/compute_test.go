@@ -162,7 +162,7 @@ func ironicSpecs() {
 		}
 		Eventually(providers).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(nodeOfRack1))
 		Expect(query(ctx, demoNamespace, "SELECT hypervisor_hostname FROM demo_cell1.compute_nodes WHERE host = ? AND deleted = 0", name)).To(ConsistOf(nodeOfRack1))
-		requests := logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/name": "ironic"}, "ironic", since)
+		requests := logsOf(ctx, map[string]string{"app.kubernetes.io/name": "ironic"}, "ironic", since)
 		Expect(requests).To(ContainSubstring("listed /v1/nodes of group rack1"))
 		Expect(requests).NotTo(ContainSubstring("of group rack2"))
 

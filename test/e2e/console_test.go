@@ -69,7 +69,7 @@ func consoleSpecs() {
 		Expect(openConsole(ctx, page, "00000000-0000-4000-8000-000000000000")).To(BeEmpty())
 		Expect(openConsole(ctx, page, "")).To(BeEmpty())
 
-		log := logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": proxy}, "nova-novncproxy", since)
+		log := logsOf(ctx, map[string]string{"app.kubernetes.io/instance": proxy}, "nova-novncproxy", since)
 		Expect(log).NotTo(ContainSubstring(token))
 	}, SpecTimeout(10*time.Minute))
 }

@@ -80,7 +80,7 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
 		var log string
 		Eventually(func() string {
-			log = logsOf(ctx, demoNamespace, apiPods, "nova-api", since)
+			log = logsOf(ctx, apiPods, "nova-api", since)
 			return log
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("/v2.1/servers"))
 		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not validate a token")
@@ -107,7 +107,7 @@ var _ = Describe("The demo", Ordered, func() {
 		Expect(statusOf(ctx, path, signed(shared))).NotTo(Equal(http.StatusForbidden))
 		// It finds the server in its cell, and then sends a request to Neutron, which the demo lacks.
 		Eventually(func() string {
-			return logsOf(ctx, demoNamespace, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)
+			return logsOf(ctx, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("endpoint for network service in RegionOne region not found"))
 	})
 

@@ -121,13 +121,13 @@ func podsOf(ctx context.Context, namespace string, labels map[string]string) []c
 	return pods.Items
 }
 
-// logsOf returns the logs of a container in the pods with labels, from a time on.
-func logsOf(ctx context.Context, namespace string, labels map[string]string, container string, since time.Time) string {
+// logsOf returns the logs of a container in the demo's pods with labels, from a time on.
+func logsOf(ctx context.Context, labels map[string]string, container string, since time.Time) string {
 	GinkgoHelper()
 	var all string
-	for _, pod := range podsOf(ctx, namespace, labels) {
+	for _, pod := range podsOf(ctx, demoNamespace, labels) {
 		seconds := int64(time.Since(since).Seconds()) + 1
-		out, err := typed.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, SinceSeconds: &seconds}).DoRaw(ctx)
+		out, err := typed.CoreV1().Pods(demoNamespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, SinceSeconds: &seconds}).DoRaw(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		all += string(out)
 	}
