@@ -141,8 +141,10 @@ func cellSpecs(namespace string) {
 		Expect(rabbitNames(ctx, namespace, "vhosts")).NotTo(ContainElement("demo_cell3"))
 		Expect(nova.serversOn(ctx, "demo-cell1-fake")).NotTo(BeEmpty())
 
+		before := nova.serversOn(ctx, "demo-cell2-fake")
+		Expect(before).NotTo(BeEmpty())
 		moveDatabase(ctx, namespace, patch)
-		Expect(nova.serversOn(ctx, "demo-cell2-fake")).To(HaveLen(1), "the server from before the move")
+		Expect(nova.serversOn(ctx, "demo-cell2-fake")).To(ConsistOf(before))
 		nova.bootOn(ctx, "demo-cell2-fake")
 
 		_, failures := metadata.stop()
