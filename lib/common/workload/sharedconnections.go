@@ -9,7 +9,7 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// SharedConnectionNeeds returns Needs for the Secrets of shared connections, with their required keys.
+// SharedConnectionNeeds are the Secrets of shared connections.
 func SharedConnectionNeeds(shared commonv1.SharedConnections) []engine.Need {
 	var needs []engine.Need
 	for _, neighbour := range shared.Neighbours {

@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -123,11 +124,14 @@ spec:
 		}
 	})
 
-	It("accepts the examples of cells", func() {
-		files, err := filepath.Glob("../../../../examples/cells/*.yaml")
+	It("accepts the examples of cells and of configuration", func() {
+		cells, err := filepath.Glob("../../../../examples/cells/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(files).NotTo(BeEmpty())
-		for _, file := range files {
+		Expect(cells).NotTo(BeEmpty())
+		configuration, err := filepath.Glob("../../../../examples/configuration/*.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(configuration).NotTo(BeEmpty())
+		for _, file := range slices.Concat(cells, configuration) {
 			_, err := server.Create(enginetest.ReadSample(GinkgoTB(), file, "ControlPlane"), `{}`)
 			Expect(err).NotTo(HaveOccurred(), file)
 		}

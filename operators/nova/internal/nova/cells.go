@@ -87,7 +87,8 @@ func occupied(cell *novav1.NovaCell) string {
 	return ""
 }
 
-// judgeCells waits until the cells that are removed from the spec are empty.
+// judgeCells waits until the cells that are removed from the spec are empty, and until the
+// global metadata service has replaced those of the cells.
 func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	var kept []string
 	for _, child := range unlisted(cr, in) {
@@ -96,16 +97,30 @@ func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 		}
 	}
 	if len(kept) == 0 {
-		return "", nil
+		return "", judgeMetadata(cr, in)
 	}
 	return "", engine.Wait("%s: remove the servers and the compute hosts, or add the cell to spec.cells again", strings.Join(kept, "; "))
+}
+
+// judgeMetadata waits while a cell has a metadata service that is no longer wanted.
+func judgeMetadata(cr *novav1.Nova, in engine.Inputs) error {
+	for _, cell := range cr.Spec.Cells {
+		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		if exists && child.Spec.Metadata != nil && !cellsHaveMetadata(cr) {
+			return engine.Wait("NovaCell %s has its metadata service until NovaMetadata %s is ready", child.Name, metadataName(cr))
+		}
+	}
+	return nil
+}
+
+func cellsHaveMetadata(cr *novav1.Nova) bool {
+	return cr.Spec.Metadata.Mode == novav1.MetadataPerCell || cr.Spec.Metadata.Mode == novav1.MetadataGlobalAndPerCell
 }
 
 // cellMetadata returns the settings of a cell's own metadata service, nil for none. A service
 // that is no longer wanted runs until the global service is ready.
 func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.CellMetadata {
-	mode := cr.Spec.Metadata.Mode
-	if mode != novav1.MetadataPerCell && mode != novav1.MetadataGlobalAndPerCell {
+	if !cellsHaveMetadata(cr) {
 		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		if !exists || child.Spec.Metadata == nil || in.Met(globalServes) {
 			return nil
