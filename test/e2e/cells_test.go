@@ -53,7 +53,8 @@ func cellSpecs(namespace string) {
 	It("gets a cell without API access, and metadata services of its cells", func(ctx SpecContext) {
 		nova = signIn(ctx, namespace)
 		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=2", "--namespace="+namespace)
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}}]`)
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}},`+
+			withSharedConnections(ctx, namespace)+`]`)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
 		Expect(secret(ctx, namespace, "demo-cell1-conductor-connections")["50-connections.conf"]).To(ContainSubstring("[api_database]"))
 		Expect(secret(ctx, namespace, "demo-cell2-conductor-connections")["50-connections.conf"]).NotTo(ContainSubstring("[api_database]"))
@@ -69,6 +70,8 @@ func cellSpecs(namespace string) {
 			Expect(agent["sharedSecret"]).To(Equal(secret(ctx, namespace, "demo-"+cell+"-metadata")["sharedSecret"]))
 		}
 	}, SpecTimeout(12*time.Minute))
+
+	sharedConnectionSpecs(namespace, &nova, patch)
 
 	It("lists no pod that a scale-down has deleted", func(ctx SpecContext) {
 		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).ShouldNot(ContainElement(HaveField("Host", "demo-superconductor-1")))

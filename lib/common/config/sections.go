@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -56,6 +57,11 @@ func (s Sections) Get(section, name string) (value string) {
 func (s *Sections) Add(section, name, value string) {
 	at := s.section(section)
 	at.Settings = append(at.Settings, Setting{name, value})
+}
+
+// Remove removes a section with all its options.
+func (s *Sections) Remove(section string) {
+	*s = slices.DeleteFunc(*s, func(candidate Section) bool { return candidate.Name == section })
 }
 
 func (s *Sections) section(name string) *Section {

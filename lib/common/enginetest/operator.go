@@ -16,14 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"asterism.dev/lib/common/multus"
 	"asterism.dev/lib/common/operator"
 )
 
-// Scheme returns a scheme with the built-in kinds, Route, HTTPRoute and the added kinds.
+// Scheme returns a scheme with the built-in kinds, Route, HTTPRoute, NetworkAttachmentDefinition and the added
+// kinds.
 func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install, gatewayv1.Install}, addToScheme...) {
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, routev1.Install, gatewayv1.Install, multus.AddToScheme}, addToScheme...) {
 		if err := add(scheme); err != nil {
 			t.Fatalf("building the scheme: %v", err)
 		}

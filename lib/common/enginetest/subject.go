@@ -212,7 +212,7 @@ func clusterIdentity() *unstructured.Unstructured {
 
 func (s Subject[T]) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	return definitions(t, append(s.crds(t), exposureDefinitions(t)...))
+	return definitions(t, append(s.crds(t), append(exposureDefinitions(t), networkDefinition(t))...))
 }
 
 // typed converts an object of a fixture to the typed object that an API server would store.
@@ -268,6 +268,19 @@ func moduleFolder(t testing.TB, module string) string {
 	folder := strings.TrimSpace(string(out))
 	moduleFolders.Store(module, folder)
 	return folder
+}
+
+// networkDefinition returns the path of the definition of NetworkAttachmentDefinition.
+func networkDefinition(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(moduleFolder(t, "asterism.dev/lib/common"), "multus", "testdata", "networkattachmentdefinition.yaml")
+}
+
+// InstallNetworks installs the definition of NetworkAttachmentDefinition; no Multus attaches
+// pods.
+func InstallNetworks(t testing.TB) {
+	t.Helper()
+	InstallCRDs(t, networkDefinition(t))
 }
 
 // InstallExposures installs the definitions of Route and HTTPRoute; no router admits them.

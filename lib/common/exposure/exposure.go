@@ -34,6 +34,8 @@ type Exposed struct {
 	TimeoutSeconds int64
 	// RouteAnnotations are defaults for the annotations of a Route.
 	RouteAnnotations map[string]string
+	// IngressAnnotations are defaults for the annotations of an Ingress.
+	IngressAnnotations map[string]string
 }
 
 // Described converts a description into the functions of a stage, see workload.Described.

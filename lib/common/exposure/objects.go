@@ -61,6 +61,7 @@ func (e Exposed) routeAnnotations() map[string]string {
 // ingressAnnotations has the time-outs of ingress-nginx. Other controllers ignore them.
 func (e Exposed) ingressAnnotations() map[string]string {
 	all := map[string]string{}
+	maps.Copy(all, e.IngressAnnotations)
 	if e.TimeoutSeconds > 0 {
 		all["nginx.ingress.kubernetes.io/proxy-read-timeout"] = fmt.Sprint(e.TimeoutSeconds)
 		all["nginx.ingress.kubernetes.io/proxy-send-timeout"] = fmt.Sprint(e.TimeoutSeconds)

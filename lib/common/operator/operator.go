@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"asterism.dev/lib/common/multus"
 )
 
 // Controller is a controller that a manager runs, for example an engine.Service.
@@ -137,7 +139,7 @@ func runManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 
 func newScheme(addToScheme func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv2.AddToScheme, addToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorsv2.AddToScheme, multus.AddToScheme, addToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // Inputs returns Needs for the Secrets and ConfigMaps of the service, with their required
-// keys.
+// keys, and for its networks.
 func (s Service) Inputs() []engine.Need {
 	var needs []engine.Need
 	for _, database := range s.Databases {
@@ -47,7 +47,7 @@ func (s Service) Inputs() []engine.Need {
 			needs = append(needs, engine.Secret(file.SecretKeyRef.Name, file.SecretKeyRef.Key))
 		}
 	}
-	return needs
+	return append(needs, s.networkNeeds()...)
 }
 
 // Configuration checks the user's snippet and builds the two ConfigMaps and the Secret that
@@ -154,8 +154,8 @@ func (s Service) defaults() config.Sections {
 	return sections
 }
 
-// connections renders the options that the operator owns, and the snippets from Secrets. For a Secret with an error, it
-// returns a Wait: a change of the Secret starts the next pass.
+// connections renders the options that the operator owns, and the snippets from Secrets. For a
+// Secret with an error, it returns a Wait: a change of the Secret starts the next pass.
 func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
 	for _, database := range s.Databases {
@@ -216,6 +216,7 @@ func (s Service) accounts(c *config.Connections, in engine.Inputs) error {
 		if err != nil {
 			return engine.Wait("Secret %s: %s", account.Secret, err)
 		}
+		c.Sections.Remove(account.Section) // a neighbour of this name has another account
 		c.Adapter(account.Section, identity)
 		endpoint := string(in.Secret(account.Secret)[config.KeyEndpoint])
 		if endpoint == "" {

@@ -12,6 +12,7 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/kolla"
+	"asterism.dev/lib/common/multus"
 )
 
 const (
@@ -49,10 +50,14 @@ func (s Service) podOf(main *applycorev1.ContainerApplyConfiguration, volumes ..
 		WithContainers(main).
 		WithVolumes(volumes...)
 	s.place(spec)
-	return applycorev1.PodTemplateSpec().
+	pod := applycorev1.PodTemplateSpec().
 		WithLabels(s.Spec.Pod.Labels).
 		WithAnnotations(s.Spec.Pod.Annotations).
 		WithSpec(spec)
+	if networks := s.networks(); networks != nil {
+		pod.WithAnnotations(map[string]string{multus.AnnotationNetworks: multus.Networks(networks...)})
+	}
+	return pod
 }
 
 // container returns a container that meets the Pod Security Standard restricted, with any

@@ -147,6 +147,7 @@ func (s Service) disruptionBudget() []engine.Child {
 // Report copies the state of the pods into the status that the scale subresource reads.
 func (s Service) Report(status *commonv1.ServiceStatus, in engine.Inputs) {
 	status.Selector = labels.SelectorFromSet(engine.Selector(s.Name, s.Instance)).String()
+	status.NetworkAttachments = s.attachments(in)
 	if hash, err := s.ConfigHash(in); err == nil {
 		status.ConfigHash = hash
 	}

@@ -40,6 +40,11 @@ func (d Described[T]) Stateless(cr T, in engine.Inputs) ([]engine.Child, error) 
 // Report is a Stage's Report, see Service.Report.
 func (d Described[T]) Report(cr T, in engine.Inputs) { d(cr).Report(cr.ServiceStatus(), in) }
 
+// JudgeNetworks is the Judge of the stage with the pods, see Service.JudgeNetworks.
+func (d Described[T]) JudgeNetworks(cr T, in engine.Inputs) (string, error) {
+	return d(cr).JudgeNetworks(in)
+}
+
 // ImageCheck is a Stage's Build, see Service.ImageCheck.
 func (d Described[T]) ImageCheck(cr T, in engine.Inputs) ([]engine.Child, error) {
 	return d(cr).ImageCheck(in)

@@ -161,9 +161,9 @@ type PodSettings struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63 && !key.startsWith('app.kubernetes.io/') && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with app.kubernetes.io/ or asterism.dev/, and values of at most 63 characters: the operator finds its pods by labels with these keys"
 	Labels map[string]string `json:"labels,omitzero"`
 
-	// annotations of the pods, for example k8s.v1.cni.cncf.io/networks to attach networks
-	// of Multus. {} has no annotations, even if the parent has annotations. A key has at most
-	// 317 characters, a value at most 4096.
+	// annotations of the pods. {} has no annotations, even if the parent has annotations. A
+	// key has at most 317 characters, a value at most 4096. networkAttachments replaces the
+	// annotation k8s.v1.cni.cncf.io/networks.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 4096 && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with asterism.dev/, and values of at most 4096 characters: the operator uses these keys"
@@ -183,6 +183,17 @@ type PodSettings struct {
 	// Secret is used instead for its connection. A change restarts the pods.
 	// +optional
 	TrustedCARef *KeyReference `json:"trustedCARef,omitempty"`
+
+	// networkAttachments are NetworkAttachmentDefinitions of this namespace: Multus attaches
+	// the pods to their networks. The service listens on the addresses of each network. []
+	// attaches no network, even if the parent has networkAttachments. Pods with the network
+	// of their node (computes with driver Libvirt) are not attached. A change restarts the
+	// pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	NetworkAttachments []ObjectReference `json:"networkAttachments,omitzero"`
 
 	// networkPolicy is Enabled or Disabled. Default: Enabled. Enabled creates a
 	// NetworkPolicy that allows connections to the ports of nova-api, nova-metadata and
@@ -226,6 +237,34 @@ type ServiceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
+
+	// networkAttachments lists the networks of spec.pod.networkAttachments, with the addresses
+	// of the pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	NetworkAttachments []NetworkAttachmentStatus `json:"networkAttachments,omitempty"`
+}
+
+// MaxNetworkAddresses is the greatest number of addresses of a NetworkAttachmentStatus.
+const MaxNetworkAddresses = 128
+
+// NetworkAttachmentStatus is a network of Multus, and the addresses of the pods in it.
+type NetworkAttachmentStatus struct {
+	// name of the NetworkAttachmentDefinition.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// addresses are the IP addresses of the pods in this network, as Multus reports them in
+	// the annotation k8s.v1.cni.cncf.io/network-status of each pod. At most 128 are listed.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=45
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // Spec completes the template with the parent's values: the image if the template has
@@ -277,6 +316,9 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 	}
 	if p.TrustedCARef == nil {
 		p.TrustedCARef = parent.TrustedCARef
+	}
+	if p.NetworkAttachments == nil {
+		p.NetworkAttachments = parent.NetworkAttachments
 	}
 	if p.NetworkPolicy == "" {
 		p.NetworkPolicy = parent.NetworkPolicy

@@ -10,6 +10,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/multus"
 	"asterism.dev/lib/common/workload"
 )
 
@@ -45,6 +47,7 @@ func (s Subject[T]) specs() {
 	ginkgo.It("refuses an invalid snippet without a change of the pods, and rolls out a valid snippet", s.refusesSnippets)
 	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
 	ginkgo.It("reads snippets from Secrets, and shows their values nowhere", s.readsSecretSnippets)
+	ginkgo.It("attaches its pods to networks, and reports their addresses", s.attachesNetworks)
 	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
 	if slices.Contains(s.Conditions, commonv1.ConditionImageReady) {
 		ginkgo.It("keeps its pods while the image lacks a program", s.refusesImages)
@@ -237,6 +240,32 @@ func (s Subject[T]) readsSecretSnippets() {
 	w.AwaitNewPods(object, hash)
 	pods, status := "apply "+s.resource()+" "+object.GetName(), gomega.HaveSuffix("/status "+object.GetName())
 	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal("apply secrets "+stored.Name), gomega.Equal(pods), status)))
+}
+
+// attachesNetworks stands in for Multus: it writes the annotation of the pod.
+func (s Subject[T]) attachesNetworks() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	enginetest.InstallNetworks(ginkgo.GinkgoTB())
+	object := s.Object(func(object T) {
+		s.Spec(object).Pod.NetworkAttachments = []commonv1.ObjectReference{{Name: "internalapi"}}
+	})
+	w.Create(object)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "NetworkAttachmentDefinition internalapi does not exist")
+	network := &multus.NetworkAttachmentDefinition{ObjectMeta: named("internalapi")}
+	w.Create(network)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonWaiting, "is not attached to network internalapi")
+
+	for _, pod := range w.Running(object) {
+		if pod.Labels[batchv1.JobNameLabel] != "" {
+			continue
+		}
+		gomega.Expect(pod.Annotations).To(gomega.HaveKeyWithValue(multus.AnnotationNetworks, "internalapi"))
+		w.Change(&pod, func() {
+			pod.Annotations[multus.AnnotationStatus] = `[{"name": "` + pod.Namespace + `/internalapi", "ips": ["172.17.0.10"]}]`
+		})
+	}
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	gomega.Expect(object.ServiceStatus().NetworkAttachments).To(gomega.Equal([]commonv1.NetworkAttachmentStatus{{Name: "internalapi", Addresses: []string{"172.17.0.10"}}}))
 }
 
 func (s Subject[T]) scales() {

@@ -30,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
@@ -41,7 +42,7 @@ var Service = engine.Service[*novav1.NovaCompute]{
 	Stages: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: run, Judge: judgeNodes},
+		{Condition: novav1.ConditionWorkloadReady, Build: run, Judge: judge},
 	},
 	Teardown: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: "Emptied", Needs: removalNeeds, Build: empty},
@@ -73,8 +74,12 @@ func run(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
 	return s.Stateful(in)
 }
 
-func judgeNodes(cr *novav1.NovaCompute, in engine.Inputs) (string, error) {
-	return describe(cr).JudgeNodes(in)
+func judge(cr *novav1.NovaCompute, in engine.Inputs) (string, error) {
+	s := describe(cr)
+	if s.Node != nil {
+		return s.JudgeNodes(in)
+	}
+	return s.JudgeNetworks(in)
 }
 
 // describe returns the process and its connections, which the compute Secret of the cell
@@ -164,7 +169,10 @@ func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
 	s.Node = &workload.Node{
 		Selector:    settings.NodeSelector,
 		Directories: []string{"/dev", "/etc/iscsi", "/lib/modules", "/run", "/var/lib/libvirt", "/var/lib/nova"},
-		Options:     map[string]string{"host": "spec.nodeName", "my_ip": "status.hostIP", "vnc/server_proxyclient_address": "status.hostIP"},
+		Options: map[string]string{
+			"host": "spec.nodeName", "my_ip": "status.hostIP",
+			"vnc/server_listen": "status.hostIP", "vnc/server_proxyclient_address": "status.hostIP",
+		},
 		Reserved:    reservedPort,
 	}
 }

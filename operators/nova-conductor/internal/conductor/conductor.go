@@ -20,7 +20,8 @@ import (
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaconductors/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novaconductors/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
@@ -36,7 +37,7 @@ var Service = engine.Service[*novav1.NovaConductor]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionSchemaReady, Build: schema},
-		{Condition: novav1.ConditionWorkloadReady, Build: pods},
+		{Condition: novav1.ConditionWorkloadReady, Build: pods, Judge: service.JudgeNetworks},
 	},
 	Report: service.Report,
 	Owns: []client.Object{

@@ -32,7 +32,8 @@ import (
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 var (
@@ -46,7 +47,7 @@ var Service = engine.Service[*novav1.NovaNoVNCProxy]{
 	Stages: []engine.Stage[*novav1.NovaNoVNCProxy]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Judge: service.JudgeNetworks},
 		{Condition: novav1.ConditionEndpointReady, Needs: exposed.Needs, Build: exposed.Build, Report: endpoints},
 	},
 	Report: service.Report,
@@ -124,12 +125,16 @@ func serveTLS(s *workload.Service, secret *commonv1.SecretReference) {
 	}
 }
 
-// expose lets a Route keep a console whose screen does not change: the router closes it after
-// an hour otherwise.
+// expose keeps a console whose screen does not change: the router closes it after an hour
+// otherwise, and ingress-nginx after a minute.
 func expose(cr *novav1.NovaNoVNCProxy) exposure.Exposed {
 	return exposure.Exposed{
 		Service: describe(cr), Exposure: cr.Spec.Exposure, Path: page,
 		RouteAnnotations: map[string]string{"haproxy.router.openshift.io/timeout-tunnel": "8h"},
+		IngressAnnotations: map[string]string{
+			"nginx.ingress.kubernetes.io/proxy-read-timeout": "28800",
+			"nginx.ingress.kubernetes.io/proxy-send-timeout": "28800",
+		},
 	}
 }
 

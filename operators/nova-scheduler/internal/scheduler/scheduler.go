@@ -22,7 +22,8 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 var service = workload.Described[*novav1.NovaScheduler](describe)
@@ -33,7 +34,7 @@ var Service = engine.Service[*novav1.NovaScheduler]{
 	Stages: []engine.Stage[*novav1.NovaScheduler]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful},
+		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateful, Judge: service.JudgeNetworks},
 	},
 	Report: service.Report,
 	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},

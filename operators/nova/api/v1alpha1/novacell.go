@@ -31,6 +31,10 @@ const (
 	ConditionHostsMapped = "HostsMapped"
 )
 
+// ReasonDatabaseNotCopied is the reason of DatabaseReady while the database in the spec is not
+// yet a copy of the database in status.database.
+const ReasonDatabaseNotCopied = "DatabaseNotCopied"
+
 // NovaCellConditions are the condition types of the stages of a NovaCell, in order.
 var NovaCellConditions = []string{
 	ConditionInputsReady,

@@ -50,15 +50,12 @@ func consoleURL(cr *novav1.NovaCell, in engine.Inputs) string {
 
 // showScreens turns the screens of servers on if there is a page for them: by default, Nova
 // gives users the URL of a page on their own machine. Computes do not wait for the page. They
-// start without screens, and restart when its URL changes the Secret.
-//
-// A server can migrate only if its screen listens at an address that every host has
-// (nova doc: admin/remote-console-access).
+// start without screens, and restart when its URL changes the Secret. The addresses of a
+// screen differ by host, and are not in the Secret.
 func showScreens(sections *config.Sections, url string) {
 	const section = "vnc"
 	sections.Set(section, "enabled", strconv.FormatBool(url != ""))
 	if url != "" {
-		sections.Set(section, "server_listen", "::")
 		sections.Set(section, "novncproxy_base_url", url)
 	}
 }

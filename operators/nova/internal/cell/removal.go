@@ -13,6 +13,7 @@ import (
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/backend"
+	databasepkg "asterism.dev/operators/nova/internal/database"
 )
 
 // removalNeeds are met without the accounts: the teardown continues if they are lost.
@@ -46,17 +47,29 @@ func checkEmpty(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 	if why := lost(cr, in); why != "" {
 		return nil, abandon(cr, why)
 	}
-	content, err := backend.Cell(ctx, database(cr), in)
+	counted, err := count(ctx, cr, in)
 	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
 		return nil, abandon(cr, err.Error())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if why := contentOf(content).Occupants(); why != "" {
+	if why := contentOf(counted).Occupants(); why != "" {
 		return nil, engine.Fail("CellNotEmpty", fmt.Errorf("the cell has %s", why)) //nolint:err113 // only a condition shows it
 	}
 	return nil, nil
+}
+
+// count counts in the database of the mapping. During a move, the spec has another database.
+func count(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (found databasepkg.Cell, err error) {
+	location, err := backend.Location(database(cr), in)
+	if err == nil && cr.Status.Database != "" && cr.Status.Database != location {
+		return found, engine.Fail(novav1.ReasonDatabaseNotCopied, fmt.Errorf("the cell is deleted while its database moves from %s to %s: set spec.database to %[1]s again", cr.Status.Database, location)) //nolint:err113 // only a condition shows it
+	}
+	if err != nil {
+		return found, err
+	}
+	return backend.Cell(ctx, database(cr), in)
 }
 
 // lost returns the Secret or the Service without which the mapping cannot be deleted.

@@ -180,6 +180,36 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
 	})
 
+	It("does not use the database of another cell, and is not removed while its database moves", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		use := func(secret string) {
+			c.Change(cr, func() { cr.Spec.Cells[1].Database.ConnectionSecretRef.Name = secret })
+		}
+		c.Create(&corev1.Secret{ObjectMeta: named("same"), StringData: databaseSecret(c.schema("cell1"))})
+		another := anotherCell()
+		another.Database.ConnectionSecretRef.Name = "same"
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, another) })
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseInUse", c.schema("cell1")+" is the database of NovaCell given-cell1")
+		use("cell2-database")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+
+		c.Create(&corev1.Secret{ObjectMeta: named("nowhere"), StringData: databaseSecret(c.schema("nowhere"))})
+		use("nowhere")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseNotCopied")
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but its database moves to another address")
+		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil())
+
+		c.Delete(child, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseNotCopied", "Emptied: the cell is deleted while its database moves from ")
+		c.Change(child, func() { child.Spec.Database.ConnectionSecretRef.Name = "cell2-database" })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "Emptied: the cell has compute hosts: 1 (compute-0)")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
+	})
+
 	It("keeps its mapping if only its NovaCell is deleted", func() {
 		child := c.cell1(cr)
 		c.Delete(child, metav1.DeletePropagationBackground)

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const (
+	memcachedName     = "memcached"
+	notifications     = "notifications"
+	notificationQueue = "queues/" + notifications + "/notifications.info"
+)
+
+// memcached is a memcached without passwords.
+const memcached = `
+apiVersion: v1
+kind: Service
+metadata: {name: memcached}
+spec:
+  selector: {app.kubernetes.io/name: memcached}
+  ports: [{name: memcached, port: 11211}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: memcached, labels: {app.kubernetes.io/name: memcached}}
+spec:
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: memcached
+    image: asterism.dev/demo/openstack:bookworm
+    imagePullPolicy: IfNotPresent
+    command: [memcached, --listen=0.0.0.0, --memory-limit=16]
+    securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+    ports: [{name: memcached, containerPort: 11211}]
+    readinessProbe: {tcpSocket: {port: memcached}, periodSeconds: 2}
+`
+
+// withSharedConnections makes a memcached and a bus for notifications, and returns the
+// operations of a JSON patch by which the Nova of a ControlPlane uses both, and finds Placement
+// by its public endpoint.
+func withSharedConnections(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	apply(ctx, namespace, memcached)
+	kubectl(ctx, "wait", "pod/"+memcachedName, "--namespace="+namespace, "--for=condition=Ready", "--timeout=2m")
+	setSecret(ctx, namespace, memcachedName, map[string]string{"hostname": memcachedName + "." + namespace + ".svc.cluster.local"})
+	makeBusUser(ctx, namespace, notifications, notifications, canaryBus)
+	setSecret(ctx, namespace, notifications, map[string]string{
+		"hostname": "rabbitmq." + namespace + ".svc.cluster.local", "vhost": notifications, "user": notifications, "password": canaryBus,
+	})
+	return fmt.Sprintf(`
+{"op": "add", "path": "/spec/nova/memcachedSecretRef", "value": {"name": %q}},
+{"op": "add", "path": "/spec/nova/notificationBusSecretRef", "value": {"name": %q}},
+{"op": "add", "path": "/spec/nova/neighbours", "value": [{"name": "Placement", "interface": "Public", "region": %q}]}`, memcachedName, notifications, region)
+}
+
+// sharedConnectionSpecs use the cloud of cellSpecs after withSharedConnections.
+func sharedConnectionSpecs(namespace string, nova *cloud, patch func(context.Context, string)) {
+	It("keeps tokens in memcached, encrypted", func(ctx SpecContext) {
+		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
+		Expect(nova.activeServers(ctx)).NotTo(BeEmpty())
+		stats := askMemcached(ctx, namespace, "stats")
+		Expect(counter(stats, "cmd_set")).To(BeNumerically(">", 0))
+		Expect(counter(stats, "get_hits")).To(BeNumerically(">", 0))
+		// The name of an encrypted entry is a hash in Base64; the others begin with tokens/
+		// (keystonemiddleware: auth_token/_cache.py).
+		var encrypted []string
+		for _, line := range askMemcached(ctx, namespace, "lru_crawler metadump all") {
+			key, err := url.PathUnescape(strings.TrimPrefix(strings.Fields(line)[0], "key="))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(key).NotTo(HavePrefix("tokens/"))
+			if value := strings.Join(askMemcached(ctx, namespace, "get "+key), " "); strings.HasSuffix(key, "==") {
+				Expect(value).NotTo(ContainSubstring("expires_at"), "entry %s", key)
+				encrypted = append(encrypted, key)
+			}
+		}
+		Expect(encrypted).NotTo(BeEmpty())
+	}, SpecTimeout(2*time.Minute))
+
+	It("sends notifications to their own bus, and none after its removal", func(ctx SpecContext) {
+		var events []struct{ Payload string }
+		get := map[string]any{"count": 100, "ackmode": "ack_requeue_true", "encoding": "auto"}
+		Expect(rabbit(ctx, namespace, http.MethodPost, notificationQueue+"/get", get, &events)).To(Equal(http.StatusOK))
+		Expect(events).To(ContainElement(HaveField("Payload", ContainSubstring("compute.instance.create.end"))), "sent by a compute")
+
+		patch(ctx, `[{"op": "remove", "path": "/spec/nova/notificationBusSecretRef"}]`)
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		Expect(rabbit(ctx, namespace, http.MethodDelete, notificationQueue, nil, nil)).To(Equal(http.StatusNoContent))
+		nova.bootOn(ctx, "demo-cell1-fake")
+		Expect(rabbit(ctx, namespace, http.MethodGet, notificationQueue, nil, nil)).To(Equal(http.StatusNotFound))
+	}, SpecTimeout(5*time.Minute))
+}
+
+// askMemcached returns the lines of the answer to a command, without the last one, END.
+func askMemcached(ctx context.Context, namespace, command string) []string {
+	GinkgoHelper()
+	connection, err := dial(ctx, "tcp", memcachedName+"."+namespace+".svc:11211")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = connection.Close() }()
+	Expect(connection.SetDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+	_, err = fmt.Fprintf(connection, "%s\r\n", command)
+	Expect(err).NotTo(HaveOccurred())
+	var lines []string
+	answer := bufio.NewScanner(connection)
+	answer.Buffer(nil, 1<<20) // the greatest entry of memcached
+	for answer.Scan() && answer.Text() != "END" {
+		lines = append(lines, answer.Text())
+	}
+	Expect(answer.Err()).NotTo(HaveOccurred())
+	return lines
+}
+
+func counter(stats []string, name string) (value int) {
+	GinkgoHelper()
+	for _, line := range stats {
+		if _, err := fmt.Sscanf(line, "STAT "+name+" %d", &value); err == nil {
+			return value
+		}
+	}
+	Fail("memcached has no counter " + name)
+	return 0
+}
