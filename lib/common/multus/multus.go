@@ -31,7 +31,7 @@ type NetworkAttachmentDefinition struct {
 
 // DeepCopyObject returns a copy.
 func (n *NetworkAttachmentDefinition) DeepCopyObject() runtime.Object {
-	return &NetworkAttachmentDefinition{TypeMeta: n.TypeMeta, ObjectMeta: *n.ObjectMeta.DeepCopy()}
+	return &NetworkAttachmentDefinition{TypeMeta: n.TypeMeta, ObjectMeta: *n.DeepCopy()}
 }
 
 // NetworkAttachmentDefinitionList is a list.
@@ -44,9 +44,9 @@ type NetworkAttachmentDefinitionList struct {
 
 // DeepCopyObject returns a copy.
 func (l *NetworkAttachmentDefinitionList) DeepCopyObject() runtime.Object {
-	copied := &NetworkAttachmentDefinitionList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
+	copied := &NetworkAttachmentDefinitionList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy(), Items: slices.Clone(l.Items)}
 	for i := range copied.Items {
-		copied.Items[i].ObjectMeta = *l.Items[i].ObjectMeta.DeepCopy()
+		copied.Items[i].ObjectMeta = *l.Items[i].DeepCopy()
 	}
 	return copied
 }
