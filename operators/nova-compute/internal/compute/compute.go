@@ -173,6 +173,6 @@ func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
 			"host": "spec.nodeName", "my_ip": "status.hostIP",
 			"vnc/server_listen": "status.hostIP", "vnc/server_proxyclient_address": "status.hostIP",
 		},
-		Reserved:    reservedPort,
+		Reserved: reservedPort,
 	}
 }
