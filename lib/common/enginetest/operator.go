@@ -20,8 +20,8 @@ import (
 	"asterism.dev/lib/common/operator"
 )
 
-// Scheme returns a scheme with the built-in kinds, Route, HTTPRoute, NetworkAttachmentDefinition and the added
-// kinds.
+// Scheme returns a scheme with the built-in kinds, Route, HTTPRoute,
+// NetworkAttachmentDefinition and the added kinds.
 func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -185,10 +185,10 @@ type PodSettings struct {
 	TrustedCARef *KeyReference `json:"trustedCARef,omitempty"`
 
 	// networkAttachments are NetworkAttachmentDefinitions of this namespace: Multus attaches
-	// the pods to their networks. The service listens on the addresses of each network. []
-	// attaches no network, even if the parent has networkAttachments. Pods with the network
-	// of their node (computes with driver Libvirt) are not attached. A change restarts the
-	// pods.
+	// the pods to their networks. A service with a port also listens there, and the
+	// NetworkPolicy does not apply there. [] attaches no network, even if the parent has
+	// networkAttachments. Pods with the network of their node (computes with driver Libvirt)
+	// are not attached. A change restarts the pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -28,8 +28,10 @@ func copied(s stage) stage {
 			return nil, err
 		}
 		former := cr.Status.Database
-		if err := checkUnused(cr, in, target); err != nil {
-			return nil, err
+		if former != target {
+			if err := checkUnused(cr, in, target); err != nil {
+				return nil, err
+			}
 		}
 		observed, err := register(ctx, cr, in)
 		if cr.Status.UUID == "" || former == target {
