@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -88,8 +89,8 @@ var _ = Describe("NovaCompute", func() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-" + w.Namespace, Labels: libvirt.Spec.Libvirt.NodeSelector}}
 		Expect(w.Client.Create(context.Background(), node)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) error { return w.Client.Delete(ctx, node) })
-		node.Spec.Taints = nil // the API server taints a node that has no kubelet yet
-		Expect(w.Client.Update(context.Background(), node)).To(Succeed())
+		// The API server taints a node that has no kubelet yet.
+		Expect(w.Client.Patch(context.Background(), node, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"taints": null}}`)))).To(Succeed())
 		w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "asterism-run-on-host"}}, libvirt)
 		pod := podOf(w, libvirt.Name)
 		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}
