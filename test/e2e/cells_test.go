@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -162,6 +163,24 @@ func cellSpecs(namespace string) {
 			Expect(answered).To(BeNumerically(">", 200))
 		}
 	}, SpecTimeout(25*time.Minute))
+
+	It("is deleted with all of its cells but their databases, and recreated with its servers", func(ctx SpecContext) {
+		servers := nova.activeServers(ctx)
+		recreated := object("ControlPlane", namespace, "demo")
+		recreated.Object["spec"] = read(ctx, "ControlPlane", namespace, "demo").Object["spec"]
+		remove(ctx, namespace, "demo", metav1.DeletePropagationBackground)
+		expectRemoved(ctx, namespace, "demo")
+		Expect(queryServer(ctx, namespace, secondMariaDB, `SELECT User FROM mysql.user WHERE User LIKE 'demo\_%'`)).To(BeEmpty())
+		Expect(nova.computeEndpoints(ctx)).To(BeEmpty())
+		Expect(databasesOf(ctx, namespace, "demo")).To(ConsistOf("demo_api", "demo_cell0", "demo_cell1", "demo_cell2", "demo_cell3"))
+		Expect(queryServer(ctx, namespace, secondMariaDB, "SHOW DATABASES LIKE 'demo%'")).To(ConsistOf("demo_cell2"))
+
+		Expect(k8s.Create(ctx, recreated)).To(Succeed())
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		Expect(cellsOf(ctx, namespace, "demo")).To(ConsistOf("cell0", "cell1", "cell2"))
+		Expect(nova.activeServers(ctx)).To(ConsistOf(servers))
+		nova.bootOn(ctx, "demo-cell2-fake")
+	}, SpecTimeout(8*time.Minute))
 }
 
 // moveDatabase moves the database of cell2 to a second MariaDB, as docs/guides/cells.md

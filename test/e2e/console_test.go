@@ -70,6 +70,7 @@ func consoleSpecs() {
 		Expect(openConsole(ctx, page, "")).To(BeEmpty())
 
 		log := logsOf(ctx, map[string]string{"app.kubernetes.io/instance": proxy}, "nova-novncproxy", since)
+		Expect(log).To(ContainSubstring("connecting to: " + host))
 		Expect(log).NotTo(ContainSubstring(token))
 	}, SpecTimeout(10*time.Minute))
 }

@@ -112,7 +112,13 @@ func connectServer(ctx context.Context, namespace, service string) *sql.DB {
 // query returns the first column of a query to the MariaDB of a namespace.
 func query(ctx context.Context, namespace, statement string, args ...any) []string {
 	GinkgoHelper()
-	db := connectDatabase(ctx, namespace)
+	return queryServer(ctx, namespace, "mariadb", statement, args...)
+}
+
+// queryServer returns the first column of a query to one of several MariaDBs of a namespace.
+func queryServer(ctx context.Context, namespace, service, statement string, args ...any) []string {
+	GinkgoHelper()
+	db := connectServer(ctx, namespace, service)
 	defer func() { _ = db.Close() }()
 	rows, err := db.QueryContext(ctx, statement, args...)
 	Expect(err).NotTo(HaveOccurred())

@@ -229,10 +229,10 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	})
 
 	It("loses no data when the pods of MariaDB and RabbitMQ are deleted", func(ctx SpecContext) {
-		databases, vhosts := databasesOf(ctx, "main"), rabbitNames(ctx, cloudNamespace, "vhosts")
+		databases, vhosts := databasesOf(ctx, cloudNamespace, "main"), rabbitNames(ctx, cloudNamespace, "vhosts")
 		kubectl(ctx, "delete", "pods", "mariadb-0", "rabbitmq-0", "--namespace="+cloudNamespace)
 		awaitInfrastructure(ctx, cloudNamespace)
-		Expect(databasesOf(ctx, "main")).To(Equal(databases))
+		Expect(databasesOf(ctx, cloudNamespace, "main")).To(Equal(databases))
 		Expect(rabbitNames(ctx, cloudNamespace, "vhosts")).To(Equal(vhosts))
 		Eventually(func() error { // Keystone has to reconnect
 			return InterceptGomegaFailure(func() {
