@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -181,19 +183,27 @@ func (s Subject[T]) load(path string, namespaced func(kind string) bool) (fixtur
 	return f, nil
 }
 
+// readDocuments refuses a document with two objects, of which the keys are duplicates.
 func readDocuments(path string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var all []*unstructured.Unstructured
 	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			return all, nil
-		case err != nil:
+		}
+		if err == nil {
+			document, err = yaml.YAMLToJSONStrict(document)
+		}
+		object := &unstructured.Unstructured{}
+		if err == nil {
+			err = utiljson.Unmarshal(document, &object.Object)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if len(object.Object) > 0 {
