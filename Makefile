@@ -168,7 +168,7 @@ demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  GOWORK=off go tool ginkgo --procs=3 --timeout=40m --poll-progress-after=300s --show-node-events=false .
+	  GOWORK=off go tool ginkgo --procs=3 --timeout=55m --poll-progress-after=300s --show-node-events=false .
 
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.

@@ -154,7 +154,7 @@ var _ = Describe("An image", Ordered, func() {
 	It("is rolled out ten times without a failed request", func(ctx SpecContext) {
 		patchAPI(ctx, "api-uwsgi", `{"replicas": 2, "workers": 2}`)
 		awaitReady(ctx, "NovaAPI", imageNamespace, "api-uwsgi")
-		requests := startLoad(ctx, imageURL("api-uwsgi", 8774), identity.provider.Token())
+		requests := startLoad(ctx, imageURL("api-uwsgi", 8774), identity.provider.Token(), 20)
 		steps := []struct{ name, change string }{
 			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
 			{"scale up", `{"replicas": 3}`},
@@ -188,7 +188,7 @@ var _ = Describe("An image", Ordered, func() {
 		AddReportEntry("requests", answered)
 		Expect(failures).To(BeEmpty())
 		Expect(answered).To(BeNumerically(">", 1000))
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 
 	It("is restarted after it has hung", func(ctx SpecContext) {
 		restarts := func() int32 {

@@ -16,12 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// loadEvery is the time between two requests of a load: 20 requests per second.
-	loadEvery = 50 * time.Millisecond
-	// authenticatedOf is the number of requests of which one has a token.
-	authenticatedOf = 10
-)
+// authenticatedOf is the number of requests of which one has a token.
+const authenticatedOf = 10
 
 // steadyLoad sends requests to an API or a metadata service at a steady rate, whether or not
 // earlier ones are answered.
@@ -36,9 +32,9 @@ type steadyLoad struct {
 	failures []string
 }
 
-// startLoad sends requests to a Service until stop is called. Without a token, none is
-// authenticated.
-func startLoad(ctx context.Context, address, token string) *steadyLoad {
+// startLoad sends a number of requests per second to a Service until stop is called. Without a
+// token, none is authenticated.
+func startLoad(ctx context.Context, address, token string, perSecond int) *steadyLoad {
 	GinkgoHelper()
 	l := &steadyLoad{url: clusterAddress(ctx, address), token: token, client: &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute,
@@ -49,7 +45,7 @@ func startLoad(ctx context.Context, address, token string) *steadyLoad {
 	l.requests.Add(1)
 	go func() {
 		defer l.requests.Done()
-		ticker := time.NewTicker(loadEvery)
+		ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 		defer ticker.Stop()
 		for number := 0; ; number++ {
 			select {
