@@ -21,8 +21,9 @@ func TestE2E(t *testing.T) {
 }
 
 // patience is the time limit of everything that does not wait by design. It is long,
-// because several deployments share two cores.
-const patience = 10 * time.Minute
+// because several deployments share two cores, and longer than the grace period of a console
+// proxy, 10 minutes.
+const patience = 12 * time.Minute
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
 	connect()
