@@ -183,8 +183,9 @@ func cellSpecs(namespace string) {
 	}, SpecTimeout(8*time.Minute))
 }
 
-// moveDatabase moves the database of cell2 to a second MariaDB, as docs/guides/cells.md
-// describes, and kills the operator meanwhile. The former server refuses the account of the
+// moveDatabase moves the database of cell2 to a second MariaDB with the steps of
+// docs/guides/cells.md, and kills the operator meanwhile. It sets the new server before the copy,
+// so that the cell must wait. The former server refuses the account of the
 // cell from the beginning of the move.
 func moveDatabase(ctx context.Context, namespace string, patch func(context.Context, string)) {
 	GinkgoHelper()

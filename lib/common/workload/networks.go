@@ -39,10 +39,11 @@ func (s Service) networkNeeds() []engine.Need {
 }
 
 // attachable returns the pods of the service that are not being deleted, without those of its
-// Jobs.
+// Jobs, and those that have ended: an evicted pod remains as Failed.
 func (s Service) attachable(in engine.Inputs) []*corev1.Pod {
 	return slices.DeleteFunc(engine.Listed[*corev1.Pod](in), func(pod *corev1.Pod) bool {
-		return pod.DeletionTimestamp != nil || pod.Labels[batchv1.JobNameLabel] != ""
+		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		return ended || pod.DeletionTimestamp != nil || pod.Labels[batchv1.JobNameLabel] != ""
 	})
 }
 

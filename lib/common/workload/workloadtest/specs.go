@@ -259,6 +259,7 @@ func (s Subject[T]) attachesNetworks() {
 		if pod.Labels[batchv1.JobNameLabel] != "" {
 			continue
 		}
+		w.evict(pod)
 		gomega.Expect(pod.Annotations).To(gomega.HaveKeyWithValue(multus.AnnotationNetworks, "internalapi"))
 		w.Change(&pod, func() {
 			pod.Annotations[multus.AnnotationStatus] = `[{"name": "` + pod.Namespace + `/internalapi", "ips": ["172.17.0.10"]}]`
@@ -266,6 +267,16 @@ func (s Subject[T]) attachesNetworks() {
 	}
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	gomega.Expect(object.ServiceStatus().NetworkAttachments).To(gomega.Equal([]commonv1.NetworkAttachmentStatus{{Name: "internalapi", Addresses: []string{"172.17.0.10"}}}))
+}
+
+// evict creates the remains of a pod like pod, which Multus has not attached.
+func (w *World[T]) evict(pod corev1.Pod) {
+	remains := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name + "-evicted", Labels: maps.Clone(pod.Labels)}, Spec: pod.Spec}
+	for _, key := range []string{appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey, appsv1.StatefulSetPodNameLabel} {
+		delete(remains.Labels, key) // otherwise the controller of the pod adopts the remains
+	}
+	w.Create(remains)
+	w.ChangeStatus(remains, func() { remains.Status.Phase = corev1.PodFailed })
 }
 
 func (s Subject[T]) scales() {

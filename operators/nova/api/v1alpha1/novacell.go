@@ -236,6 +236,17 @@ type NovaCellStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	Database string `json:"database,omitempty"`
 
+	// nextDatabase is the database of the spec, as host:port/name, while the cell moves to it
+	// and still uses the database in database. It is absent if both are the same.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	NextDatabase string `json:"nextDatabase,omitempty"`
+
+	// messageBus is the message bus of the last mapping, as host:port,…/vhost.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	MessageBus string `json:"messageBus,omitempty"`
+
 	// mapping describes the cell's entry in the API database.
 	// +optional
 	Mapping *CellMapping `json:"mapping,omitempty"`

@@ -126,11 +126,17 @@ func (b Backend) diagnosisNeeds() []engine.Need {
 // stage runs again when the Secret changes.
 func (b Backend) check(in engine.Inputs) ([]engine.Child, error) {
 	if given := b.Connection.ConnectionSecretRef; given != nil {
-		if err := b.Server.parse(in.Secret(given.Name)); err != nil {
-			return nil, engine.Wait("Secret %s: %s", given.Name, err)
-		}
+		return nil, b.unusable(b.Server.parse(in.Secret(given.Name)))
 	}
 	return nil, nil
+}
+
+// unusable adds the name of the given connection Secret to the error of its content.
+func (b Backend) unusable(err error) error {
+	if given := b.Connection.ConnectionSecretRef; given != nil && err != nil {
+		return engine.Wait("Secret %s: %s", given.Name, err)
+	}
+	return err
 }
 
 // ensure registers the account.

@@ -89,7 +89,7 @@ func Location(b Backend, in engine.Inputs) (string, error) {
 		return "", err
 	}
 	d, err := config.ParseDatabase(data, "nova")
-	return location(d.Hostname, d.Port, d.Database), err
+	return location(d.Hostname, d.Port, d.Database), b.unusable(err)
 }
 
 func location(host string, port int, name string) string { return join(host, port) + "/" + name }
@@ -111,6 +111,14 @@ func Cell(ctx context.Context, b Backend, in engine.Inputs) (cell database.Cell,
 func Mapping(ctx context.Context, secret map[string][]byte, uuid string) (mapping *database.Mapping, err error) {
 	return mapping, withAccount(ctx, secret, "nova_api", func(c *database.Client, name string) error {
 		mapping, err = c.Mapping(ctx, name, uuid)
+		return err
+	})
+}
+
+// EntryOf returns the entry of the cell called cell in the API database, nil for none.
+func EntryOf(ctx context.Context, secret map[string][]byte, cell string) (entry *database.Entry, err error) {
+	return entry, withAccount(ctx, secret, "nova_api", func(c *database.Client, name string) error {
+		entry, err = c.EntryOf(ctx, name, cell)
 		return err
 	})
 }

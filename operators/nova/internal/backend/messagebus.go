@@ -107,3 +107,17 @@ func (m MessageBus) management(b Backend, in engine.Inputs, tls bool) (string, e
 }
 
 func (MessageBus) remains(b Backend) string { return "user " + b.account() + " and vhost " + b.Name }
+
+// BusLocation returns the addresses and the vhost of a message bus: host:port,…/vhost.
+func BusLocation(b Backend, in engine.Inputs) (string, error) {
+	data, err := b.connection(in)
+	if err != nil {
+		return "", err
+	}
+	m, err := config.ParseMessageBus(data)
+	hosts := make([]string, 0, len(m.Hosts))
+	for _, host := range m.Hosts {
+		hosts = append(hosts, host.String())
+	}
+	return strings.Join(hosts, ",") + "/" + strings.TrimPrefix(m.VHost, "/"), b.unusable(err)
+}

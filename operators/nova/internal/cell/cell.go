@@ -28,7 +28,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(database, messageBus)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
 		copied(backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
-		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
+		unshared(backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus)),
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
@@ -47,7 +47,8 @@ var Service = engine.Service[*novav1.NovaCell]{
 		backend.Remove(stage{Condition: "DatabaseRemoved"}, database),
 		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.NovaCell]},
 	},
-	Owns: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &novncproxyv1.NovaNoVNCProxy{}, &computev1.NovaCompute{}},
+	Report: reportMove,
+	Owns:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &novncproxyv1.NovaNoVNCProxy{}, &computev1.NovaCompute{}},
 }
 
 func database(cr *novav1.NovaCell) backend.Backend {

@@ -142,6 +142,10 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	if err != nil {
 		return
 	}
-	cr.Status.UUID, cr.Status.Database = uuid, location
+	bus, err := backend.BusLocation(messageBus(cr), in)
+	if err != nil {
+		return
+	}
+	cr.Status.UUID, cr.Status.Database, cr.Status.MessageBus = uuid, location, bus
 	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task)}
 }

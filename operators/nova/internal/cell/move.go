@@ -3,6 +3,7 @@ package cell
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -27,10 +28,15 @@ func copied(s stage) stage {
 		if err != nil {
 			return nil, err
 		}
+		if cr.Status.UUID == "" || cr.Status.Database != target {
+			if cr, err = remembered(ctx, cr, in); err != nil {
+				return nil, err
+			}
+		}
 		former := cr.Status.Database
 		if former != target {
-			if err := checkUnused(cr, in, target); err != nil {
-				return nil, err
+			if err := checkUnused(cr, in, target, usedDatabase); err != nil {
+				return nil, engine.Fail("DatabaseInUse", err)
 			}
 		}
 		observed, err := register(ctx, cr, in)
@@ -55,12 +61,53 @@ func copied(s stage) stage {
 	return s
 }
 
-// checkUnused returns an error if the database is that of another cell: a connection Secret can
-// name any database.
-func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string) error {
+// unshared adds to the stage of the message bus a check that no other cell uses it: the services
+// of both cells would answer each other's requests.
+func unshared(s stage) stage {
+	needs, register := s.Needs, s.Do
+	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
+		return append(needs(cr), engine.Sampled(&novav1.NovaCell{}, time.Hour))
+	}
+	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+		target, err := backend.BusLocation(messageBus(cr), in)
+		if err != nil {
+			return nil, err
+		}
+		if target != cr.Status.MessageBus {
+			if err := checkUnused(cr, in, target, usedMessageBus); err != nil {
+				return nil, engine.Fail("MessageBusInUse", err)
+			}
+		}
+		return register(ctx, cr, in)
+	}
+	return s
+}
+
+// remembered returns the cell with its entry in the API database. A NovaCell that was deleted
+// and recreated knows nothing of its cell. The number of servers is the smaller one of both: a
+// server may have been deleted after the last count, and before the former database was locked.
+func remembered(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (*novav1.NovaCell, error) {
+	entry, err := backend.EntryOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), string(cr.Spec.CellName))
+	if entry == nil || err != nil {
+		return cr, err
+	}
+	cr = cr.DeepCopy()
+	if cr.Status.UUID == "" {
+		cr.Status.UUID, cr.Status.Database = entry.UUID, entry.Location
+	}
+	cr.Status.Servers = ptr.To(min(int32(entry.Servers), ptr.Deref(cr.Status.Servers, math.MaxInt32))) //nolint:gosec // a number of servers
+	return cr, nil
+}
+
+func usedDatabase(cr *novav1.NovaCell) string   { return cr.Status.Database }
+func usedMessageBus(cr *novav1.NovaCell) string { return cr.Status.MessageBus }
+
+// checkUnused returns an error if another cell uses the database or the message bus: a
+// connection Secret can name any.
+func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string, used func(*novav1.NovaCell) string) error {
 	for _, other := range engine.Listed[*novav1.NovaCell](in) {
-		if other.Name != cr.Name && other.Status.Database == target {
-			return engine.Fail("DatabaseInUse", fmt.Errorf("%s is the database of NovaCell %s: each cell needs a database of its own", target, other.Name)) //nolint:err113 // only a condition shows it
+		if other.Name != cr.Name && used(other) == target {
+			return fmt.Errorf("%s is in use by NovaCell %s: each cell needs a database and a message bus of its own", target, other.Name) //nolint:err113 // only a condition shows it
 		}
 	}
 	return nil
@@ -77,4 +124,16 @@ func checkCopy(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) error
 		return fmt.Errorf("it has %d servers, but the cell has %d", content.Servers, servers) //nolint:err113 // only a condition shows it
 	}
 	return nil
+}
+
+// reportMove reports the database to which the cell moves.
+func reportMove(cr *novav1.NovaCell, in engine.Inputs) {
+	target, err := backend.Location(database(cr), in)
+	if err != nil {
+		return // a Secret is missing
+	}
+	cr.Status.NextDatabase = ""
+	if cr.Status.Database != "" && cr.Status.Database != target {
+		cr.Status.NextDatabase = target
+	}
 }

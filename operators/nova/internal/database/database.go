@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -146,6 +147,46 @@ func (c *Client) Mapping(ctx context.Context, name, uuid string) (*Mapping, erro
 		return nil, nil //nolint:nilnil // documented
 	}
 	return &mapping, c.withoutSchema(err, name)
+}
+
+// Entry is the entry of a cell in an API database.
+type Entry struct {
+	UUID string
+	// Location is the database of the cell, host:port/name; "" if the URL of the entry has
+	// another form, for example that of a template.
+	Location string
+	// Servers is the number of servers that are not being deleted.
+	Servers int
+}
+
+// EntryOf reads the entry of the cell called cell in the API database called name. It returns
+// nil if the database has no such entry, or no tables yet (nova/db/api/models.py).
+func (c *Client) EntryOf(ctx context.Context, name, cell string) (*Entry, error) {
+	if err := registration.CheckName("database", name, longestDatabase); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, registration.AnswerTimeout)
+	defer cancel()
+	var entry Entry
+	var connection string // has a password
+	schema := quoteName(name)
+	err := c.db.QueryRowContext(ctx, "SELECT uuid, COALESCE(database_connection, ''), (SELECT COUNT(*) FROM "+schema+".instance_mappings WHERE cell_id = cell.id AND NOT COALESCE(queued_for_delete, FALSE))"+
+		" FROM "+schema+".cell_mappings AS cell WHERE name = ? ORDER BY id LIMIT 1", cell).Scan(&entry.UUID, &connection, &entry.Servers)
+	refused, isRefused := errors.AsType[*mysql.MySQLError](err)
+	if errors.Is(err, sql.ErrNoRows) || isRefused && (refused.Number == errTableMissing || refused.Number == errDatabaseMissing) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	entry.Location = locationIn(connection)
+	return &entry, c.server.failure(err)
+}
+
+// locationIn returns the location in a URL of SQLAlchemy.
+func locationIn(connection string) string {
+	parsed, err := url.Parse(connection)
+	if err != nil || parsed.Port() == "" {
+		return ""
+	}
+	return parsed.Host + parsed.Path
 }
 
 // withoutSchema explains the error of a query if the database has no such table.

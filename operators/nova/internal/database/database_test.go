@@ -111,6 +111,7 @@ func TestUnsafeNameIsRefusedWithoutAStatement(t *testing.T) {
 		_, accountAbsent := client.AccountAbsent(ctx, name)
 		_, cell := client.Cell(ctx, name)
 		_, mapping := client.Mapping(ctx, name, "uuid")
+		_, entry := client.EntryOf(ctx, name, "cell1")
 		for what, err := range map[string]error{
 			"EnsureDatabase":   client.EnsureDatabase(ctx, name, mark),
 			"DropDatabase":     client.DropDatabase(ctx, name, mark),
@@ -121,6 +122,7 @@ func TestUnsafeNameIsRefusedWithoutAStatement(t *testing.T) {
 			"AccountAbsent":    accountAbsent,
 			"Cell":             cell,
 			"Mapping":          mapping,
+			"EntryOf":          entry,
 		} {
 			if err == nil {
 				t.Errorf("%s accepts the name %q", what, name)

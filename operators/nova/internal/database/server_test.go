@@ -343,3 +343,30 @@ func TestMappingOfACell(t *testing.T) {
 		}
 	}
 }
+
+func TestEntryOfACell(t *testing.T) {
+	ctx, client := registrationtest.Context(t), connect(t, realServer(t))
+	name := registrationtest.Name(t, "api")
+	dropAfter(t, client, name, name)
+	must(t, client.EnsureDatabase(ctx, name, mark))
+	if entry, err := client.EntryOf(ctx, name, "cell1"); entry != nil || err != nil {
+		t.Errorf("without a schema: %+v, %v", entry, err)
+	}
+	// the columns of Nova's tables that EntryOf reads (nova/db/api/models.py)
+	schema := quoteName(name)
+	run(t, client, "CREATE TABLE "+schema+".cell_mappings (id INT, uuid VARCHAR(36), name VARCHAR(255), database_connection TEXT)")
+	run(t, client, "CREATE TABLE "+schema+".instance_mappings (cell_id INT, queued_for_delete BOOLEAN)")
+	run(t, client, "INSERT INTO "+schema+".cell_mappings VALUES (1, 'u0', 'cell0', '{scheme}://{username}:{password}@{hostname}/nova_cell0'), "+
+		"(2, 'u1', 'cell1', 'mysql+pymysql://nova:p%40ss%2F@[2001:db8::1]:3306/nova_cell1?charset=utf8'), (3, 'u10', 'cell10', NULL)")
+	run(t, client, "INSERT INTO "+schema+".instance_mappings VALUES (2, FALSE), (2, NULL), (2, TRUE), (3, FALSE)")
+	for cell, want := range map[string]*Entry{
+		"cell0":  {UUID: "u0"},
+		"cell1":  {UUID: "u1", Location: "[2001:db8::1]:3306/nova_cell1", Servers: 2},
+		"cell10": {UUID: "u10", Servers: 1},
+		"cell":   nil,
+	} {
+		if entry, err := client.EntryOf(ctx, name, cell); err != nil || !reflect.DeepEqual(entry, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", cell, entry, err, want)
+		}
+	}
+}

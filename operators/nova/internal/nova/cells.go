@@ -78,8 +78,10 @@ func occupied(cell *novav1.NovaCell) string {
 	switch {
 	case cell.DeletionTimestamp != nil || cell.Status.UUID == "":
 		return ""
-	case moves(cell):
-		return "its database moves to another address"
+	case cell.Status.ObservedGeneration != cell.Generation:
+		return "its last change is not observed yet"
+	case cell.Status.NextDatabase != "":
+		return "its database moves to " + cell.Status.NextDatabase
 	case cell.Status.Servers == nil:
 		return "its compute hosts and servers are not counted yet"
 	}
@@ -87,13 +89,6 @@ func occupied(cell *novav1.NovaCell) string {
 		return "has " + occupants
 	}
 	return ""
-}
-
-// moves tells whether the database in the spec of a cell is not yet a copy of its database: the
-// operator cannot tell what is in the cell.
-func moves(cell *novav1.NovaCell) bool {
-	database := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionDatabaseReady)
-	return database != nil && database.Reason == novav1.ReasonDatabaseNotCopied
 }
 
 // judgeCells waits until the cells that are removed from the spec are empty, and until the

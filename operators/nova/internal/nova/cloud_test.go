@@ -229,7 +229,7 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 			if c.api == "" {
 				return -1, ""
 			}
-			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("REPLACE INTO %s.cell_mappings VALUES ('%s', %t)", c.api, uuid, last == "disable"))
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("REPLACE INTO %s.cell_mappings (uuid, disabled) VALUES ('%s', %t)", c.api, uuid, last == "disable"))
 			message = uuid
 		case strings.HasSuffix(run, "-"+name+"-unmap"):
 			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("DELETE FROM %s.cell_mappings WHERE uuid = '%s'", c.api, last))
@@ -240,11 +240,12 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 	return 0, message
 }
 
-// syncAPI creates the table of the API database in which the operator reads mappings.
+// syncAPI creates the tables of the API database that the operator reads.
 func (c *cloud) syncAPI(schema string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN)")
+	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN, id INT, name VARCHAR(255), database_connection TEXT)",
+		"CREATE TABLE "+schema+".instance_mappings (cell_id INT, queued_for_delete BOOLEAN)")
 	c.api = schema
 }
 

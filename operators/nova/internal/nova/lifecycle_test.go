@@ -110,7 +110,9 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(conductor.Spec.DatabaseSecretRef.Name).To(Equal("cell1-database"), "no schema is synchronised in an empty database")
 		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
 
-		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+copied+".instances VALUES ('compute-0', 0)", "INSERT INTO "+copied+".compute_nodes VALUES ('compute-0', 1, 0)")
+		By("accepting the copy after its missing server was deleted in the former database")
+		inAPI("UPDATE %s SET id = 1, name = 'cell1' WHERE uuid = '%s'")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.api+".instance_mappings VALUES (1, TRUE)", "INSERT INTO "+copied+".compute_nodes VALUES ('compute-0', 1, 0)")
 		c.awaitTriggers(cr, func(triggers map[string]string) bool { return triggers["cell1"] != first })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.Read(conductor)).To(BeTrue())
@@ -180,7 +182,7 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
 	})
 
-	It("does not use the database of another cell, and is not removed while its database moves", func() {
+	It("does not use the database or the message bus of another cell, and is not removed while its database moves", func() {
 		c.cellDatabase("cell2")
 		c.cellBus()
 		use := func(secret string) {
@@ -191,15 +193,21 @@ var _ = Describe("A cell of a Nova", func() {
 		another.Database.ConnectionSecretRef.Name = "same"
 		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, another) })
 		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
-		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseInUse", c.schema("cell1")+" is the database of NovaCell given-cell1")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseInUse", c.schema("cell1")+" is in use by NovaCell given-cell1")
 		use("cell2-database")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+
+		c.Create(&corev1.Secret{ObjectMeta: named("same-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": "cell2", "password": "word", "vhost": "cell1"}})
+		c.Change(cr, func() { cr.Spec.Cells[1].MessageBus.ConnectionSecretRef.Name = "same-bus" })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionMessageBusReady, "MessageBusInUse", "mq.example.org:5672/cell1 is in use by NovaCell given-cell1")
+		c.Change(cr, func() { cr.Spec.Cells[1].MessageBus.ConnectionSecretRef.Name = "cell2-bus" })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 
 		c.Create(&corev1.Secret{ObjectMeta: named("nowhere"), StringData: databaseSecret(c.schema("nowhere"))})
 		use("nowhere")
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseNotCopied")
 		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but its database moves to another address")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but its database moves to ", c.schema("nowhere"))
 		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil())
 
 		c.Delete(child, metav1.DeletePropagationBackground)
@@ -221,6 +229,20 @@ var _ = Describe("A cell of a Nova", func() {
 			return nil
 		})
 		Expect(c.ended("given-cell1-unmap")).To(BeZero())
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+
+	It("is not recreated with another database than the one in its mapping, unless this is a copy", func() {
+		inAPI("UPDATE %s SET id = 1, name = 'cell1', database_connection = 'mysql+pymysql://nova:s3cret@db.example.org:3306/nova' WHERE uuid = '%s'")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.api+".instance_mappings VALUES (1, FALSE)")
+		child := c.cell1(cr)
+		c.Delete(child, metav1.DeletePropagationBackground)
+		again := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: child.Name, Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, again, novav1.ConditionDatabaseReady, "DatabaseNotCopied",
+			"the cell moves from database db.example.org:3306/nova to", "it has 0 servers, but the cell has 1")
+		Expect(again.UID).NotTo(Equal(child.UID))
+		Expect(again.Status.UUID).To(BeEmpty())
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.api+".instance_mappings SET queued_for_delete = TRUE")
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 })
