@@ -47,8 +47,9 @@ var _ = BeforeSuite(func() {
 
 // uuids are the UUIDs of cells that the fake nova-manage prints.
 var uuids = map[string]string{
-	"cell1": "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11",
-	"cell2": "9d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a22",
+	"cell1":  "8d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a11",
+	"cell2":  "9d0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a22",
+	"cell10": "ad0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a33",
 }
 
 // cloud is a world with the operator of Nova, and with fakes of the four other operators
@@ -318,15 +319,18 @@ func databaseSecret(schema string) map[string]string {
 }
 
 // cellBus creates the Secret of the bus of cell2.
-func (c *cloud) cellBus() {
-	c.Create(&corev1.Secret{ObjectMeta: named("cell2-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": "cell2", "password": "word"}})
+func (c *cloud) cellBus() { c.busOf("cell2") }
+
+func (c *cloud) busOf(cell string) {
+	c.Create(&corev1.Secret{ObjectMeta: named(cell + "-bus"), StringData: map[string]string{"hostname": "mq.example.org", "user": cell, "password": "word", "vhost": cell}})
 }
 
 // anotherCell returns cell2, with connection Secrets of its own.
-func anotherCell() novav1.Cell {
-	const name = "cell2"
+func anotherCell() novav1.Cell { return givenCell("cell2") }
+
+func givenCell(name novav1.CellName) novav1.Cell {
 	ref := func(purpose string) novav1.Connection {
-		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: name + "-" + purpose}}
+		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: string(name) + "-" + purpose}}
 	}
 	database := ref("database")
 	return novav1.Cell{Name: name, Database: &database, MessageBus: &novav1.CellMessageBus{Connection: ref("bus")}}

@@ -22,6 +22,7 @@ import (
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
 	"asterism.dev/operators/nova/internal/metadata"
 )
 
@@ -246,6 +247,59 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 })
+
+var _ = Describe("A cell that is removed from the list", func() {
+	It("is deleted once, without cell10, although its operator is killed after each write", func() {
+		c := newCloud()
+		cr := c.given()
+		c.cellDatabase("cell10")
+		c.busOf("cell10")
+		cr.Spec.Cells = append(cr.Spec.Cells, givenCell("cell10"))
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		removed, other := c.cell1(cr), c.cell(cr, "cell10")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell1")+".compute_nodes SET deleted = 1", "INSERT INTO "+c.schema("cell10")+".instances VALUES ('compute-0', 0)")
+		c.Operator.Stop()
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[1:] })
+		lives := 0
+		for ; c.Read(removed); lives++ {
+			Expect(lives).To(BeNumerically("<", 200), enginetest.Conditions(removed))
+			c.oneWrite(removed)
+		}
+		AddReportEntry("lives", lives)
+		c.Run(Service, cell.Service)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		c.AwaitNothing(removed.GetUID(), cell.Service.Owns...)
+		Expect(lives).To(BeNumerically(">", 5))
+		Expect(c.ended("given-cell1-unmap")).To(Equal(1))
+		Expect(c.ended("given-cell10-unmap")).To(BeZero())
+		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings")).To(Equal([]string{uuids["cell10"]}))
+		after := c.cell(cr, "cell10")
+		Expect(after.UID).To(Equal(other.UID))
+		Expect(after.DeletionTimestamp).To(BeNil())
+		Expect(after.Status.Mapping).To(Equal(other.Status.Mapping))
+		Expect(after.Status.Occupants()).To(Equal("compute hosts: 1 (compute-0), servers: 1"))
+	})
+})
+
+// oneWrite runs the operator until it has written once, or until obj is gone.
+func (c *cloud) oneWrite(obj client.Object) {
+	GinkgoHelper()
+	fence := enginetest.NewFence(1, true)
+	c.Operator = enginetest.RunWith(GinkgoTB(), c.Namespace, enginetest.Scheme(GinkgoTB(), kinds...), []enginetest.Option{fence.Option}, Service, cell.Service)
+	enginetest.Eventually(GinkgoTB(), "the operator writes", func() error {
+		select {
+		case <-fence.Reached():
+			return nil
+		default:
+		}
+		if c.Read(obj) {
+			return errors.New("nothing written")
+		}
+		return nil
+	})
+	c.Operator.Stop()
+}
 
 var _ = Describe("The metadata service of a Nova", func() {
 	It("moves into the cells and back, and is never without a ready service", func() {
