@@ -8,12 +8,16 @@ SHELL := /bin/bash
 CACHE := $(or $(ASTERISM_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/asterism)
 export PATH := $(CACHE)/bin:$(PATH)
 
+# The same flags for every build, so that programs, images, tools and tests share one
+# compilation of what they have in common. The race detector alone needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 modules := lib/common $(addprefix operators/,$(operators))
-suites := test/e2e test/packages # outside of the workspace, like the tools
-tools := cli $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod))
+outside := cli test tools $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod)) # of the workspace
 testserver := $(CURDIR)/.testserver
-cluster = cd tools/cluster && GOWORK=off go run . --dir $(testserver)
+cluster = cd tools && GOWORK=off go run ./cluster --dir $(testserver)
 
 .PHONY: help
 help: ## List the targets.
@@ -22,7 +26,7 @@ help: ## List the targets.
 ##### Generated files
 
 generate-operators := $(addprefix generate-,$(operators))
-tidy-modules := $(addprefix tidy-,$(modules) $(tools) $(suites))
+tidy-modules := $(addprefix tidy-,$(modules) $(outside))
 
 .PHONY: generate
 generate: generate-common $(generate-operators) generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, packages and the texts of the CLI.
@@ -46,7 +50,7 @@ $(generate-operators): generate-%: generators
 # Bundles, catalogs, dist and charts are made from the manifests.
 .PHONY: generate-packages
 generate-packages: $(generate-operators)
-	cd tools/packaging && GOWORK=off go run .
+	cd tools && GOWORK=off go run ./packaging
 
 .PHONY: generators
 generators:
@@ -74,12 +78,12 @@ $(tidy-modules): tidy-%:
 
 .PHONY: tidy
 tidy: ## Tidy every module after a change of any go.mod.
-	@for module in $(modules) $(tools) $(suites); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy); done
+	@for module in $(modules) $(outside); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy); done
 
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := $(patsubst %,test-%,$(filter $(tools),$(patsubst %/main.go,%,$(wildcard cli/main.go tools/*/main.go))))
+tool-tests := test-cli test-tools test-tools/efs-driver
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
@@ -116,7 +120,7 @@ $(test-modules): test-%:
 	cd $* && go test $(test-flags) ./...
 
 # Tools are not in the workspace. Of these, the tests of the charts use the API server.
-test-tools/packaging: export KUBECONFIG := $(testserver)/kubeconfig
+test-tools: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(filter-out test-cli,$(tool-tests)): test-%:
 	cd $* && GOWORK=off go test -count 1 ./...
@@ -158,7 +162,7 @@ $(benches): bench-%:
 ##### Demo
 
 # CLUSTER, OPERATORS and IMAGE_REGISTRY are set in the environment or on the command line.
-demo := cd tools/demo && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run .
+demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run ./demo
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
@@ -175,7 +179,7 @@ e2e: demo ## Run every test that needs a node, on the cluster of the demo (as ro
 programs := $(CACHE)/packages
 olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)
-test-packages-suite = cd tools/cluster && GOWORK=off go run . up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
+test-packages-suite = cd tools && GOWORK=off go run ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
   GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --label-filter='$(1)' .
 
@@ -198,12 +202,12 @@ olm-e2e: program-olm ## The part of packages-e2e with the real OLM (as root).
 .PHONY: program-olm
 program-olm:
 	mkdir -p $(programs)
-	cd tools/olm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
+	cd tools/olm && GOWORK=off go build -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
 
 .PHONY: helm
 helm:
 	mkdir -p $(programs)
-	cd tools/helm && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o $(programs)/ tool
+	cd tools/helm && GOWORK=off go build -ldflags '-s -w' -o $(programs)/ tool
 
 .PHONY: demo-down
 demo-down: ## Remove everything that the demo has created.
@@ -223,9 +227,9 @@ release := $(CURDIR)/.release
 release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platforms, bundles, catalogs; build the CLI.
 	@[[ -n '$(IMAGE_REGISTRY)' ]] || { \
 	  echo 'release needs IMAGE_REGISTRY=HOST/PATH: a registry that you may push to' >&2; exit 1; }
-	cd tools/images && GOWORK=off go run . release --root $(CURDIR) --output $(release) --push \
+	cd tools && GOWORK=off go run ./images release --root $(CURDIR) --output $(release) --push \
 	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)'
-	cd tools/images && GOWORK=off go run . plugin --root $(CURDIR) --output $(release)/cli --version '$(VERSION)'
+	cd tools && GOWORK=off go run ./images plugin --root $(CURDIR) --output $(release)/cli --version '$(VERSION)'
 	@echo; echo 'Next, install the operators in one of these ways. The page has the steps after the first one:'; \
 	echo '  OLM, OpenShift  docs/guides/openshift.md   kubectl apply -n openshift-marketplace -f .release/catalogsource.yaml'; \
 	echo '  Helm            docs/helm.md               kubectl apply -f config/operator-namespaces.yaml'; \
@@ -237,7 +241,7 @@ BIN := $(HOME)/.local/bin
 
 .PHONY: cli
 cli: ## Build kubectl asterism and install it in BIN (default: ~/.local/bin).
-	cd cli && CGO_ENABLED=0 GOWORK=off go build -trimpath -o '$(BIN)/kubectl-asterism' \
+	cd cli && GOWORK=off go build -o '$(BIN)/kubectl-asterism' \
 	  -ldflags '-s -w -X asterism.dev/cli/internal/command.release=$(shell git describe --always --dirty 2>/dev/null)' .
 	install -m 755 cli/kubectl_complete-asterism '$(BIN)/'
 
@@ -247,7 +251,7 @@ site := $(CURDIR)/.site
 
 .PHONY: docs
 docs: ## Check the Markdown pages, and render them as a static site in .site.
-	cd tools/docs && GOWORK=off go run .
+	cd tools && GOWORK=off go run ./docs
 	rm -rf $(site)
 	cd tools/docs/site && GOWORK=off go tool hugo --quiet --source $(CURDIR) --config tools/docs/site/hugo.toml \
 	  --destination $(site) --noBuildLock
@@ -255,20 +259,10 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 
 ##### Style
 
-# tools/lint and tools/helm have no code of their own.
-lint-modules := $(addprefix lint-,$(modules) $(filter-out tools/lint tools/helm,$(tools)) $(suites))
-
 .PHONY: lint
-lint: linter lint-requirements $(lint-modules) ## Run the linters of .golangci.yml.
-
-# Beside another target: one linter at a time, with what the other target leaves of the CPUs.
-.PHONY: lint-beside
-lint-beside:
-	@nice $(MAKE) --no-print-directory --keep-going --jobs=1 lint
-
-.PHONY: $(lint-modules)
-$(lint-modules): lint-%:
-	cd $* && GOWORK=off golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
+lint: linter lint-requirements ## Run the linters of .golangci.yml.
+	GOWORK=$(CURDIR)/tools/lint/go.work golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
+	cd tools/efs-driver && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 # Only nova and meta may import other operators. A module cannot import a module that it
 # does not require.
@@ -282,7 +276,7 @@ lint-requirements:
 .PHONY: vulncheck
 vulncheck: ## Find known vulnerabilities in called code (sends requests to vuln.go.dev).
 	cd tools/lint && GOWORK=off go build -o $(CACHE)/bin/ golang.org/x/vuln/cmd/govulncheck
-	@failed=; for module in $(patsubst lint-%,%,$(lint-modules)); do \
+	@failed=; for module in $(modules) cli test tools tools/efs-driver; do \
 	  echo "$$module"; (cd $$module && GOWORK=off govulncheck ./...) || failed+=" $$module"; \
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }

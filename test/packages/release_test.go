@@ -32,7 +32,7 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 		}
 		addVersion(filepath.Join(root, "catalog", "template.yaml"), earlier.version, version)
 	}
-	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools/images" && GOWORK=off go run . release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,
+	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools" && GOWORK=off go run ./images release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,
 		root, registry, version, made.folder)
 	Expect(err).NotTo(HaveOccurred())
 	return made

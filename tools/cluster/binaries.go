@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"asterism.dev/tools/internal/gobuild"
 )
 
 // binariesPath contains one Go module for each project whose binaries are built.
@@ -21,41 +22,31 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 )
 
-// project is a Go module whose main packages are run as components.
+// project is a Go module with one main package, which is run as one or more components.
 type project struct {
-	folder   string // below binariesPath
-	module   string // its required version names the folder in the cache
-	binaries map[string]string
+	folder string // below binariesPath
+	module string // its required version names the folder in the cache
+	main   string // import path of the main package
+	// names are the file names of the binary: it is linked once, and has a link for each
+	// further name.
+	names []string
 }
 
 var (
-	etcdProject = project{etcdName, "go.etcd.io/etcd/server/v3", map[string]string{
-		etcdName: "go.etcd.io/etcd/server/v3",
-	}}
-	coreDNSProject = project{coreDNSName, "github.com/coredns/coredns", map[string]string{
-		coreDNSName: "github.com/coredns/coredns",
-	}}
-	controlPlaneProject = project{kubernetesFolder, kubernetesModule, map[string]string{
-		apiServerName:         "k8s.io/kubernetes/cmd/kube-apiserver",
-		controllerManagerName: "k8s.io/kubernetes/cmd/kube-controller-manager",
-		"kubectl":             "k8s.io/kubernetes/cmd/kubectl",
-	}}
-	nodeProject = project{kubernetesFolder, kubernetesModule, map[string]string{
-		proxyName:     "k8s.io/kubernetes/cmd/kube-proxy",
-		schedulerName: "k8s.io/kubernetes/cmd/kube-scheduler",
-		kubeletName:   "k8s.io/kubernetes/cmd/kubelet",
-	}}
-	pauseProject = project{"pause", "", map[string]string{
-		"pause": "asterism.dev/tools/cluster/binaries/pause",
+	etcdProject       = project{etcdName, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", []string{etcdName}}
+	coreDNSProject    = project{coreDNSName, "github.com/coredns/coredns", ".", []string{coreDNSName}}
+	pauseProject      = project{"pause", "", ".", []string{"pause"}}
+	kubernetesProject = project{kubernetesFolder, kubernetesModule, ".", []string{
+		apiServerName, controllerManagerName, "kubectl", proxyName, schedulerName, kubeletName,
 	}}
 )
 
 // projects lists the projects that a mode needs, quickest build first.
 func projects(m mode) []project {
 	if m == controlPlane {
-		return []project{etcdProject, controlPlaneProject}
+		return []project{etcdProject, kubernetesProject}
 	}
-	return []project{etcdProject, pauseProject, controlPlaneProject, nodeProject, coreDNSProject}
+	return []project{etcdProject, pauseProject, coreDNSProject, kubernetesProject}
 }
 
 // cacheRoot is shared by all checkouts: ASTERISM_CACHE, or asterism in the user's cache folder.
@@ -79,7 +70,7 @@ type build struct {
 }
 
 func newBuild(root, cache string, p project) (build, error) {
-	b := build{project: p, source: filepath.Join(root, binariesPath, p.folder), ldflags: "-s -w"}
+	b := build{project: p, source: filepath.Join(root, binariesPath, p.folder)}
 	version := "v0"
 	if p.module != "" {
 		var err error
@@ -88,7 +79,7 @@ func newBuild(root, cache string, p project) (build, error) {
 		}
 	}
 	if p.module == kubernetesModule {
-		b.ldflags += kubernetesVersion(version)
+		b.ldflags = kubernetesVersion(version)
 	}
 	hash, err := b.hash()
 	b.target = filepath.Join(cache, "bin", fmt.Sprintf("%s-%s-%s-%s-%s", p.folder, version, runtime.GOOS, runtime.GOARCH, hash))
@@ -135,22 +126,17 @@ func requiredVersion(path, module string) (string, error) {
 func kubernetesVersion(version string) string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
-	flags := ""
+	var flags []string
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		flags += fmt.Sprintf(" -X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s", pkg, version, pkg, major, pkg, minor)
+		flags = append(flags, fmt.Sprintf("-X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s", pkg, version, pkg, major, pkg, minor))
 	}
-	return flags
+	return strings.Join(flags, " ")
 }
 
-func (b build) missing() []string {
-	var missing []string
-	for binary := range b.binaries {
-		if _, err := os.Stat(filepath.Join(b.target, binary)); err != nil {
-			missing = append(missing, binary)
-		}
-	}
-	slices.Sort(missing)
-	return missing
+// complete reports whether the target, which is renamed into place as a whole, exists.
+func (b build) complete() bool {
+	_, err := os.Stat(b.target)
+	return err == nil
 }
 
 // buildBinaries returns the folders with the mode's binaries, after building those that
@@ -166,20 +152,18 @@ func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]str
 		if err != nil {
 			return nil, err
 		}
-		if len(b.missing()) > 0 {
+		if !b.complete() {
 			if err := b.make(ctx, p); err != nil {
 				return nil, err
 			}
 		}
-		if len(folders) == 0 || folders[len(folders)-1] != b.target {
-			folders = append(folders, b.target)
-		}
+		folders = append(folders, b.target)
 	}
 	return folders, nil
 }
 
-// make compiles into a temporary folder and moves each complete binary to the target. A
-// second caller waits for the first and then finds the binaries in the target.
+// make compiles into a temporary folder and renames it to the target. A second caller
+// waits for the first and then finds the target.
 func (b build) make(ctx context.Context, p *progress) error {
 	path := b.target + ".lock"
 	unlock, err := lock(path, func() { p.say("waiting for another build in %s", b.target) })
@@ -190,52 +174,37 @@ func (b build) make(ctx context.Context, p *progress) error {
 		_ = os.Remove(path)
 		unlock()
 	}()
-	missing := b.missing()
-	if len(missing) == 0 {
+	if b.complete() {
 		return nil
 	}
 	temporary := b.target + ".building"
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(missing, ", "), filepath.Base(b.target))
-	if err := p.during(what, func() error { return b.compile(ctx, temporary, missing) }); err != nil {
+	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(b.names, ", "), filepath.Base(b.target))
+	if err := p.during(what, func() error { return b.compile(ctx, temporary) }); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(b.target, 0o755); err != nil {
-		return err
-	}
-	for _, binary := range missing {
-		if err := os.Rename(filepath.Join(temporary, binary), filepath.Join(b.target, binary)); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(temporary)
+	return os.Rename(temporary, b.target)
 }
 
-// compile builds the named binaries into the folder. With several packages, go build
-// names each binary after its package.
-func (b build) compile(ctx context.Context, folder string, names []string) error {
+// compile builds the binary into the folder, and links it to its further names.
+func (b build) compile(ctx context.Context, folder string) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("building needs Go on PATH, at least the version in go.mod (PATH may differ under sudo): %w", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	output := folder + "/"
-	if len(names) == 1 {
-		output += names[0]
-	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", b.ldflags, "-o", output}
-	for _, name := range names {
-		args = append(args, b.binaries[name])
-	}
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = b.source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	report, err := command.CombinedOutput()
-	if err != nil {
+	binary := filepath.Join(folder, b.names[0])
+	program := gobuild.Program{Dir: b.source, Packages: []string{b.main}, Output: binary, Ldflags: b.ldflags}
+	if report, err := program.Command(ctx).CombinedOutput(); err != nil {
 		return fmt.Errorf("go build in %s: %w\n%s", b.source, err, lastLines(string(report), 15))
+	}
+	for _, name := range b.names[1:] {
+		if err := os.Link(binary, filepath.Join(folder, name)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -83,8 +83,8 @@ func TestFailedBuildReportsTheCompilersErrorAndLeavesNoBinary(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "undefined: no") {
 		t.Errorf("got %v, want the compiler's error", err)
 	}
-	if len(b.missing()) != 1 {
-		t.Error("the failed build left a binary")
+	if b.complete() {
+		t.Error("the failed build left a target")
 	}
 }
 

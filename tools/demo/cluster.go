@@ -53,7 +53,7 @@ func (d *demo) down(ctx context.Context) error {
 		return err
 	}
 	steps := []step{
-		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTool(ctx, line, "cluster") }},
+		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTools(ctx, line, "cluster") }},
 		{"Removing the cluster", []string{stepTools}, func(ctx context.Context, line *line) error {
 			if err := d.run(ctx, line, d.clusterCommand("down")); err != nil {
 				return err

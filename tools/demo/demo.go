@@ -72,7 +72,7 @@ func repositoryRoot() (string, error) {
 		return "", err
 	}
 	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "tools", "demo", "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "tools", "demo")); err == nil {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/internal/gobuild"
 )
 
 // installation returns the folder of config that the demo deploys: on an existing cluster
@@ -76,13 +78,9 @@ func (d *demo) buildOperators(ctx context.Context, line *line) error {
 
 func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag string, err error) {
 	binary := d.work("bin", name+"-operator")
-	err = d.run(ctx, line, command{
-		name: "build-" + name,
-		env:  []string{"CGO_ENABLED=0", "GOWORK=" + filepath.Join(d.root, "go.work")},
-		args: []string{
-			"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", binary,
-			"./" + filepath.Join("operators", name, "cmd"),
-		},
+	err = d.build(ctx, line, name, gobuild.Program{
+		Dir: d.root, Workspace: filepath.Join(d.root, "go.work"), Output: binary,
+		Packages: []string{"./" + filepath.Join("operators", name, "cmd")},
 	})
 	if err != nil {
 		return "", err

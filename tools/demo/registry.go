@@ -24,7 +24,7 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 		return err
 	}
 	err := newProgress(os.Stdout).run(ctx, []step{
-		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTool(ctx, line, "images") }},
+		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTools(ctx, line, "images") }},
 		{stepOperators, []string{stepTools}, d.buildOperators},
 		{stepPush, []string{stepOperators}, d.pushOperators},
 	})

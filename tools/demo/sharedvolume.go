@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"asterism.dev/tools/internal/gobuild"
 )
 
 // sharedVolume is the operator that installs the driver.
@@ -34,11 +36,8 @@ func (d *demo) buildDriver(ctx context.Context, line *line) error {
 	d.driver = ""
 	for binary, source := range map[string]string{driver: "github.com/kubernetes-sigs/aws-efs-csi-driver/cmd", standIn: "."} {
 		line.note(binary)
-		err := d.run(ctx, line, command{
-			name: "build-" + binary,
-			dir:  filepath.Join(d.root, "tools", "efs-driver"),
-			env:  []string{"CGO_ENABLED=0", "GOWORK=off"},
-			args: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", d.work("bin", binary), source},
+		err := d.build(ctx, line, binary, gobuild.Program{
+			Dir: filepath.Join(d.root, "tools", "efs-driver"), Packages: []string{source}, Output: d.work("bin", binary),
 		})
 		if err != nil {
 			return err

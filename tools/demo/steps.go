@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+
+	"asterism.dev/tools/internal/gobuild"
 )
 
 const (
@@ -76,22 +78,24 @@ func (d *demo) prepareTools(ctx context.Context, line *line) error {
 	if d.existing {
 		tools = tools[1:]
 	}
-	for _, tool := range tools {
-		if err := d.buildTool(ctx, line, tool); err != nil {
-			return err
-		}
+	if err := d.buildTools(ctx, line, tools...); err != nil {
+		return err
 	}
 	return d.installDebootstrap(ctx, line)
 }
 
-func (d *demo) buildTool(ctx context.Context, line *line, tool string) error {
-	line.note("tools/" + tool)
-	return d.run(ctx, line, command{
-		name: "tool-" + tool,
-		dir:  filepath.Join(d.root, "tools", tool),
-		env:  []string{"GOWORK=off"},
-		args: []string{"go", "build", "-buildvcs=false", "-o", d.work("bin", tool), "."},
-	})
+func (d *demo) buildTools(ctx context.Context, line *line, names ...string) error {
+	program := gobuild.Program{Dir: filepath.Join(d.root, "tools"), Output: d.work("bin") + "/"}
+	for _, name := range names {
+		program.Packages = append(program.Packages, "./"+name)
+	}
+	return d.build(ctx, line, "tools", program)
+}
+
+// build builds a program, with a log of that name.
+func (d *demo) build(ctx context.Context, line *line, name string, program gobuild.Program) error {
+	line.note(name)
+	return d.run(ctx, line, command{name: "build-" + name, dir: program.Dir, env: program.Env(), args: program.Args()})
 }
 
 // installDebootstrap refreshes the package lists only if the first attempt fails: they may be

@@ -10,12 +10,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/internal/gobuild"
 )
 
 // Options of the archives.
@@ -176,12 +177,11 @@ func (o Options) goBuild(ctx context.Context, platform Platform) (string, error)
 		return "", err
 	}
 	binary := filepath.Join(folder, programs, platform.OS+"-"+platform.Arch, program)
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", //nolint:gosec // the folder is the user's
-		"-ldflags=-s -w -buildid= -X asterism.dev/cli/internal/command.release=v"+o.Version, "-o", binary, ".")
-	build.Dir = filepath.Join(o.Root, "cli")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=",
-		"GOOS="+platform.OS, "GOARCH="+platform.Arch, "GOAMD64=v1", "GOARM64=v8.0")
-	if message, err := build.CombinedOutput(); err != nil {
+	build := gobuild.Program{
+		Dir: filepath.Join(o.Root, "cli"), Output: binary, Platform: platform.OS + "/" + platform.Arch,
+		Ldflags: "-X asterism.dev/cli/internal/command.release=v" + o.Version,
+	}
+	if message, err := build.Command(ctx).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s for %s/%s: %w\n%s", program, platform.OS, platform.Arch, err, message)
 	}
 	return binary, nil

@@ -12,6 +12,7 @@ import (
 	"asterism.dev/tools/images/internal/ociimage"
 	"asterism.dev/tools/images/internal/provenance"
 	"asterism.dev/tools/images/internal/sbom"
+	"asterism.dev/tools/internal/gobuild"
 )
 
 // referrers writes the bill of materials and the provenance of an image to files, and
@@ -77,7 +78,7 @@ func (r *release) provenance(image content, entry Image, digests []string) ([]by
 	for _, architecture := range architectures {
 		platforms = append(platforms, "linux/"+architecture)
 	}
-	for _, flag := range goFlags {
+	for _, flag := range (gobuild.Program{}).Flags() {
 		flags = append(flags, flag)
 	}
 	return provenance.Statement(provenance.Build{

@@ -129,9 +129,9 @@ func (r *release) renderPackages(ctx context.Context) error {
 	if err := r.list.write(list); err != nil {
 		return err
 	}
-	packaging := exec.CommandContext(ctx, "go", "run", ".", "-root", r.Root,
+	packaging := exec.CommandContext(ctx, "go", "run", "./packaging", "-root", r.Root,
 		"-registry", r.Registry, "-version", r.Version, "-digests", list, "-output", r.folder)
-	packaging.Dir = filepath.Join(r.Root, "tools", "packaging")
+	packaging.Dir = filepath.Join(r.Root, "tools")
 	packaging.Env = append(os.Environ(), "GOWORK=off")
 	if message, err := packaging.CombinedOutput(); err != nil {
 		return fmt.Errorf("tools/packaging: %w\n%s", err, message)

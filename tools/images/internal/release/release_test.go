@@ -29,6 +29,7 @@ import (
 
 	"asterism.dev/tools/images/internal/provenance"
 	"asterism.dev/tools/images/internal/sbom"
+	"asterism.dev/tools/internal/gobuild"
 )
 
 const root = "../../../.."
@@ -52,10 +53,8 @@ func tinyProgram(t *testing.T) Program {
 	}
 	return func(ctx context.Context, _, architecture string) (string, error) {
 		binary := filepath.Join(source, architecture)
-		build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, goFlags...), "-o", binary, ".")...)
-		build.Dir = source
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOWORK=off")
-		output, err := build.CombinedOutput()
+		build := gobuild.Program{Dir: source, Output: binary, Platform: "linux/" + architecture}
+		output, err := build.Command(ctx).CombinedOutput()
 		if err != nil {
 			err = errors.New(string(output))
 		}

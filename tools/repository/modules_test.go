@@ -1,0 +1,89 @@
+// Package repository tests what no single module can: how the modules fit together.
+package repository
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+const root = "../.."
+
+// foreign are the modules that pin programs of other projects, at these projects' versions.
+// They share no package with the operators.
+var foreign = []string{"tools/efs-driver", "tools/lint", "tools/olm", "tools/docs/site"}
+
+// Equal versions everywhere let Kubernetes, the operators, the CLI and the tools share one
+// compilation: the key of a compiled package contains the versions of all that it imports.
+func TestModulesAgreeAboutVersions(t *testing.T) {
+	users := map[string]map[string][]string{} // dependency, version, modules
+	for _, module := range modules(t) {
+		for _, require := range parse(t, module).Require {
+			path, version := require.Mod.Path, require.Mod.Version
+			if users[path] == nil {
+				users[path] = map[string][]string{}
+			}
+			users[path][version] = append(users[path][version], module)
+		}
+	}
+	if len(users["k8s.io/client-go"]) == 0 {
+		t.Fatal("no module requires k8s.io/client-go: the search is broken")
+	}
+	for path, versions := range users {
+		if len(versions) > 1 {
+			t.Errorf("%s has %d versions. Raise all to the newest one, and run `make tidy`:%s", path, len(versions), list(versions))
+		}
+	}
+}
+
+// modules lists the folders with a go.mod, except those of other projects' programs.
+func modules(t *testing.T) (folders []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case entry.Name() == "go.mod":
+			folder, err := filepath.Rel(root, filepath.Dir(path))
+			if err == nil && !slices.Contains(foreign, folder) {
+				folders = append(folders, folder)
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+func parse(t *testing.T, module string) *modfile.File {
+	t.Helper()
+	path := filepath.Join(root, module, "go.mod")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := modfile.Parse(path, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func list(versions map[string][]string) string {
+	var text strings.Builder
+	for version, modules := range versions {
+		fmt.Fprintf(&text, "\n  %s in %s", version, strings.Join(modules, ", "))
+	}
+	return text.String()
+}
