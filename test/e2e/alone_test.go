@@ -282,6 +282,7 @@ kind: NovaAPI
 metadata: {name: api}
 spec:
   containerImage: asterism.dev/demo/openstack:bookworm
+  workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
@@ -292,6 +293,7 @@ kind: NovaMetadata
 metadata: {name: metadata}
 spec:
   containerImage: asterism.dev/demo/openstack:bookworm
+  workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}

@@ -44,7 +44,8 @@ func consoleSpecs() {
 		changeConsole(ctx, "add", `{"replicas": 2, "exposure": {"type": "Ingress", "hostname": "console.example.org"}}`)
 		DeferCleanup(func(ctx SpecContext) {
 			changeConsole(ctx, "remove", "null")
-			awaitGone(ctx, "NovaNoVNCProxy", demoNamespace, proxy)
+			awaitGone(ctx, "NovaNoVNCProxy", demoNamespace, proxy) // its pods keep the open consoles for some time
+			kubectl(ctx, "delete", "pods", "--namespace="+demoNamespace, "--selector=app.kubernetes.io/instance="+proxy, "--grace-period=0", "--force", "--ignore-not-found")
 			awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 		})
 		awaitFalse(ctx, object("NovaNoVNCProxy", demoNamespace, proxy), "EndpointReady", "Progressing", "Ingress "+proxy+" has no address yet")
@@ -72,7 +73,7 @@ func consoleSpecs() {
 		log := logsOf(ctx, map[string]string{"app.kubernetes.io/instance": proxy}, "nova-novncproxy", since)
 		Expect(log).To(ContainSubstring("nova.compute.rpcapi"), "a process that has validated a token asks the compute for the port")
 		Expect(log).NotTo(ContainSubstring(token))
-	}, SpecTimeout(20*time.Minute)) // a proxy that loses its SIGTERM to a fork lives for its grace period of 10 minutes
+	}, SpecTimeout(10*time.Minute))
 }
 
 // changeConsole changes the console proxy of the demo's cell by a JSON patch.

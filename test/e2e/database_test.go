@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"net"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	. "github.com/onsi/ginkgo/v2"
@@ -49,46 +48,22 @@ func deploySecondMariaDB(ctx context.Context, namespace string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
 }
 
-// copyDatabase copies a database to the second MariaDB, with the comment at the end.
+// copyDatabase copies a database to the second MariaDB with the commands of
+// docs/guides/cells.md, and gives the copy the comment at the end.
 func copyDatabase(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
-	from, to := connectDatabase(ctx, namespace), connectServer(ctx, namespace, secondMariaDB)
-	defer func() { _, _ = from.Close(), to.Close() }()
-	target, err := to.Conn(ctx) // of which FOREIGN_KEY_CHECKS and USE are settings
+	const commands = `read -r MYSQL_PWD; export MYSQL_PWD
+mariadb --user=root --host="$1" --execute="CREATE DATABASE $2 CHARACTER SET utf8mb3"
+mariadb-dump --user=root --host=127.0.0.1 --single-transaction "$2" | mariadb --user=root --host="$1" "$2"`
+	password := secret(ctx, namespace, "mariadb-admin")["password"]
+	_, err := run(ctx, password+"\n", "kubectl", "exec", "-i", "--namespace="+namespace, "mariadb-0", "--",
+		"bash", "-euo", "pipefail", "-c", commands, "bash", secondMariaDB, name)
 	Expect(err).NotTo(HaveOccurred())
-	write := func(statement string, arguments ...any) {
-		GinkgoHelper()
-		_, err := target.ExecContext(ctx, statement, arguments...)
-		Expect(err).NotTo(HaveOccurred(), "%.60s…", statement)
-	}
-	definition := func(statement string) (created string) {
-		GinkgoHelper()
-		var ignored string
-		Expect(from.QueryRowContext(ctx, statement).Scan(&ignored, &created)).To(Succeed())
-		return created
-	}
-	write("CREATE DATABASE " + name + " CHARACTER SET utf8mb3")
-	write("USE " + name)
-	write("SET FOREIGN_KEY_CHECKS = 0")
-	for _, table := range query(ctx, namespace, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '"+name+"'") {
-		write(definition("SHOW CREATE TABLE " + name + "." + table))
-		rows, err := from.QueryContext(ctx, "SELECT * FROM "+name+"."+table)
-		Expect(err).NotTo(HaveOccurred())
-		columns, err := rows.Columns()
-		Expect(err).NotTo(HaveOccurred())
-		insert := "INSERT INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
-		for rows.Next() {
-			values, targets := make([]any, len(columns)), make([]any, len(columns))
-			for i := range values {
-				targets[i] = &values[i]
-			}
-			Expect(rows.Scan(targets...)).To(Succeed())
-			write(insert, values...)
-		}
-		Expect(rows.Err()).NotTo(HaveOccurred())
-	}
 	comment := query(ctx, namespace, "SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '"+name+"'")
-	write("ALTER DATABASE " + name + " COMMENT '" + comment[0] + "'")
+	second := connectServer(ctx, namespace, secondMariaDB)
+	defer func() { _ = second.Close() }()
+	_, err = second.ExecContext(ctx, "ALTER DATABASE "+name+" COMMENT '"+comment[0]+"'")
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // connectDatabase connects to the MariaDB of a namespace as its administrator.

@@ -126,7 +126,15 @@ func driftAll(ctx context.Context) {
 	AddReportEntry("drift", tally.String())
 	Expect(tally.failed).To(BeEmpty())
 	Expect(tally.restored).To(BeNumerically(">", 200))
+	for kind, count := range tally.immutable {
+		Expect(count).To(BeNumerically("<=", immutableFields[kind]), "fields of a %s that the API server let nobody change", kind)
+	}
 }
+
+// immutableFields are the most fields of a kind that neither a change nor a removal gets past
+// the API server: selectors, names of Services and keys of lists. A field too many may be one
+// that the test no longer changes.
+var immutableFields = map[string]int{"Deployment": 20, "StatefulSet": 40}
 
 // isCreatedOnce reports whether an operator writes an object only once: Jobs, and the
 // immutable Secrets with generated passwords.

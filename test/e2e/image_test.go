@@ -79,7 +79,7 @@ func serviceOf(kind, build string) string {
 }
 
 // The namespace has an API and a metadata service on each build of the image.
-var _ = Describe("An image", Ordered, func() {
+var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 	const user = "image"
 	var (
 		identity cloud
@@ -88,6 +88,7 @@ var _ = Describe("An image", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
+		loadVariants(ctx)
 		makeNamespace(ctx, imageNamespace)
 		handOver(ctx, imageNamespace, sharedOperators)
 		makeAccounts(ctx, user, "image")
@@ -131,10 +132,15 @@ var _ = Describe("An image", Ordered, func() {
 		}
 	})
 
-	It("hangs", func(ctx SpecContext) { // the last spec waits for the restart
+	It("no longer answers when it hangs", func(ctx SpecContext) { // the last spec waits for the restart
 		hung = podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "metadata-apache"})[0]
 		freeze(ctx, hung)
 		hungAt = time.Now()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, imageURL("metadata-apache", 8775), nil)
+		Expect(err).NotTo(HaveOccurred())
+		impatient := &http.Client{Timeout: 3 * time.Second, Transport: httpClient.Transport}
+		_, err = impatient.Do(request) //nolint:bodyclose // no answer has a body
+		Expect(err).To(MatchError(ContainSubstring("Client.Timeout exceeded")))
 	})
 
 	It("is named by a condition if it lacks a server, and the pods keep their image", func(ctx SpecContext) {
@@ -208,6 +214,17 @@ var _ = Describe("An image", Ordered, func() {
 		}
 	}, SpecTimeout(6*time.Minute))
 })
+
+// loadVariants builds the variants of the demo's image, and loads them into the cluster.
+func loadVariants(ctx context.Context) {
+	GinkgoHelper()
+	program := func(name string) string { return repository(".demo", "bin", name) }
+	archive := repository(".demo", "images", "openstack-variants.tar")
+	_, err := run(ctx, "", program("images"), "openstack", "--variants", "--output", archive)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = run(ctx, "", program("cluster"), "--dir", stateFolder(), "load", archive)
+	Expect(err).NotTo(HaveOccurred())
+}
 
 func imageURL(name string, port int) string {
 	return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", name, imageNamespace, port)

@@ -41,6 +41,7 @@ type collector struct {
 	mu        sync.Mutex
 	seen      map[string]bool
 	failed    []string // logs that could not be read, except of deleted pods
+	gone      []string // logs of pods that were deleted before they could be read
 	following sync.WaitGroup
 }
 
@@ -95,7 +96,13 @@ func (c *collector) follow(ctx context.Context, pod *corev1.Pod, container, run 
 	c.following.Go(func() {
 		name := pod.Namespace + "_" + pod.Name + "_" + container
 		stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, Follow: !previous}).Stream(ctx)
-		if apierrors.IsNotFound(err) || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if apierrors.IsNotFound(err) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.gone = append(c.gone, name)
 			return
 		}
 		if err != nil {
@@ -109,7 +116,9 @@ func (c *collector) follow(ctx context.Context, pod *corev1.Pod, container, run 
 			return
 		}
 		defer func() { _ = file.Close() }()
-		_, _ = io.Copy(file, stream)
+		if _, err := io.Copy(file, stream); err != nil && ctx.Err() == nil {
+			c.fail(name, err)
+		}
 	})
 }
 

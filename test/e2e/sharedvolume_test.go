@@ -40,7 +40,7 @@ spec:
 
 // These specs use the unchanged examples, with the demo's driver and volume. They are
 // Serial because they make the demo's operators work, which other specs watch.
-var _ = Describe("A shared volume", Ordered, Serial, func() {
+var _ = Describe("A shared volume", Ordered, func() {
 	images := object(sharedVolume, teamNamespace, "images")
 
 	BeforeAll(func(ctx SpecContext) {

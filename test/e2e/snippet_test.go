@@ -29,22 +29,6 @@ func snippetSpecs() {
 		Expect(effective).To(MatchRegexp(`(?m)^host_subset_size = 2  # 90-custom\.conf`))
 	})
 
-	It("refuses invalid INI, and options that the operator sets", func(ctx SpecContext) {
-		before := uidsOf(ctx, demoNamespace)
-		for snippet, message := range map[string]string{
-			"this is not INI":           "line 1",
-			"debug = true\n[DEFAULT]\n": "line 1",
-			"[filter_scheduler]\n\n[database]\nconnection = a://b/": "line 4",
-			"[DEFAULT]\nsql_connection = a://b/":                    "line 2",
-		} {
-			setSnippet(ctx, snippet)
-			awaitFalse(ctx, object("NovaScheduler", demoNamespace, "demo-scheduler"), "ConfigReady", "Invalid", message)
-			awaitFalse(ctx, object("ControlPlane", demoNamespace, "demo"), "Ready", "", "demo-scheduler")
-			Expect(conditionOf(read(ctx, "NovaScheduler", demoNamespace, "demo-scheduler"), "Stalled").status).To(Equal("True"))
-		}
-		Expect(uidsOf(ctx, demoNamespace)).To(Equal(before))
-	})
-
 	It("recovers from a revision that crashes", func(ctx SpecContext) {
 		setSnippet(ctx, "[DEFAULT]\nservice_down_time = soon\n")
 		Eventually(func(g Gomega) {

@@ -26,7 +26,7 @@ spec:
   database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
   messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
   identity: {adminSecretRef: {name: keystone-admin}}
-  nova: {cells: [{name: cell1}]}
+  nova: {api: {workers: 1}, metadata: {workers: 1}, cells: [{name: cell1}]}
 `
 
 // tlsServer is a server of examples/demo-tls.
