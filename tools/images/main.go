@@ -23,8 +23,8 @@ import (
 const usage = `usage:
   images operator --name NAME:TAG --binary PATH --output FILE.tar
         pack one static binary into an empty image
-  images openstack --output FILE.tar [--mirror URL] [--rebuild]
-        build ` + openstackimage.Image + ` and its variants from Debian's packages (needs root and debootstrap)
+  images openstack --output FILE.tar [--variants] [--mirror URL] [--rebuild]
+        build ` + openstackimage.Image + ` from Debian's packages, or its variants for tests (needs root and debootstrap)
   images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
         pack the EFS CSI driver for a cluster on this machine
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH] [--push]
@@ -63,13 +63,14 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		}
 		return *output, operatorimage.Write(*name, *binary, *output)
 	case "openstack":
+		variants := flags.Bool("variants", false, "build the variants of the image, with other WSGI servers")
 		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
 		rebuild := flags.Bool("rebuild", false, "build even if the cache has the image, to get newer packages")
 		if err := parse(flags, args, "output"); err != nil {
 			return "", err
 		}
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
-			Output: *output, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
+			Output: *output, Variants: *variants, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
 		})
 	case "efs-driver":
 		tag := flags.String("tag", "", "tag of the three images")

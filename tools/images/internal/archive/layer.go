@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -22,6 +24,26 @@ type layer struct {
 // written.
 func LayerFromFile(path string) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return os.Open(path) })
+}
+
+// Layer returns the only layer of an image in a docker-archive.
+func Layer(path, image string) (v1.Layer, error) {
+	tag, err := name.NewTag(image, name.StrictValidation)
+	if err != nil {
+		return nil, err
+	}
+	found, err := tarball.ImageFromPath(path, &tag)
+	if err != nil {
+		return nil, fmt.Errorf("image %s in %s: %w", image, path, err)
+	}
+	layers, err := found.Layers()
+	if err != nil {
+		return nil, err
+	}
+	if len(layers) != 1 {
+		return nil, fmt.Errorf("image %s in %s has %d layers, want 1", image, path, len(layers))
+	}
+	return newLayer(layers[0].Uncompressed)
 }
 
 // LayerFromBytes creates a layer from a tar in memory.

@@ -33,9 +33,9 @@ func (b *build) inNamespaces(ctx context.Context, name string, args ...string) e
 }
 
 // inRoot runs a shell script inside the root file system.
-func (b *build) inRoot(ctx context.Context, root, script string, args ...string) error {
+func (b *build) inRoot(ctx context.Context, script string, args ...string) error {
 	const enter = `mount -t proc proc "$1/proc"; exec chroot "$@"`
-	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", root, "sh", "-euxc", script, "sh"}, args...)...)
+	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", b.root(), "sh", "-euxc", script, "sh"}, args...)...)
 }
 
 // logged runs a command with its output in the build's log. An error contains the log's

@@ -1,5 +1,5 @@
-// Package openstackimage builds the demo's images from Debian's own packages of OpenStack,
-// MariaDB and RabbitMQ: several builds on one base, which differ in their WSGI servers.
+// Package openstackimage builds the demo's image from Debian's own packages of OpenStack,
+// MariaDB and RabbitMQ. For the tests, it builds variants with other WSGI servers.
 package openstackimage
 
 import (
@@ -22,8 +22,7 @@ import (
 	"asterism.dev/tools/images/internal/archive"
 )
 
-// Image is the name and tag of the image of the demo. The tags of the other builds begin
-// with it.
+// Image is the name and tag of the image of the demo. The tags of the variants begin with it.
 const Image = "asterism.dev/demo/openstack:" + suite
 
 // suite is the release of Debian: bookworm has OpenStack Zed.
@@ -31,21 +30,17 @@ const suite = "bookworm"
 
 // Options are the options of one build.
 type Options struct {
-	Output  string    // docker-archive to write
-	Mirror  string    // of Debian; empty for the machine's own apt sources
-	Rebuild bool      // even if the cache has the image, to get newer packages
-	Log     io.Writer // for progress lines
+	Output   string    // docker-archive to write
+	Variants bool      // build the variants of the image instead of the image
+	Mirror   string    // of Debian; empty for the machine's own apt sources
+	Rebuild  bool      // even if the cache has the image, to get newer packages
+	Log      io.Writer // for progress lines
 }
 
-// Write builds the images unless the cache has them, and writes them to options.Output. Only
-// the build needs root.
+// Write builds the image, or its variants, unless the cache has them, and writes them to
+// options.Output. Only the build needs root.
 func Write(ctx context.Context, options Options) error {
 	cache, err := CacheDir()
-	if err != nil {
-		return err
-	}
-	recipe := newRecipe(runtime.GOARCH)
-	key, err := recipe.key()
 	if err != nil {
 		return err
 	}
@@ -54,51 +49,67 @@ func Write(ctx context.Context, options Options) error {
 		return err
 	}
 	defer unlock()
-	cached := filepath.Join(cache, key+".tar")
-	if _, err := os.Stat(cached); err != nil || options.Rebuild {
-		build := build{recipe: recipe, dir: filepath.Join(cache, key+".building"), progress: newProgress(options.Log, 4+len(recipe.Builds))}
-		if err := build.run(ctx, options.Mirror, cached); err != nil {
+	recipe := newRecipe(runtime.GOARCH)
+	image, err := cached(ctx, options, cache, recipe.base, func(b *build) error { return b.image(ctx, recipe) })
+	if err != nil {
+		return err
+	}
+	if options.Variants {
+		options.Rebuild = false
+		image, err = cached(ctx, options, cache, recipe, func(b *build) error { return b.variants(ctx, recipe, image) })
+		if err != nil {
 			return err
 		}
 	}
-	return publish(cached, options.Output)
+	return publish(image, options.Output)
 }
 
-// build builds one image in its own directory.
+// cached returns the path of the archive of a recipe in the cache, which make builds if it
+// is missing.
+func cached(ctx context.Context, options Options, cache string, recipe any, run func(*build) error) (string, error) {
+	key, err := keyOf(recipe)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, key+".tar")
+	if _, err := os.Stat(path); err == nil && !options.Rebuild {
+		return path, nil
+	}
+	b := &build{dir: filepath.Join(cache, key+".building"), output: path, progress: newProgress(options.Log, 4)}
+	if err := b.prepare(ctx, options.Mirror); err != nil {
+		return "", err
+	}
+	if err := run(b); err != nil {
+		return "", err
+	}
+	return path, b.clean()
+}
+
+// build builds the archive of a recipe in its own directory.
 type build struct {
-	recipe   recipe
 	dir      string
+	output   string // the archive
+	debian   aptsource.Debian
 	progress *progress
 }
 
-func (b *build) run(ctx context.Context, mirror, output string) error {
+func (b *build) prepare(ctx context.Context, mirror string) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("building the demo image needs root (debootstrap and chroot): run the same command with sudo -E")
 	}
 	if err := b.requireDebootstrap(ctx); err != nil {
 		return err
 	}
-	debian, err := findDebian(mirror)
-	if err != nil {
+	if b.debian, err = findDebian(mirror); err != nil {
 		return err
 	}
 	if err := b.clean(); err != nil { // leftovers of a failed or killed run
 		return err
 	}
-	root := filepath.Join(b.dir, "rootfs")
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := os.MkdirAll(b.root(), 0o755); err != nil {
 		return fmt.Errorf("build directory: %w", err)
 	}
-	if err := b.fill(ctx, root, debian); err != nil {
-		return err
-	}
-	if err := b.addBuilds(ctx, root); err != nil {
-		return err
-	}
-	if err := b.progress.step("pack "+Image, func() error { return b.pack(output) }); err != nil {
-		return err
-	}
-	return b.clean()
+	return nil
 }
 
 // clean removes the build's directory and its log.
@@ -112,36 +123,52 @@ func (b *build) clean() error {
 	return nil
 }
 
-func (b *build) log() string { return b.dir + ".log" }
+func (b *build) log() string  { return b.dir + ".log" }
+func (b *build) root() string { return filepath.Join(b.dir, "rootfs") }
 
-// fill creates the root file system.
-func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) error {
+// image builds the demo's image, of one layer.
+func (b *build) image(ctx context.Context, recipe recipe) error {
 	if err := b.progress.step("bootstrap Debian "+suite, func() error {
-		return b.inNamespaces(ctx, "debootstrap", "--variant=minbase", "--include=ca-certificates", suite, root, debian.Mirror)
+		return b.inNamespaces(ctx, "debootstrap", "--force-check-gpg", "--variant=minbase", "--include=ca-certificates", suite, b.root(), b.debian.Mirror)
 	}); err != nil {
-		return err
-	}
-	if err := configureApt(ctx, root, debian); err != nil {
 		return err
 	}
 	if err := b.progress.step("install MariaDB, RabbitMQ and OpenStack", func() error {
-		return b.inRoot(ctx, root, b.recipe.Install, b.recipe.Packages...)
+		if err := configureApt(ctx, b.root(), b.debian); err != nil {
+			return err
+		}
+		return b.inRoot(ctx, recipe.Install, recipe.Packages...)
 	}); err != nil {
 		return err
 	}
-	return b.progress.step("configure for any uid, remove unneeded files", func() error {
-		if err := b.inRoot(ctx, root, b.recipe.Configure); err != nil {
+	if err := b.progress.step("configure for any uid, remove unneeded files", func() error {
+		if err := b.inRoot(ctx, recipe.Configure); err != nil {
 			return err
 		}
-		options := []string{"--create", "--file", b.layer("base"), "--directory", root, "--sort=name", "--numeric-owner"}
+		options := []string{"--create", "--file", b.layer("base"), "--directory", b.root(), "--sort=name", "--numeric-owner"}
 		return b.logged(exec.CommandContext(ctx, "tar", slices.Concat(options, excluded("--exclude=.%s"), []string{"."})...))
+	}); err != nil {
+		return err
+	}
+	return b.progress.step("pack "+Image, func() error {
+		layer, err := archive.LayerFromFile(b.layer("base"))
+		if err != nil {
+			return err
+		}
+		return archive.Write(b.output, Image, created(recipe.Config), layer)
 	})
 }
 
-// layer is the tar file of the base or of a build.
+// created returns a configuration with the time of the build.
+func created(config v1.ConfigFile) v1.ConfigFile {
+	config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
+	return config
+}
+
+// layer is the tar file of a layer.
 func (b *build) layer(name string) string { return filepath.Join(b.dir, name+".tar") }
 
-// unpacked are the files that only the builds need: apt's, and those of kernel and machine.
+// unpacked are the files that only the build needs: apt's, and those of kernel and machine.
 var unpacked = []string{
 	"/dev/*", "/proc/*", "/sys/*", "/tmp/*", "/var/lib/apt/lists/*", "/var/cache/apt/*",
 	"/etc/apt/sources.list", "/etc/apt/apt.conf.d/90build", "/etc/dpkg/dpkg.cfg.d/image", "/usr/sbin/policy-rc.d",
@@ -154,84 +181,6 @@ func excluded(format string) []string {
 		options = append(options, fmt.Sprintf(format, path))
 	}
 	return options
-}
-
-// addBuilds makes the layer of each build.
-func (b *build) addBuilds(ctx context.Context, root string) error {
-	for _, variant := range b.recipe.Builds {
-		if err := b.progress.step("build "+variant.image(), func() error { return b.addBuild(ctx, root, variant) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addBuild installs the packages of a build into a copy of the base, whose files are hard
-// links: dpkg replaces files, and a file that changes gets a later ctime. The layer consists
-// of these files.
-func (b *build) addBuild(ctx context.Context, base string, variant variant) error {
-	root := filepath.Join(b.dir, variant.name())
-	if err := b.logged(exec.CommandContext(ctx, "cp", "--archive", "--link", base, root)); err != nil {
-		return err
-	}
-	stamp := root + ".stamp"
-	if err := os.WriteFile(stamp, nil, 0o600); err != nil {
-		return fmt.Errorf("build %s: %w", variant.name(), err)
-	}
-	resolver := filepath.Join(root, "etc", "resolv.conf")
-	if err := b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", resolver)); err != nil {
-		return err
-	}
-	const install = `apt-get -q -y --no-install-recommends install "$@"`
-	for _, step := range []struct {
-		script    string
-		arguments []string
-	}{{install, variant.Packages}, {b.recipe.Configure, nil}, {variant.Script, variant.Arguments}} {
-		if err := b.inRoot(ctx, root, step.script, step.arguments...); err != nil {
-			return err
-		}
-	}
-	if err := remove(root, variant.Without); err != nil {
-		return fmt.Errorf("build %s: %w", variant.name(), err)
-	}
-	const changed = `cd "$1"; file=$2 stamp=$3; shift 3
-find . -xdev -cnewer "$stamp" "$@" -print0 | tar --create --file "$file" --numeric-owner --no-recursion --null --files-from -`
-	var without []string
-	for _, path := range excluded(".%s") {
-		without = append(without, "!", "-path", path)
-	}
-	return b.logged(exec.CommandContext(ctx, "sh", append([]string{"-euc", changed, "sh", root, b.layer(variant.name()), stamp}, without...)...))
-}
-
-// remove removes files of the base from a layer: the layer has an empty file with a prefix
-// instead (OCI image specification: whiteouts).
-func remove(root string, paths []string) error {
-	for _, path := range paths {
-		path = filepath.Join(root, filepath.Dir(path), ".wh."+filepath.Base(path))
-		if err := os.WriteFile(path, nil, 0o644); err != nil { //nolint:gosec // a part of the image
-			return err
-		}
-	}
-	return nil
-}
-
-// pack writes the images of all builds to one archive.
-func (b *build) pack(output string) error {
-	base, err := archive.LayerFromFile(b.layer("base"))
-	if err != nil {
-		return err
-	}
-	images := map[string]archive.Image{}
-	for _, variant := range b.recipe.Builds {
-		layer, err := archive.LayerFromFile(b.layer(variant.name()))
-		if err != nil {
-			return err
-		}
-		config := variant.Config
-		config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
-		images[variant.image()] = archive.Image{Config: config, Layers: []v1.Layer{base, layer}}
-	}
-	return archive.WriteAll(output, images)
 }
 
 // requireDebootstrap installs a missing debootstrap with apt-get.

@@ -20,16 +20,17 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"packages":     func(r *recipe) { r.Packages = append(r.Packages, "tini") },
 		"install":      func(r *recipe) { r.Install += "\n" },
 		"configure":    func(r *recipe) { r.Configure += "\n" },
-		"build":        func(r *recipe) { r.Builds = r.Builds[1:] },
-		"server":       func(r *recipe) { r.Builds[1].Packages = nil },
-		"removal":      func(r *recipe) { r.Builds[1].Without = nil },
-		"script":       func(r *recipe) { r.Builds[0].Script = "true" },
-		"user":         func(r *recipe) { r.Builds[0].Config.Config.User = "1" },
+		"addition":     func(r *recipe) { r.Additions = r.Additions[1:] },
+		"server":       func(r *recipe) { r.Additions[0].Packages = nil },
+		"script":       func(r *recipe) { r.Additions[0].Script = "false" },
+		"variant":      func(r *recipe) { r.Variants = r.Variants[1:] },
+		"removal":      func(r *recipe) { r.Variants[1].Without = nil },
+		"user":         func(r *recipe) { r.Variants[0].Config.Config.User = "1" },
 		"architecture": func(r *recipe) { *r = newRecipe("arm64") },
 	} {
 		recipe := newRecipe("amd64")
 		change(&recipe)
-		key, err := recipe.key()
+		key, err := keyOf(recipe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +42,11 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 }
 
 func TestKeyIsStable(t *testing.T) {
-	first, err := newRecipe("amd64").key()
+	first, err := keyOf(newRecipe("amd64"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := newRecipe("amd64").key()
+	second, err := keyOf(newRecipe("amd64"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +63,11 @@ func TestScriptsAreValidShell(t *testing.T) {
 	}
 }
 
-// cached creates a cache with the image.
-func cached(t *testing.T, content string) {
+// fillCache creates a cache with the image.
+func fillCache(t *testing.T, content string) {
 	t.Helper()
 	t.Setenv("ASTERISM_CACHE", t.TempDir())
-	recipe := newRecipe(runtime.GOARCH)
-	key, err := recipe.key()
+	key, err := keyOf(newRecipe(runtime.GOARCH).base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func cached(t *testing.T, content string) {
 }
 
 func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
-	cached(t, "the image")
+	fillCache(t, "the image")
 	output := filepath.Join(t.TempDir(), "new", "openstack.tar")
 	for range 2 { // the second time the output exists
 		var log bytes.Buffer
@@ -106,7 +106,7 @@ func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
 }
 
 func TestOldOutputIsReplaced(t *testing.T) {
-	cached(t, "the new image")
+	fillCache(t, "the new image")
 	output := filepath.Join(t.TempDir(), "openstack.tar")
 	if err := os.WriteFile(output, []byte("an older image"), 0o644); err != nil {
 		t.Fatal(err)

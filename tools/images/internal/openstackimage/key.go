@@ -29,70 +29,67 @@ var (
 	kollaSetConfigs string
 )
 
-// recipe is everything in this repository that determines the images' content. It does
-// not contain the packages' versions, which the mirror determines.
-type recipe struct {
+// base is everything in this repository that determines the content of the demo's image. It
+// does not contain the packages' versions, which the mirror determines.
+type base struct {
 	Image     string
 	Suite     string
 	Packages  []string
 	Install   string
 	Configure string
-	Builds    []variant
-}
-
-// variant is a build on the base.
-type variant struct {
-	Tag      string // appended to the tag of Image
-	Packages []string
-	// Without are files of the base that the build lacks.
-	Without []string
-	// Script runs after the packages are installed and configured.
-	Script    string
-	Arguments []string
 	Config    v1.ConfigFile
 }
 
-func (v variant) image() string { return Image + v.Tag }
-func (v variant) name() string  { return "build" + v.Tag }
+// recipe also determines the content of the variants.
+type recipe struct {
+	base
+	Additions []addition
+	Variants  []variant
+}
 
 func newRecipe(architecture string) recipe {
+	additions, variants := variants(architecture)
 	return recipe{
-		Image:     Image,
-		Suite:     suite,
-		Packages:  strings.Fields(packages),
-		Install:   installScript,
-		Configure: configureScript,
-		Builds:    builds(architecture),
+		base: base{
+			Image:     Image,
+			Suite:     suite,
+			Packages:  strings.Fields(packages),
+			Install:   installScript,
+			Configure: configureScript,
+			Config:    config(architecture),
+		},
+		Additions: additions,
+		Variants:  variants,
 	}
 }
 
 // uwsgi are the programs of uWSGI, on which Debian's package of nova-api depends.
 var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_python3", "/usr/bin/uwsgi_python311"}
 
-// builds are the images: with uWSGI, with Apache and mod_wsgi, with the server of Nova alone,
-// with none, and with the layout of kolla's images.
-func builds(architecture string) []variant {
-	const modWSGI = "libapache2-mod-wsgi-py3"
+// variants are the images with Apache and mod_wsgi, with the server of Nova alone, with no
+// server, and with the layout of kolla's images.
+func variants(architecture string) ([]addition, []variant) {
 	kolla := config(architecture)
 	kolla.Config.User, kolla.Config.Cmd = "42436:42436", []string{"kolla_start"}
 	kolla.Config.Env[0] = strings.Replace(kolla.Config.Env[0], "=", "=/var/lib/kolla/venv/bin:/usr/local/bin:", 1)
-	return []variant{
-		{Config: config(architecture)},
-		{Tag: "-apache", Packages: []string{modWSGI}, Without: uwsgi, Config: config(architecture)},
+	const apacheLayer, kollaLayer = "Apache", "kolla's layout"
+	additions := []addition{
+		{Name: apacheLayer, Packages: []string{"libapache2-mod-wsgi-py3"}, Script: "true"},
+		{Name: kollaLayer, Packages: []string{"sudo"}, Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}},
+	}
+	return additions, []variant{
+		{Tag: "-apache", Layers: []string{apacheLayer}, Without: uwsgi, Config: config(architecture)},
 		{Tag: "-nova", Without: uwsgi, Config: config(architecture)},
 		{Tag: "-none", Without: append(slices.Clone(uwsgi), "/usr/bin/nova-api"), Config: config(architecture)},
-		{
-			Tag: "-kolla", Packages: []string{modWSGI, "sudo"}, Without: uwsgi,
-			Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}, Config: kolla,
-		},
+		{Tag: "-kolla", Layers: []string{apacheLayer, kollaLayer}, Without: uwsgi, Config: kolla},
 	}
 }
 
-// key returns the name of the image in the cache, 16 hexadecimal digits.
-func (r recipe) key() (string, error) {
-	content, err := json.Marshal(r)
+// keyOf returns the name of the images of a recipe in the cache, 16 hexadecimal digits.
+func keyOf(recipe any) (string, error) {
+	content, err := json.Marshal(recipe)
 	if err != nil {
-		return "", fmt.Errorf("content key of image %s: %w", r.Image, err)
+		return "", fmt.Errorf("content key of image %s: %w", Image, err)
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8]), nil

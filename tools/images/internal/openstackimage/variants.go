@@ -1,0 +1,139 @@
+package openstackimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"asterism.dev/tools/images/internal/archive"
+)
+
+// addition is a layer on the image and on the additions before it.
+type addition struct {
+	Name     string
+	Packages []string
+	// Script runs after the packages are installed and configured.
+	Script    string
+	Arguments []string
+}
+
+// variant is the image with further layers, and without some of its files.
+type variant struct {
+	Tag     string   // appended to the tag of Image
+	Layers  []string // names of additions
+	Without []string
+	Config  v1.ConfigFile
+}
+
+// variants builds the variants on the image in an archive.
+func (b *build) variants(ctx context.Context, recipe recipe, image string) error {
+	base, err := archive.Layer(image, Image)
+	if err != nil {
+		return err
+	}
+	if err := b.progress.step("unpack "+Image, func() error { return b.unpack(ctx, base) }); err != nil {
+		return err
+	}
+	layers := map[string]v1.Layer{}
+	for _, addition := range recipe.Additions {
+		if err := b.progress.step("add "+addition.Name, func() error { return b.add(ctx, recipe, addition) }); err != nil {
+			return err
+		}
+		if layers[addition.Name], err = archive.LayerFromFile(b.layer(addition.Name)); err != nil {
+			return err
+		}
+	}
+	return b.progress.step("pack the variants of "+Image, func() error {
+		images := map[string]archive.Image{}
+		for _, variant := range recipe.Variants {
+			built := archive.Image{Config: created(variant.Config), Layers: []v1.Layer{base}}
+			for _, name := range variant.Layers {
+				built.Layers = append(built.Layers, layers[name])
+			}
+			removal, err := without(variant.Without)
+			if err != nil {
+				return err
+			}
+			built.Layers = append(built.Layers, removal)
+			images[Image+variant.Tag] = built
+		}
+		return archive.WriteAll(b.output, images)
+	})
+}
+
+// unpack unpacks the image, and makes apt usable in it again.
+func (b *build) unpack(ctx context.Context, base v1.Layer) error {
+	content, err := base.Uncompressed()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }()
+	unpack := exec.CommandContext(ctx, "tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", b.root())
+	unpack.Stdin = content
+	if err := b.logged(unpack); err != nil {
+		return err
+	}
+	if err := configureApt(ctx, b.root(), b.debian); err != nil {
+		return err
+	}
+	if err := b.resolveNames(ctx); err != nil {
+		return err
+	}
+	return b.inRoot(ctx, "apt-get -q update")
+}
+
+// resolveNames gives the root file system the machine's name servers, which the image lacks.
+func (b *build) resolveNames(ctx context.Context) error {
+	target := filepath.Join(b.root(), "etc", "resolv.conf")
+	return b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", target))
+}
+
+// add installs the packages of an addition. Its layer consists of the files that changed: a
+// file that changes gets a later ctime.
+func (b *build) add(ctx context.Context, recipe recipe, addition addition) error {
+	stamp := filepath.Join(b.dir, addition.Name+".stamp")
+	if err := b.logged(exec.CommandContext(ctx, "touch", stamp)); err != nil {
+		return err
+	}
+	if err := b.resolveNames(ctx); err != nil {
+		return err
+	}
+	const install = `apt-get -q -y --no-install-recommends install "$@"`
+	for _, step := range []struct {
+		script    string
+		arguments []string
+	}{{install, addition.Packages}, {recipe.Configure, nil}, {addition.Script, addition.Arguments}} {
+		if err := b.inRoot(ctx, step.script, step.arguments...); err != nil {
+			return err
+		}
+	}
+	const changed = `cd "$1"; file=$2 stamp=$3; shift 3
+find . -xdev -cnewer "$stamp" "$@" -print0 | tar --create --file "$file" --numeric-owner --no-recursion --null --files-from -`
+	var others []string
+	for _, path := range excluded(".%s") {
+		others = append(others, "!", "-path", path)
+	}
+	return b.logged(exec.CommandContext(ctx, "sh", append([]string{"-euc", changed, "sh", b.root(), b.layer(addition.Name), stamp}, others...)...))
+}
+
+// without is a layer that removes files of the layers below: it has an empty file with a
+// prefix instead (OCI image specification: whiteouts).
+func without(paths []string) (v1.Layer, error) {
+	var content bytes.Buffer
+	files := tar.NewWriter(&content)
+	for _, path := range paths {
+		name := filepath.Join(filepath.Dir(path), ".wh."+filepath.Base(path))
+		if err := files.WriteHeader(&tar.Header{Name: name[1:], Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
+			return nil, fmt.Errorf("removal of %s: %w", path, err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		return nil, err
+	}
+	return archive.LayerFromBytes(content.Bytes())
+}
