@@ -70,10 +70,17 @@ const (
 	keyFile         = "novncproxy.key"
 )
 
-const drainName = "drain"
+const (
+	drainName = "drain"
+	serveName = "serve"
+)
 
-//go:embed drain
-var drain string
+var (
+	//go:embed drain
+	drain string
+	//go:embed serve
+	serve string
+)
 
 // logLevels are the defaults of oslo.log that matter for the proxy, and hide the requests of
 // the proxy, which contain the tokens of consoles.
@@ -90,8 +97,8 @@ func describe(cr *novav1.NovaNoVNCProxy) workload.Service {
 		Spec:         *cr.Spec.ServiceSpec.DeepCopy(),
 		Databases:    []workload.Database{{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}},
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
-		Command:      workload.Start("nova-novncproxy"),
-		Scripts:      map[string]string{drainName: drain},
+		Command:      workload.Start(path.Join(config.ScriptsDir, serveName), "nova-novncproxy"),
+		Scripts:      map[string]string{drainName: drain, serveName: serve},
 		Drain:        []string{path.Join(config.ScriptsDir, drainName), fmt.Sprint(port), fmt.Sprint(graceSeconds)},
 		Port:         &workload.Port{Name: "novnc", Number: port, HealthPath: page},
 		GraceSeconds: graceSeconds,
