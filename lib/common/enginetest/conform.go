@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -45,8 +44,8 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 		of := &problems{of: f.name + ": "}
 		recorded := s.record(t, f, nil)
 		first, again := s.show(t, recorded), s.show(t, s.record(t, f, nil))
-		if !bytes.Equal(first, again) {
-			of.add("Build is not deterministic, %s", firstDifference(first, again))
+		if first != again {
+			of.add("Build is not deterministic:\n%s", difference("first", first, "again", again))
 		}
 		for _, child := range recorded.applied {
 			s.checkChild(t, of, child)

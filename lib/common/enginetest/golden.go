@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +23,7 @@ import (
 // The golden files have host names in this domain, independent of the machine.
 var _ = os.Setenv(config.EnvironmentClusterDomain, "cluster.local")
 
-var update = flag.Bool("update", false, "write the out.yaml files of golden tests")
+var update = flag.Bool("update", false, "write the golden files")
 
 // Test runs all checks of a kind. Smoke alone needs an API server.
 func (s Subject[T]) Test(t *testing.T) {
@@ -33,32 +32,29 @@ func (s Subject[T]) Test(t *testing.T) {
 	t.Run("Smoke", s.Smoke)
 }
 
-// Golden records every fixture and compares the record with its out.yaml: the children of
+// Golden records every fixture and compares the record with its golden file: the children of
 // each stage as they were sent, without labels and annotations of the engine, and at the end
 // the status from Report. Secrets are shown as text.
 func (s Subject[T]) Golden(t *testing.T) {
-	for _, f := range s.fixtures(t) {
+	for _, path := range orphans(s.testdata()) {
+		t.Errorf("%s has no in.yaml beside it: remove the folder", path)
+	}
+	treat := checkGolden
+	if *update {
+		treat = updateGolden
+	}
+	fixtures := s.fixtures(t)
+	slices.SortStableFunc(fixtures, func(a, b fixture[T]) int { return strings.Compare(order(a.name), order(b.name)) })
+	for _, f := range fixtures {
 		t.Run(f.name, func(t *testing.T) {
-			got := s.show(t, s.record(t, f, nil))
-			path := filepath.Join(f.dir, "out.yaml")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // a test's data
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; to write it: go test -run %s . -update", err, t.Name())
-			}
-			if difference := firstDifference(want, got); difference != "" {
-				t.Errorf("%s differs:\n%s\nto accept all changes: go test -run %s . -update", path, difference, t.Name())
+			if err := treat(f.dir, s.show(t, s.record(t, f, nil))); err != nil {
+				t.Errorf("%v\nto accept all changes: go test -run %s . -update", err, t.Name())
 			}
 		})
 	}
 }
 
-func (s Subject[T]) show(t testing.TB, r *recording[T]) []byte {
+func (s Subject[T]) show(t testing.TB, r *recording[T]) string {
 	t.Helper()
 	var out bytes.Buffer
 	if r.cr.GetDeletionTimestamp() != nil {
@@ -79,7 +75,7 @@ func (s Subject[T]) show(t testing.TB, r *recording[T]) []byte {
 	if len(status) > 0 {
 		printYAML(t, &out, "status", map[string]any{"status": status})
 	}
-	return out.Bytes()
+	return out.String()
 }
 
 // showStage prints a stage's children, and a comment if it has no children or is not ready.
@@ -194,21 +190,4 @@ func printYAML(t testing.TB, out *bytes.Buffer, title string, content any) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(out, "--- # %s\n%s", title, encoded)
-}
-
-// firstDifference returns the first different line of two texts, with the lines around it.
-func firstDifference(want, got []byte) string {
-	if bytes.Equal(want, got) {
-		return ""
-	}
-	wanted, gotten := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
-	at := 0
-	for at < len(wanted) && at < len(gotten) && wanted[at] == gotten[at] {
-		at++
-	}
-	const around = 6
-	part := func(lines []string) string {
-		return strings.Join(lines[max(0, at-around):min(len(lines), at+around)], "\n")
-	}
-	return fmt.Sprintf("from line %d, want:\n%s\ngot:\n%s", at+1, part(wanted), part(gotten))
 }
