@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"syscall"
@@ -40,13 +40,16 @@ func list(t *testing.T, dir string) []process {
 	return all
 }
 
+// patience is long, because other suites run at the same time: it only bounds a failure.
+const patience = 2 * time.Minute
+
 func eventually(t *testing.T, claim string, check func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := poll(ctx, 10*time.Millisecond, func() error {
 		if !check() {
-			return errors.New("not true within 10 s")
+			return fmt.Errorf("not true within %s", patience)
 		}
 		return nil
 	})

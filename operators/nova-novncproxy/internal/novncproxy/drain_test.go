@@ -1,43 +1,58 @@
 package novncproxy
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// The lines are those of /proc/net/tcp6: a listening socket, a connection of a browser at port
-// 6080 in the state of the case, and a connection to port 6080 of another host.
+// listening and elsewhere are lines of /proc/net/tcp6: a socket that listens at port 6080, and a
+// connection to port 6080 of another host. consoleIn is a browser's connection in a state.
+const (
+	listening = "   0: 00000000000000000000000000000000:17C0 00000000000000000000000000000000:0000 0A 0\n"
+	consoleIn = "   1: 0000000000000000FFFF00000500F40A:17C0 0000000000000000FFFF00000100F40A:C3B2 "
+	elsewhere = "   2: 0000000000000000FFFF00000500F40A:C3B2 0000000000000000FFFF00000700F40A:17C0 01 0\n"
+
+	established, timeWait = "01", "06"
+)
+
+// TestDrain replaces sleep by a program that records its argument, so that the test does not
+// depend on the speed of the machine.
 func TestDrain(t *testing.T) {
 	for name, c := range map[string]struct {
-		state string
-		waits bool
+		state string // of the console
+		end   string // number of the sleep during which the console closes
+		slept string
 	}{
-		"an open console":           {"01", true},
-		"a console that is closing": {"06", false},
+		"an open console":           {established, "none", "7\n1\n1\n1\n"},
+		"a console that closes":     {established, "3", "7\n1\n1\n"},
+		"a console that is closing": {timeWait, "none", "7\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			directory := t.TempDir()
-			table := "  sl  local_address remote_address st\n" +
-				"   0: 00000000000000000000000000000000:17C0 00000000000000000000000000000000:0000 0A 0\n" +
-				"   1: 0000000000000000FFFF00000500F40A:17C0 0000000000000000FFFF00000100F40A:C3B2 " + c.state + " 0\n" +
-				"   2: 0000000000000000FFFF00000500F40A:C3B2 0000000000000000FFFF00000700F40A:17C0 01 0\n"
-			if err := os.WriteFile(filepath.Join(directory, "tcp6"), []byte(table), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			const seconds = 1
-			command := exec.CommandContext(context.Background(), "sh", "drain", "6080", "1", "0")
-			command.Env = append(os.Environ(), "PROBE_NET_DIR="+directory)
-			began := time.Now()
+			table, slept := filepath.Join(directory, "tcp6"), filepath.Join(directory, "slept")
+			write(t, table, listening+consoleIn+c.state+" 0\n"+elsewhere)
+			write(t, filepath.Join(directory, "closed"), listening+consoleIn+timeWait+" 0\n"+elsewhere)
+			write(t, filepath.Join(directory, "sleep"), `#!/bin/sh
+cd "$PROBE_NET_DIR" && echo "$1" >>slept
+[ "$(wc -l <slept)" != "$CLOSES_AT" ] || mv closed tcp6
+`)
+			command := exec.CommandContext(t.Context(), "sh", "drain", "6080", "3", "7")
+			command.Env = append(os.Environ(), "PROBE_NET_DIR="+directory, "CLOSES_AT="+c.end, "PATH="+directory+":"+os.Getenv("PATH"))
 			if output, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
-			if waited := time.Since(began) >= seconds*time.Second; waited != c.waits {
-				t.Errorf("drain ended after %s", time.Since(began))
+			if got, err := os.ReadFile(slept); err != nil || string(got) != c.slept {
+				t.Errorf("drain slept %q, error %v, want %q", got, err, c.slept)
 			}
 		})
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,157 @@
+"""Runs remove.py against a fake of Nova and Placement, with Python's own modules only."""
+import importlib.util
+import sys
+import types
+import unittest
+from unittest import mock
+
+
+class EndpointNotFound(Exception):
+    pass
+
+
+exceptions = types.SimpleNamespace(EndpointNotFound=EndpointNotFound, ClientException=Exception)
+sys.modules["keystoneauth1"] = types.SimpleNamespace(adapter=None, exceptions=exceptions, loading=None)
+sys.modules["oslo_config"] = types.SimpleNamespace(cfg=None)
+spec = importlib.util.spec_from_file_location("remove", "remove.py")
+remove = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(remove)
+
+HOST, OWNER = "compute-0", "cloud/fake"
+DISABLED = "NovaCompute cloud/fake is being deleted"
+
+
+class Answer:
+    def __init__(self, status_code=200, text="", **body):
+        self.status_code, self.text, self.ok, self.body = status_code, text, status_code < 400, body
+
+    def json(self):
+        return self.body
+
+
+class Cloud:
+    """Nova and Placement with the hosts compute-0 and other. Its writes are recorded."""
+
+    def __init__(self):
+        self.services = [
+            {"id": "id-" + host, "host": host, "status": "enabled", "disabled_reason": None} for host in (HOST, "other")]
+        self.servers, self.migrations, self.allocations = {HOST: []}, {HOST: []}, {HOST: {}}
+        self.refusals, self.writes, self.slept, self.at = {}, [], 0, {}
+
+    def catalog(self, kind, version=None):
+        return self
+
+    def get_endpoint(self):
+        return "http://nova"
+
+    def sleep(self, seconds):
+        """Passes time: at has what happens after a number of seconds."""
+        before, self.slept = self.slept, self.slept + seconds
+        for moment, happens in self.at.items():
+            if before < moment <= self.slept:
+                happens()
+
+    def get(self, path, params=None):
+        if path == "/os-services":
+            return Answer(services=[dict(s) for s in self.services])
+        if path == "/servers":
+            return Answer(servers=[{"id": s} for s in self.servers[params["host"]]])
+        if path == "/os-migrations":
+            return Answer(migrations=[{"instance_uuid": "server-m", "status": s} for s in self.migrations[params["host"]]])
+        if path == "/resource_providers":
+            return Answer(resource_providers=[{"uuid": "rp-" + params["name"]}])
+        provider = path.removeprefix("/resource_providers/rp-").removesuffix("/allocations")
+        return Answer(allocations=self.allocations[provider])
+
+    def put(self, path, json):
+        self.writes.append("disable " + path)
+        next(s for s in self.services if path == "/os-services/" + s["id"]).update(json)
+
+    def delete(self, path, raise_exc):
+        host = path.removeprefix("/resource_providers/rp-")
+        status = 409 if self.allocations.get(host) else self.refusals.get(path, 204)
+        if status < 400:
+            self.writes.append("delete " + path)
+        return Answer(status, "Service id-%s is in use." % HOST)
+
+
+class RemoveTest(unittest.TestCase):
+    def setUp(self):
+        self.cloud = Cloud()
+        for name, fake in ("connect", lambda: self.cloud.catalog), ("time.sleep", self.cloud.sleep):
+            patch = mock.patch("remove." + name, fake)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def refused(self, step, message):
+        with self.assertRaises(SystemExit) as refusal:
+            remove.main(step, OWNER, HOST)
+        self.assertIn(message, str(refusal.exception.code))
+
+    def disabled_before(self):
+        """The first Job has failed: the next ones find the service disabled."""
+        self.cloud.services[0].update(status="disabled", disabled_reason=DISABLED)
+
+    def test_a_host_with_a_server_is_not_empty(self):
+        self.cloud.servers[HOST] = ["server-a", "server-b"]
+        self.refused("empty", "servers on host compute-0: 2, for example server-a; migrate or delete them")
+        self.assertEqual(self.cloud.writes, ["disable /os-services/id-compute-0"], "no new server arrives")
+
+    def test_a_host_with_an_unfinished_migration_is_not_empty(self):
+        for status in "accepted", "queued", "preparing", "running", "migrating", "post-migrating", "finished", "confirming":
+            with self.subTest(status):
+                self.cloud.migrations[HOST] = ["confirmed", status]
+                self.refused("empty", "migrations of host compute-0: 1, for example of server server-m, which is %s" % status)
+
+    def test_a_host_with_ended_migrations_is_empty(self):
+        self.cloud.migrations[HOST] = ["cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"]
+        self.assertEqual(remove.main("empty", OWNER, HOST), HOST)
+
+    def test_a_server_that_was_scheduled_before_is_counted(self):
+        self.cloud.at[10] = lambda: self.cloud.servers.update({HOST: ["late"]})
+        self.refused("empty", "servers on host compute-0: 1, for example late")
+
+    def test_the_next_job_waits_for_the_end_of_a_migration(self):
+        self.disabled_before()
+        self.cloud.migrations[HOST] = ["running"]
+        self.cloud.at[30] = lambda: self.cloud.migrations.update({HOST: ["completed"]})
+        self.assertEqual(remove.main("empty", OWNER, HOST), HOST)
+        self.assertEqual((self.cloud.slept, self.cloud.writes), (30, []))
+
+    def test_the_next_job_fails_after_a_minute(self):
+        self.disabled_before()
+        self.cloud.migrations[HOST] = ["running"]
+        self.refused("empty", "migrations of host compute-0: 1")
+        self.assertEqual(self.cloud.slept, 55)
+
+    def test_allocations_keep_the_resource_provider(self):
+        self.cloud.allocations[HOST] = {"server-b": {}, "server-a": {}}
+        self.refused("unregister", "Placement has allocations on host compute-0: 2, for example of server server-a")
+        self.assertEqual(self.cloud.writes, ["delete /os-services/id-compute-0"])
+
+    def test_a_service_that_nova_keeps_keeps_the_resource_provider(self):
+        self.cloud.refusals["/os-services/id-compute-0"] = 409
+        self.refused("unregister", "Nova refuses to delete the compute service of host compute-0: Service id-compute-0 is in use.")
+        self.assertEqual(self.cloud.writes, [])
+
+    def test_unregister_deletes_what_is_left(self):
+        removed = ["delete /os-services/id-compute-0", "delete /resource_providers/rp-compute-0"]
+        for refusals, writes in ({}, removed), ({"/os-services/id-compute-0": 404}, removed[1:]):
+            with self.subTest(refusals):
+                self.cloud.refusals, self.cloud.writes = refusals, []
+                self.assertEqual(remove.main("unregister", OWNER, HOST), "done")
+                self.assertEqual(self.cloud.writes, writes)
+
+    def test_hosts_that_an_earlier_job_has_disabled_belong_to_the_compute(self):
+        self.disabled_before()
+        self.assertEqual(remove.main("empty", OWNER), HOST)
+
+    def test_a_cloud_without_compute_api(self):
+        self.cloud.get_endpoint = mock.Mock(side_effect=EndpointNotFound)
+        self.assertEqual(remove.main("empty", OWNER, HOST), "absent")
+        self.assertEqual(self.cloud.writes, [])
+
+
+if __name__ == "__main__":
+    sys.modules["remove"] = remove
+    unittest.main()
