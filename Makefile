@@ -90,12 +90,13 @@ benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/
 .PHONY: test
 test: test-requirements $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
-	$(MAKE) --no-print-directory --keep-going --jobs=2 $(test-modules) $(tool-tests) && \
+	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
+	    test-race $(filter-out test-lib/common test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
 	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
 
 # Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
 # The benches check counts, which hold for few objects as well. They do not check times.
-few := -count-of 100 -runs 1
+few := -count-of 100 -runs 1 -both=false
 
 # The tests compare with the real oslo.config and register at a real MariaDB. Go's
 # race detector needs a C compiler.
@@ -111,19 +112,30 @@ test-requirements: ## Install the Debian packages that the tests need (as root).
 	[[ $$EUID == 0 ]] || { echo "The tests need packages that are not installed. As root, run: apt-get update && $$install" >&2; exit 1; }; \
 	echo "Installing $${missing[*]} …"; apt-get -qq update; DEBIAN_FRONTEND=noninteractive $${install/install/-qq install}
 
-# -count 1: a cached result may be of another API server, or of other CRDs.
-test-flags := -race -count 1
+# -count 1: a cached result may be of another API server, or of other CRDs. The linter has
+# vetted the packages.
+test-flags := -count 1 -timeout 25m -vet=off
+
+# The race detector makes a suite slower, and compiles its packages and all that they import
+# again. It watches the packages whose goroutines share data.
+race := ./lib/common/... ./operators/shared-volume/... $(patsubst %,./operators/nova/internal/%/...,database identity messagebus registration)
+
+.PHONY: test-race
+test-race: export KUBECONFIG := $(testserver)/kubeconfig
+test-race:
+	CGO_ENABLED=1 go test -race $(test-flags) $(race)
+	cd tools && CGO_ENABLED=1 GOWORK=off go test -race $(test-flags) ./cluster ./demo
 
 .PHONY: $(test-modules)
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
-	cd $* && go test $(test-flags) ./...
+	cd $* && go test $(test-flags) $$(go list ./... $(if $(without-race),| grep -vxFf <(cd $(CURDIR) && go list $(race))))
 
 # Tools are not in the workspace. Of these, the tests of the charts use the API server.
 test-tools: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(filter-out test-cli,$(tool-tests)): test-%:
-	cd $* && GOWORK=off go test -count 1 ./...
+	cd $* && GOWORK=off go test $(test-flags) $$(GOWORK=off go list ./... $(if $(without-race),| grep -vxE 'asterism.dev/tools/(cluster|demo)'))
 
 # The CLI refuses to remove operators while any object of their kinds exists in the cluster,
 # so its tests have an API server without the objects of other suites.
@@ -132,7 +144,7 @@ test-cli: export KUBECONFIG := $(CURDIR)/.testserver/cli/kubeconfig
 test-cli: export PATH := $(CACHE)/packages:$(PATH)
 test-cli: helm # the commands that install run it
 	@trap '($(cluster) down)' EXIT; ($(cluster) up --control-plane-only); \
-	(cd cli && GOWORK=off go test -count 1 ./...)
+	(cd cli && GOWORK=off go test $(test-flags) ./...)
 
 # A module must also build outside of the workspace, as its users build it.
 .PHONY: $(build-modules)
