@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"asterism.dev/cli/tree"
+	"asterism.dev/tools/internal/process"
 )
 
 const logLines = 15
@@ -106,7 +107,7 @@ func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, contai
 	if err != nil {
 		return fmt.Sprintf("%s: %v", title, err)
 	}
-	return title + ":\n" + indent(lastLines(linesAbout(string(content), about), logLines))
+	return title + ":\n" + indent(process.LastLines(linesAbout(string(content), about), logLines))
 }
 
 // linesAbout returns the lines that contain a word, or the whole log if none does.

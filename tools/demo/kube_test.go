@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+
+	"asterism.dev/tools/internal/checkout"
 )
 
 var wantedPlane = object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane}
@@ -90,7 +92,7 @@ func TestAwaitContinuesWhileNothingIsStalled(t *testing.T) {
 }
 
 func TestFailureIsExplainedWithTheLogOfTheFailedPod(t *testing.T) {
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

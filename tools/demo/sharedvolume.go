@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/progress"
 )
 
 // sharedVolume is the operator that installs the driver.
@@ -31,12 +32,11 @@ var driverImages = []driverImage{
 func (d *demo) driverArchive() string { return d.work("images", "efs-driver.tar") }
 
 // buildDriver builds the real driver and the stand-in for EFS.
-func (d *demo) buildDriver(ctx context.Context, line *line) error {
+func (d *demo) buildDriver(ctx context.Context, line *progress.Line) error {
 	const driver, standIn = "aws-efs-csi-driver", "efs-stand-in"
 	d.driver = ""
 	for binary, source := range map[string]string{driver: "github.com/kubernetes-sigs/aws-efs-csi-driver/cmd", standIn: "."} {
-		line.note(binary)
-		err := d.build(ctx, line, binary, gobuild.Program{
+		err := d.build(ctx, line, binary, binary, gobuild.Program{
 			Dir: filepath.Join(d.root, "tools", "efs-driver"), Packages: []string{source}, Output: d.work("bin", binary),
 		})
 		if err != nil {
@@ -71,7 +71,7 @@ func (d *demo) driverImages() patch {
 
 // shareFiles creates the SharedVolumeDriver, which is the administrator's part, and starts
 // two pods with a shared volume.
-func (d *demo) shareFiles(ctx context.Context, line *line) error {
+func (d *demo) shareFiles(ctx context.Context, line *progress.Line) error {
 	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
 		return err
 	}

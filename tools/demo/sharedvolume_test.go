@@ -11,12 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/internal/checkout"
 )
 
 // inCopy returns a demo in a temporary copy of the repository's files that it reads.
 func inCopy(t *testing.T) *demo {
 	t.Helper()
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

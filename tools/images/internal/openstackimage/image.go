@@ -19,7 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"asterism.dev/tools/images/internal/aptsource"
-	"asterism.dev/tools/images/internal/archive"
+	"asterism.dev/tools/internal/archive"
 )
 
 // Image is the name and tag of the image of the demo. The tags of the other builds begin
@@ -231,7 +231,7 @@ func (b *build) pack(output string) error {
 		config.Created = v1.Time{Time: time.Now().UTC().Truncate(time.Second)}
 		images[variant.image()] = archive.Image{Config: config, Layers: []v1.Layer{base, layer}}
 	}
-	return archive.WriteAll(output, images)
+	return archive.Write(output, images)
 }
 
 // requireDebootstrap installs a missing debootstrap with apt-get.

@@ -24,8 +24,8 @@ func LayerFromFile(path string) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return os.Open(path) })
 }
 
-// LayerFromBytes creates a layer from a tar in memory.
-func LayerFromBytes(tar []byte) (v1.Layer, error) {
+// layerFromBytes creates a layer from a tar in memory.
+func layerFromBytes(tar []byte) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(tar)), nil })
 }
 
