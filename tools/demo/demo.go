@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"asterism.dev/tools/internal/checkout"
+	"asterism.dev/tools/internal/cpu"
 	"asterism.dev/tools/internal/progress"
 )
 
@@ -76,10 +77,13 @@ func (d *demo) up(ctx context.Context) error {
 	if err := d.makeWorkFolder(); err != nil {
 		return err
 	}
-	steps := d.steps()
+	clusters, steps := cpu.Observe(), d.steps()
 	shown := progress.New(os.Stdout, len(steps))
 	if err := runSteps(ctx, shown, steps); err != nil {
 		return fmt.Errorf("\n%w", d.explain(ctx, err))
+	}
+	if err := writeCosts(os.Stdout, shown, clusters); err != nil {
+		return err
 	}
 	return d.report(ctx, os.Stdout, shown.Elapsed())
 }
