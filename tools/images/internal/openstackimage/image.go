@@ -13,13 +13,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"asterism.dev/tools/images/internal/aptsource"
 	"asterism.dev/tools/internal/archive"
+	"asterism.dev/tools/internal/cache"
+	"asterism.dev/tools/internal/progress"
 )
 
 // Image is the name and tag of the image of the demo. The tags of the other builds begin
@@ -40,7 +41,7 @@ type Options struct {
 // Write builds the images unless the cache has them, and writes them to options.Output. Only
 // the build needs root.
 func Write(ctx context.Context, options Options) error {
-	cache, err := CacheDir()
+	folder, err := cache.Dir("images")
 	if err != nil {
 		return err
 	}
@@ -49,14 +50,16 @@ func Write(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(cache, options.Log)
+	unlock, err := cache.Lock(filepath.Join(folder, "lock"), func() {
+		_, _ = fmt.Fprintf(options.Log, "waiting for another run that builds in %s\n", folder)
+	})
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	cached := filepath.Join(cache, key+".tar")
+	cached := filepath.Join(folder, key+".tar")
 	if _, err := os.Stat(cached); err != nil || options.Rebuild {
-		build := build{recipe: recipe, dir: filepath.Join(cache, key+".building"), progress: newProgress(options.Log, 4+len(recipe.Builds))}
+		build := build{recipe: recipe, dir: filepath.Join(folder, key+".building"), progress: progress.New(options.Log, 4+len(recipe.Builds))}
 		if err := build.run(ctx, options.Mirror, cached); err != nil {
 			return err
 		}
@@ -68,7 +71,20 @@ func Write(ctx context.Context, options Options) error {
 type build struct {
 	recipe   recipe
 	dir      string
-	progress *progress
+	progress *progress.Progress
+	line     *progress.Line // of the running step
+}
+
+// step runs a step, whose line shows the last line of its output.
+func (b *build) step(name string, run func() error) error {
+	err := b.progress.During(name, func(line *progress.Line) error {
+		b.line = line
+		return run()
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 func (b *build) run(ctx context.Context, mirror, output string) error {
@@ -95,7 +111,7 @@ func (b *build) run(ctx context.Context, mirror, output string) error {
 	if err := b.addBuilds(ctx, root); err != nil {
 		return err
 	}
-	if err := b.progress.step("pack "+Image, func() error { return b.pack(output) }); err != nil {
+	if err := b.step("pack "+Image, func() error { return b.pack(output) }); err != nil {
 		return err
 	}
 	return b.clean()
@@ -116,7 +132,7 @@ func (b *build) log() string { return b.dir + ".log" }
 
 // fill creates the root file system.
 func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) error {
-	if err := b.progress.step("bootstrap Debian "+suite, func() error {
+	if err := b.step("bootstrap Debian "+suite, func() error {
 		return b.inNamespaces(ctx, "debootstrap", "--variant=minbase", "--include=ca-certificates", suite, root, debian.Mirror)
 	}); err != nil {
 		return err
@@ -124,12 +140,12 @@ func (b *build) fill(ctx context.Context, root string, debian aptsource.Debian) 
 	if err := configureApt(ctx, root, debian); err != nil {
 		return err
 	}
-	if err := b.progress.step("install MariaDB, RabbitMQ and OpenStack", func() error {
+	if err := b.step("install MariaDB, RabbitMQ and OpenStack", func() error {
 		return b.inRoot(ctx, root, b.recipe.Install, b.recipe.Packages...)
 	}); err != nil {
 		return err
 	}
-	return b.progress.step("configure for any uid, remove unneeded files", func() error {
+	return b.step("configure for any uid, remove unneeded files", func() error {
 		if err := b.inRoot(ctx, root, b.recipe.Configure); err != nil {
 			return err
 		}
@@ -159,7 +175,7 @@ func excluded(format string) []string {
 // addBuilds makes the layer of each build.
 func (b *build) addBuilds(ctx context.Context, root string) error {
 	for _, variant := range b.recipe.Builds {
-		if err := b.progress.step("build "+variant.image(), func() error { return b.addBuild(ctx, root, variant) }); err != nil {
+		if err := b.step("build "+variant.image(), func() error { return b.addBuild(ctx, root, variant) }); err != nil {
 			return err
 		}
 	}
@@ -263,24 +279,6 @@ func findDebian(mirror string) (aptsource.Debian, error) {
 		return aptsource.Debian{}, fmt.Errorf("%w: add a source to %s, or set --mirror URL", err, apt)
 	}
 	return debian, nil
-}
-
-// lock prevents two builds at the same time.
-func lock(cache string, log io.Writer) (func(), error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, fmt.Errorf("cache directory: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock the cache: %w", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_, _ = fmt.Fprintf(log, "waiting for another run that builds in %s\n", cache)
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-			return nil, fmt.Errorf("lock the cache: %w", err)
-		}
-	}
-	return func() { _ = file.Close() }, nil
 }
 
 // publish links the cached file to output, or copies it if a hard link is not possible.
