@@ -129,7 +129,7 @@ func (d *demo) awaitOperators(ctx context.Context, line *progress.Line) error {
 	if err != nil {
 		return err
 	}
-	wanted := []object{{resource: definitions, kind: "CustomResourceDefinition", name: "controlplanes." + group}}
+	wanted := []object{{kind: definitionKind, name: "controlplanes." + group}}
 	for _, name := range names {
 		wanted = append(wanted, operatorDeployment(name))
 	}
@@ -178,13 +178,13 @@ func (d *demo) deployNova(ctx context.Context, line *progress.Line) error {
 	if err := d.apply(ctx, line, "controlplane", "-f", source); err != nil {
 		return err
 	}
-	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
+	return d.awaitAll(ctx, line, object{kind: controlPlaneKind, name: controlPlane})
 }
 
 // awaitCompute waits until the cell has mapped the host of its compute. Waiting for the cell
 // has no timeout: the step of the ControlPlane, which runs at the same time, has one.
 func (d *demo) awaitCompute(ctx context.Context, line *progress.Line) error {
-	return d.kube.await(ctx, object{resource: novaCells, kind: "NovaCell", name: controlPlane + "-cell1", ready: hasHost}, line.Say)
+	return d.kube.await(ctx, object{kind: novaCellKind, name: controlPlane + "-cell1", ready: hasHost}, line.Say)
 }
 
 // hasHost reports whether the cell has mapped a host, without which no server can be
