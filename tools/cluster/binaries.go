@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -12,7 +13,10 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"asterism.dev/tools/internal/cache"
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 // binariesPath contains one Go module for each project whose binaries are built.
@@ -49,18 +53,6 @@ func projects(m mode) []project {
 	return []project{etcdProject, pauseProject, coreDNSProject, kubernetesProject}
 }
 
-// cacheRoot is shared by all checkouts: ASTERISM_CACHE, or asterism in the user's cache folder.
-func cacheRoot() (string, error) {
-	if root := os.Getenv("ASTERISM_CACHE"); root != "" {
-		return filepath.Abs(root)
-	}
-	root, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no cache folder for the binaries: set ASTERISM_CACHE: %w", err)
-	}
-	return filepath.Join(root, "asterism"), nil
-}
-
 // build is a project at the version that this checkout requires.
 type build struct {
 	project
@@ -69,7 +61,7 @@ type build struct {
 	ldflags string
 }
 
-func newBuild(root, cache string, p project) (build, error) {
+func newBuild(root, folder string, p project) (build, error) {
 	b := build{project: p, source: filepath.Join(root, binariesPath, p.folder)}
 	version := "v0"
 	if p.module != "" {
@@ -82,7 +74,7 @@ func newBuild(root, cache string, p project) (build, error) {
 		b.ldflags = kubernetesVersion(version)
 	}
 	hash, err := b.hash()
-	b.target = filepath.Join(cache, "bin", fmt.Sprintf("%s-%s-%s-%s-%s", p.folder, version, runtime.GOOS, runtime.GOARCH, hash))
+	b.target = filepath.Join(folder, fmt.Sprintf("%s-%s-%s-%s-%s", p.folder, version, runtime.GOOS, runtime.GOARCH, hash))
 	return b, err
 }
 
@@ -141,14 +133,14 @@ func (b build) complete() bool {
 
 // buildBinaries returns the folders with the mode's binaries, after building those that
 // the cache lacks.
-func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]string, error) {
-	cache, err := cacheRoot()
+func buildBinaries(ctx context.Context, p *progress.Progress, root string, m mode) ([]string, error) {
+	folder, err := cache.Dir("bin")
 	if err != nil {
 		return nil, err
 	}
 	var folders []string
 	for _, wanted := range projects(m) {
-		b, err := newBuild(root, cache, wanted)
+		b, err := newBuild(root, folder, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -164,9 +156,9 @@ func buildBinaries(ctx context.Context, p *progress, root string, m mode) ([]str
 
 // make compiles into a temporary folder and renames it to the target. A second caller
 // waits for the first and then finds the target.
-func (b build) make(ctx context.Context, p *progress) error {
+func (b build) make(ctx context.Context, p *progress.Progress) error {
 	path := b.target + ".lock"
-	unlock, err := lock(path, func() { p.say("waiting for another build in %s", b.target) })
+	unlock, err := cache.Lock(path, func() { p.Say("waiting for another build in %s", b.target) })
 	if err != nil {
 		return err
 	}
@@ -181,15 +173,15 @@ func (b build) make(ctx context.Context, p *progress) error {
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("building %s (%s; once for this version)", strings.Join(b.names, ", "), filepath.Base(b.target))
-	if err := p.during(what, func() error { return b.compile(ctx, temporary) }); err != nil {
+	what := fmt.Sprintf("building %s (once for this version)", b.folder)
+	if err := p.During(what, func(line *progress.Line) error { return b.compile(ctx, line, temporary) }); err != nil {
 		return err
 	}
 	return os.Rename(temporary, b.target)
 }
 
 // compile builds the binary into the folder, and links it to its further names.
-func (b build) compile(ctx context.Context, folder string) error {
+func (b build) compile(ctx context.Context, line *progress.Line, folder string) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("building needs Go on PATH, at least the version in go.mod (PATH may differ under sudo): %w", err)
 	}
@@ -197,9 +189,12 @@ func (b build) compile(ctx context.Context, folder string) error {
 		return err
 	}
 	binary := filepath.Join(folder, b.names[0])
-	program := gobuild.Program{Dir: b.source, Packages: []string{b.main}, Output: binary, Ldflags: b.ldflags}
-	if report, err := program.Command(ctx).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build in %s: %w\n%s", b.source, err, lastLines(string(report), 15))
+	program := gobuild.Program{Dir: b.source, Packages: []string{b.main}, Output: binary, Ldflags: b.ldflags, Verbose: true}
+	var report bytes.Buffer
+	command, output := program.Command(ctx), line.Follow("", &report)
+	command.Stdout, command.Stderr = output, output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", b.source, err, process.LastLines(gobuild.Problems(report.String()), 15))
 	}
 	for _, name := range b.names[1:] {
 		if err := os.Link(binary, filepath.Join(folder, name)); err != nil {

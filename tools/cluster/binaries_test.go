@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 // copyPause makes a copy of the module pause that a test may change.
@@ -27,7 +29,7 @@ func TestTwoCallersBuildOnce(t *testing.T) {
 		callers.Go(func() {
 			b, err := newBuild(root, cache, pauseProject)
 			if err == nil {
-				err = b.make(t.Context(), newProgress(&reports[i]))
+				err = b.make(t.Context(), progress.New(&reports[i], 0))
 			}
 			if err != nil {
 				t.Error(err)
@@ -35,14 +37,14 @@ func TestTwoCallersBuildOnce(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if count := strings.Count(reports[0].String()+reports[1].String(), "] building pause"); count != 1 {
+	if count := strings.Count(reports[0].String()+reports[1].String(), "] building pause (once for this version) …"); count != 1 {
 		t.Errorf("built %d times:\n%s%s", count, reports[0].String(), reports[1].String())
 	}
-	built, err := filepath.Glob(filepath.Join(cache, "bin", "*", "*"))
+	built, err := filepath.Glob(filepath.Join(cache, "*", "*"))
 	if err != nil || len(built) != 1 || filepath.Base(built[0]) != "pause" {
 		t.Errorf("the cache contains %v (%v), want one binary", built, err)
 	}
-	if folders, err := os.ReadDir(filepath.Join(cache, "bin")); err != nil || len(folders) != 1 {
+	if folders, err := os.ReadDir(cache); err != nil || len(folders) != 1 {
 		t.Errorf("the cache contains %v (%v), want one folder and no leftover", folders, err)
 	}
 }
@@ -79,7 +81,7 @@ func TestFailedBuildReportsTheCompilersErrorAndLeavesNoBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = b.make(t.Context(), newProgress(&bytes.Buffer{}))
+	err = b.make(t.Context(), progress.New(&bytes.Buffer{}, 0))
 	if err == nil || !strings.Contains(err.Error(), "undefined: no") {
 		t.Errorf("got %v, want the compiler's error", err)
 	}

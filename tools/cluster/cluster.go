@@ -6,6 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"asterism.dev/tools/internal/cache"
+	"asterism.dev/tools/internal/checkout"
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 // cluster is one Kubernetes with its state in a folder.
@@ -13,14 +18,14 @@ type cluster struct {
 	dir      string
 	state    *state
 	folders  []string // of the binaries
-	progress *progress
+	progress *progress.Progress
 	client   *http.Client
 }
 
 // openCluster resolves the folder's path; it does not read the state.
 func openCluster(dir string) (*cluster, error) {
 	if dir == "" {
-		root, err := repositoryRoot()
+		root, err := checkout.Root()
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +41,7 @@ func openCluster(dir string) (*cluster, error) {
 	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(parent, filepath.Base(dir))
 	}
-	return &cluster{dir: dir, progress: newProgress(os.Stdout)}, nil
+	return &cluster{dir: dir, progress: progress.New(os.Stdout, 0)}, nil
 }
 
 // binary is the path of a built binary.
@@ -51,8 +56,8 @@ func (c *cluster) binary(name string) string {
 }
 
 func (c *cluster) lock() (unlock func(), err error) {
-	return lock(filepath.Join(c.dir, lockFile), func() {
-		c.progress.say("waiting for another command that works on %s", c.dir)
+	return cache.Lock(filepath.Join(c.dir, lockFile), func() {
+		c.progress.Say("waiting for another command that works on %s", c.dir)
 	})
 }
 
@@ -71,7 +76,7 @@ func (c *cluster) checkDirectory() error {
 	if err := c.checkOwner(); err != nil {
 		return err
 	}
-	running, err := processes(c.dir)
+	running, err := process.Of(c.dir)
 	if err != nil {
 		return err
 	}

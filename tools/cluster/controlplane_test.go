@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 // session is a cluster and the output of its commands.
@@ -46,7 +52,7 @@ func (s *session) pids() map[string]int {
 	s.Helper()
 	pids := map[string]int{}
 	for _, p := range list(s.T, s.cluster.dir) {
-		pids[p.component] = p.pid
+		pids[p.Component] = p.PID
 	}
 	return pids
 }
@@ -58,10 +64,10 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	s := &session{T: t, cluster: c}
-	c.progress = newProgress(&s.printed)
+	c.progress = progress.New(&s.printed, 0)
 	t.Cleanup(func() {
 		for _, p := range list(t, c.dir) {
-			_ = p.signal(c.dir, syscall.SIGKILL)
+			_ = p.Signal(syscall.SIGKILL)
 		}
 	})
 	return s
@@ -86,10 +92,18 @@ func TestControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	var status bytes.Buffer
-	eventually(t, "status reports the killed kube-apiserver", func() bool {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := process.Poll(ctx, pollInterval, func() error {
 		status.Reset()
-		return s.cluster.status(t.Context(), &status) != nil && strings.Contains(status.String(), "not running")
+		if s.cluster.status(ctx, &status) == nil || !strings.Contains(status.String(), "not running") {
+			return fmt.Errorf("status reports no killed kube-apiserver:\n%s", status.String())
+		}
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.up()
 	after := s.pids()
 	if after["kube-apiserver"] == before["kube-apiserver"] || after["etcd"] != before["etcd"] {
@@ -155,4 +169,13 @@ END`)
 	if err == nil || !strings.Contains(output, "cannot set blockOwnerDeletion") {
 		s.Errorf("not refused: %v\n%s", err, output)
 	}
+}
+
+func list(t *testing.T, dir string) []process.Process {
+	t.Helper()
+	all, err := process.Of(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

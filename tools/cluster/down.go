@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"asterism.dev/tools/internal/process"
 )
 
 // down ends every process of the cluster and removes its files and network. It reads them
@@ -20,14 +22,14 @@ func (c *cluster) down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	c.progress.say("removing the cluster in %s", c.dir)
+	c.progress.Say("removing the cluster in %s", c.dir)
 	if err := c.cleanUp(ctx); err != nil {
 		return err
 	}
 	if err := removeCluster(c.dir); err != nil {
 		return err
 	}
-	c.progress.say("down")
+	c.progress.Say("down")
 	return nil
 }
 
@@ -68,13 +70,13 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 func killAll(ctx context.Context, dir string, pods bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return poll(ctx, pollInterval, func() error {
-		running, err := processes(dir)
+	return process.Poll(ctx, pollInterval, func() error {
+		running, err := process.Of(dir)
 		if err != nil {
 			return err
 		}
 		for _, p := range running {
-			if err := p.signal(dir, syscall.SIGKILL); err != nil {
+			if err := p.Signal(syscall.SIGKILL); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"asterism.dev/tools/internal/process"
 )
 
 // get returns a check that a component answers the administrator's request with 200.
@@ -63,7 +65,7 @@ func (c *cluster) read(ctx context.Context, url string, into any) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", url, response.Status, lastLines(string(body), 3))
+		return fmt.Errorf("%s: %s: %s", url, response.Status, process.LastLines(string(body), 3))
 	}
 	if into != nil {
 		return json.Unmarshal(body, into)

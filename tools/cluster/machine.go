@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"asterism.dev/tools/internal/mounts"
+	"asterism.dev/tools/internal/process"
 )
 
 // bridge has the node's address. Pods are not attached to it, each has a route: across a
@@ -105,14 +107,14 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 // takeOver removes the node of another cluster whose processes were all killed without
 // `down`. That cluster's folder stays, for its own `up` or `down`.
 func (c *cluster) takeOver(ctx context.Context, owner *machine) error {
-	running, err := processes(owner.Dir)
+	running, err := process.Of(owner.Dir)
 	if err != nil {
 		return err
 	}
 	if len(running) > 0 {
 		return fmt.Errorf("this machine already runs the full cluster in %s: remove it first with: cluster --dir %[1]s down", owner.Dir)
 	}
-	c.progress.say("the cluster in %s has a node and no running process: removing its node", owner.Dir)
+	c.progress.Say("the cluster in %s has a node and no running process: removing its node", owner.Dir)
 	if err := killAll(ctx, owner.Dir, true); err != nil {
 		return err
 	}
@@ -242,8 +244,8 @@ func openFirewall(ctx context.Context) error {
 // path propagate to containers that request this, but not to the folder itself, so
 // removing the folder never deletes files of a volume.
 func mountKubelet(source string) error {
-	mounts, err := mountsBelow(kubeletDir)
-	if err != nil || len(mounts) > 0 {
+	points, err := mounts.Below(kubeletDir)
+	if err != nil || len(points) > 0 {
 		return err
 	}
 	for _, dir := range []string{source, kubeletDir} {
@@ -260,28 +262,6 @@ func mountKubelet(source string) error {
 		}
 	}
 	return nil
-}
-
-// mountsBelow lists the mount points at or below the folders, in the order of mounting.
-func mountsBelow(folders ...string) ([]string, error) {
-	file, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	// proc(5): the mount point is the fifth field, with blanks escaped as \ooo.
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	var found []string
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		point := unescape.Replace(strings.Fields(lines.Text())[4])
-		for _, folder := range folders {
-			if point == folder || strings.HasPrefix(point, folder+"/") {
-				found = append(found, point)
-				break
-			}
-		}
-	}
-	return found, nil
 }
 
 // podCgroups lists the kubelet's cgroup of pods, one for each hierarchy of cgroup v1.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 )
 
@@ -98,20 +97,4 @@ func parse(flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return err
-}
-
-// repositoryRoot finds the folder with this tool at or above the working directory.
-func repositoryRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, binariesPath, kubernetesFolder, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s not found above the working directory: run this inside the repository", binariesPath)
-		}
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"asterism.dev/tools/internal/process"
 )
 
 // Fixed paths that the node needs besides the cluster's folder.
@@ -195,7 +197,7 @@ func (c *cluster) settleNode(ctx context.Context) error {
 		}
 		return fmt.Errorf("the node is not ready: %s", message)
 	}
-	if err := poll(ctx, pollInterval, check); err != nil {
+	if err := process.Poll(ctx, pollInterval, check); err != nil {
 		return fmt.Errorf("%w\n%s\n%s", err, c.logTail(kubeletName), c.logTail(containerdName))
 	}
 	return nil

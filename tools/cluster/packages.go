@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 // requirement is a file of the machine and the Debian package that contains it.
@@ -42,15 +47,15 @@ func (c *cluster) installPackages(ctx context.Context, missing []string) error {
 	if !exists("/usr/bin/apt-get") {
 		return fmt.Errorf("packages %s are missing (names of Debian): install them", strings.Join(missing, ", "))
 	}
-	install := func() error {
-		args := []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"}
-		return runCommand(ctx, "env", append(args, missing...)...)
-	}
-	return c.progress.during("installing Debian packages: "+strings.Join(missing, " "), func() error {
+	return c.progress.During("installing Debian packages: "+strings.Join(missing, " "), func(line *progress.Line) error {
+		install := func() error {
+			args := []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"}
+			return follow(ctx, line, "env", append(args, missing...)...)
+		}
 		if install() == nil {
 			return nil
 		}
-		if err := runCommand(ctx, "apt-get", "update"); err != nil {
+		if err := follow(ctx, line, "apt-get", "update"); err != nil {
 			return err
 		}
 		return install()
@@ -72,9 +77,20 @@ func commandPath(name string) string {
 
 // runCommand returns the command's output only as part of an error.
 func runCommand(ctx context.Context, name string, args ...string) error {
-	output, err := exec.CommandContext(ctx, commandPath(name), args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, lastLines(string(output), 12))
+	return follow(ctx, nil, name, args...)
+}
+
+// follow is runCommand that shows the last line of the output as the detail of a step.
+func follow(ctx context.Context, line *progress.Line, name string, args ...string) error {
+	var log bytes.Buffer
+	output := io.Writer(&log)
+	if line != nil {
+		output = line.Follow("", &log)
+	}
+	command := exec.CommandContext(ctx, commandPath(name), args...)
+	command.Stdout, command.Stderr = output, output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, process.LastLines(log.String(), 12))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"asterism.dev/tools/internal/process"
 )
 
 // Ports are chosen below the NodePorts (30000) and the kernel's ephemeral range (32768),
@@ -37,7 +39,7 @@ func choosePorts(names []string, free func(port int) bool) (map[string]int, erro
 func portFreed(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	return poll(ctx, pollInterval, func() error {
+	return process.Poll(ctx, pollInterval, func() error {
 		if !portFree(port) {
 			return fmt.Errorf("port %d is in use", port)
 		}

@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // mode is the set of components that a cluster runs.
@@ -93,30 +90,4 @@ func checkContent(dir string) error {
 		return fmt.Errorf("%s contains %s and no cluster: choose another --dir, because down removes the folder", dir, foreign)
 	}
 	return nil
-}
-
-// lock waits until no other command holds the lock. Its holder may remove the file, so a
-// lock is valid only while the path still names the locked file.
-func lock(path string, waiting func()) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	for {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-			waiting()
-			if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-				return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-			}
-		}
-		held, heldErr := file.Stat()
-		named, namedErr := os.Stat(path)
-		if heldErr == nil && namedErr == nil && os.SameFile(held, named) {
-			return func() { _ = file.Close() }, nil
-		}
-		_ = file.Close()
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"text/tabwriter"
 	"time"
+
+	"asterism.dev/tools/internal/process"
 )
 
 // status prints each component, and fails unless all are healthy.
@@ -23,7 +25,7 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	running, err := processes(c.dir)
+	running, err := process.Of(c.dir)
 	if err != nil {
 		return err
 	}
@@ -32,9 +34,9 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	_, _ = fmt.Fprintln(table, "COMPONENT\tPID\tSINCE\tHEALTH")
 	unhealthy := 0
 	for _, wanted := range c.components() {
-		pid, since, health := "-", "-", "not running: see "+logFile(c.dir, wanted.name)
-		if p := find(running, wanted.name); p != nil {
-			pid, since, health = fmt.Sprint(p.pid), p.started.Format(time.DateTime), "healthy"
+		pid, since, health := "-", "-", "not running: see "+process.LogFile(c.dir, wanted.name)
+		if p := process.Find(running, wanted.name); p != nil {
+			pid, since, health = fmt.Sprint(p.PID), p.Started.Format(time.DateTime), "healthy"
 			if err := wanted.healthy(ctx); err != nil {
 				health = err.Error()
 			}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"asterism.dev/tools/internal/mounts"
 )
 
 // killPods kills every process in a pod's cgroup and returns their number.
@@ -88,16 +90,16 @@ func (m *machine) undo(ctx context.Context) error {
 
 // unmountAll fails if a mount is left: removing the folder would delete the files in it.
 func unmountAll(folders ...string) error {
-	mounts, err := mountsBelow(folders...)
+	points, err := mounts.Below(folders...)
 	if err != nil {
 		return err
 	}
-	for _, point := range slices.Backward(mounts) {
+	for _, point := range slices.Backward(points) {
 		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("unmount %s: %w", point, err)
 		}
 	}
-	left, err := mountsBelow(folders...)
+	left, err := mounts.Below(folders...)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
 	}

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"asterism.dev/tools/internal/checkout"
+	"asterism.dev/tools/internal/process"
 )
 
 const (
@@ -41,7 +44,7 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 			return err
 		}
 	}
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}
@@ -56,11 +59,11 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 		return err
 	}
 	if changed {
-		c.progress.say("up: %s", c.apiURL())
+		c.progress.Say("up: %s", c.apiURL())
 	} else {
-		c.progress.say("already up: %s", c.apiURL())
+		c.progress.Say("already up: %s", c.apiURL())
 	}
-	_, _ = fmt.Fprintf(c.progress.out, "         . %s\n", c.envFile())
+	c.progress.Say(". %s", c.envFile())
 	return nil
 }
 
@@ -103,7 +106,7 @@ func (c *cluster) startAll(ctx context.Context) (changed bool, err error) {
 	if err := c.writeFiles(); err != nil {
 		return false, err
 	}
-	running, err := processes(c.dir)
+	running, err := process.Of(c.dir)
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +145,7 @@ func (c *cluster) writeFiles() error {
 // settlePorts chooses ports at the first start. If another program listens on the port of
 // a component that is down, settlePorts stops the other components and chooses all again.
 func (c *cluster) settlePorts(ctx context.Context) error {
-	running, err := processes(c.dir)
+	running, err := process.Of(c.dir)
 	if err != nil {
 		return err
 	}
@@ -151,9 +154,9 @@ func (c *cluster) settlePorts(ctx context.Context) error {
 		name = takenPort(c.state.Ports, running, portFreed)
 	}
 	if name != "" {
-		c.progress.say("another program listens on port %d of %s: choosing new ports", c.state.Ports[name], name)
+		c.progress.Say("another program listens on port %d of %s: choosing new ports", c.state.Ports[name], name)
 		for _, p := range running {
-			if err := p.stop(ctx, c.dir); err != nil {
+			if err := p.Stop(ctx); err != nil {
 				return err
 			}
 		}
@@ -168,10 +171,10 @@ func (c *cluster) settlePorts(ctx context.Context) error {
 }
 
 // takenPort returns the name of a port in use whose component is down, or "".
-func takenPort(ports map[string]int, running []process, free func(port int) bool) string {
+func takenPort(ports map[string]int, running []process.Process, free func(port int) bool) string {
 	for _, name := range portNames {
 		owner := strings.TrimSuffix(strings.TrimSuffix(name, "-peer"), "-metrics")
-		if find(running, owner) == nil && !free(ports[name]) {
+		if process.Find(running, owner) == nil && !free(ports[name]) {
 			return name
 		}
 	}
@@ -179,8 +182,8 @@ func takenPort(ports map[string]int, running []process, free func(port int) bool
 }
 
 // ensure makes the component run healthily with the wanted arguments.
-func (c *cluster) ensure(ctx context.Context, running []process, wanted component) (started bool, err error) {
-	if p := find(running, wanted.name); p != nil {
+func (c *cluster) ensure(ctx context.Context, running []process.Process, wanted component) (started bool, err error) {
+	if p := process.Find(running, wanted.name); p != nil {
 		reason := outdated(p, wanted)
 		if reason == "" {
 			err := c.healthy(ctx, wanted, healTimeout, nil)
@@ -189,8 +192,8 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 			}
 			reason = err.Error()
 		}
-		c.progress.say("restarting %s (pid %d): %s", wanted.name, p.pid, reason)
-		if err := p.stop(ctx, c.dir); err != nil {
+		c.progress.Say("restarting %s (pid %d): %s", wanted.name, p.PID, reason)
+		if err := p.Stop(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -199,8 +202,8 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 			return false, err
 		}
 	}
-	c.progress.say("starting %s", wanted.name)
-	ended, err := start(c.dir, wanted.name, wanted.args)
+	c.progress.Say("starting %s", wanted.name)
+	ended, err := process.Start(c.dir, wanted.name, wanted.args)
 	if err != nil {
 		return false, err
 	}
@@ -211,13 +214,13 @@ func (c *cluster) ensure(ctx context.Context, running []process, wanted componen
 }
 
 // outdated says how a process differs from one started now; "" if it does not.
-func outdated(p *process, wanted component) string {
-	if !slices.Equal(p.args, wanted.args) {
+func outdated(p *process.Process, wanted component) string {
+	if !slices.Equal(p.Args, wanted.args) {
 		return "its arguments changed"
 	}
 	for _, file := range wanted.files {
 		// The start time of a process is exact to some hundredths of a second.
-		if info, err := os.Stat(file); err == nil && info.ModTime().After(p.started.Add(time.Second)) {
+		if info, err := os.Stat(file); err == nil && info.ModTime().After(p.Started.Add(time.Second)) {
 			return file + " changed"
 		}
 	}
@@ -237,7 +240,7 @@ func (c *cluster) healthy(ctx context.Context, wanted component, limit time.Dura
 		case <-ctx.Done():
 		}
 	}()
-	if err := poll(ctx, pollInterval, func() error { return wanted.healthy(ctx) }); err != nil {
+	if err := process.Poll(ctx, pollInterval, func() error { return wanted.healthy(ctx) }); err != nil {
 		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
 	return nil
@@ -251,24 +254,11 @@ func exitReason(err error) string {
 }
 
 func (c *cluster) logTail(component string) string {
-	content, err := os.ReadFile(logFile(c.dir, component))
+	content, err := os.ReadFile(process.LogFile(c.dir, component))
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("last lines of %s:\n%s", logFile(c.dir, component), lastLines(string(content), 12))
-}
-
-// lastLines shortens long lines too: a line of kube-apiserver may fill a screen.
-func lastLines(text string, count int) string {
-	const width = 300
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	lines = lines[max(0, len(lines)-count):]
-	for i, line := range lines {
-		if len(line) > width {
-			lines[i] = line[:width] + "…"
-		}
-	}
-	return strings.Join(lines, "\n")
+	return fmt.Sprintf("last lines of %s:\n%s", process.LogFile(c.dir, component), process.LastLines(string(content), 12))
 }
 
 // settle waits for the default service account and, in the full mode, for the node.
@@ -276,7 +266,7 @@ func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	check := c.get(c.apiURL() + "/api/v1/namespaces/default/serviceaccounts/default")
-	if err := poll(ctx, pollInterval, func() error { return check(ctx) }); err != nil {
+	if err := process.Poll(ctx, pollInterval, func() error { return check(ctx) }); err != nil {
 		return fmt.Errorf("the default service account was not created: %w\n%s", err, c.logTail(controllerManagerName))
 	}
 	if c.state.Mode == full {

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 func TestOutdated(t *testing.T) {
@@ -17,12 +20,12 @@ func TestOutdated(t *testing.T) {
 	}
 	args := []string{"etcd", "--name=a"}
 	for name, test := range map[string]struct {
-		process process
+		process process.Process
 		want    string
 	}{
-		"current":                {process{args: args, started: time.Now()}, ""},
-		"other arguments":        {process{args: args[:1], started: time.Now()}, "its arguments changed"},
-		"older than a read file": {process{args: args, started: time.Now().Add(-time.Minute)}, file + " changed"},
+		"current":                {process.Process{Args: args, Started: time.Now()}, ""},
+		"other arguments":        {process.Process{Args: args[:1], Started: time.Now()}, "its arguments changed"},
+		"older than a read file": {process.Process{Args: args, Started: time.Now().Add(-time.Minute)}, file + " changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outdated(&test.process, component{args: args, files: []string{file}}); got != test.want {
@@ -44,7 +47,7 @@ func TestFullClusterStaysFull(t *testing.T) {
 		{controlPlane, false, full},
 		{full, true, full},
 	} {
-		c := &cluster{dir: t.TempDir(), progress: newProgress(io.Discard)}
+		c := &cluster{dir: t.TempDir(), progress: progress.New(io.Discard, 0)}
 		if test.was != "" {
 			if err := (&state{Mode: test.was}).write(c.dir); err != nil {
 				t.Fatal(err)
@@ -83,7 +86,7 @@ func TestTakenPort(t *testing.T) {
 	for i, name := range portNames {
 		ports[name] = 20000 + i
 	}
-	running := []process{{component: "etcd", leader: true}}
+	running := []process.Process{{Component: "etcd", Leader: true}}
 	busy := func(names ...string) func(int) bool {
 		return func(port int) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return ports[name] == port })
@@ -118,7 +121,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		"foreign file and lock":    {[]string{lockFile, "thesis.tex"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cluster{dir: t.TempDir(), progress: newProgress(io.Discard)}
+			c := &cluster{dir: t.TempDir(), progress: progress.New(io.Discard, 0)}
 			for _, file := range test.files {
 				if err := os.WriteFile(filepath.Join(c.dir, file), nil, 0o600); err != nil {
 					t.Fatal(err)
@@ -132,35 +135,5 @@ func TestForeignFolderIsRefused(t *testing.T) {
 				t.Errorf("the error does not name the foreign file: %v", err)
 			}
 		})
-	}
-}
-
-func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lock(path, func() { t.Error("the first lock waits") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiting, done := make(chan bool, 1), make(chan error, 1)
-	go func() {
-		unlock, err := lock(path, func() { waiting <- true })
-		if err == nil {
-			defer unlock()
-			_, err = os.Stat(path)
-		}
-		done <- err
-	}()
-	<-waiting
-	if err := os.Remove(path); err != nil { // as `down` does while it holds the lock
-		t.Fatal(err)
-	}
-	select {
-	case err := <-done:
-		t.Fatalf("two callers hold the lock (%v)", err)
-	default:
-	}
-	first()
-	if err := <-done; err != nil {
-		t.Errorf("the second caller holds the lock of a removed file: %v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 func (d *demo) clusterCommand(name string, args ...string) command {
@@ -13,7 +15,7 @@ func (d *demo) clusterCommand(name string, args ...string) command {
 }
 
 // startCluster boots the embedded cluster and reads its environment for later commands.
-func (d *demo) startCluster(ctx context.Context, line *line) error {
+func (d *demo) startCluster(ctx context.Context, line *progress.Line) error {
 	if err := d.run(ctx, line, d.clusterCommand("up")); err != nil {
 		return err
 	}
@@ -29,17 +31,17 @@ func (d *demo) startCluster(ctx context.Context, line *line) error {
 }
 
 // connect selects the cluster of KUBECONFIG.
-func (d *demo) connect(_ context.Context, line *line) error {
+func (d *demo) connect(_ context.Context, line *progress.Line) error {
 	kube, err := newKube(d.env)
 	if err != nil {
 		return err
 	}
 	d.kube = kube
-	line.say(d.kube.server + ", images from " + d.registry)
+	line.Say(d.kube.server + ", images from " + d.registry)
 	return nil
 }
 
-func (d *demo) loadOpenStack(ctx context.Context, line *line) error {
+func (d *demo) loadOpenStack(ctx context.Context, line *progress.Line) error {
 	return d.run(ctx, line, d.clusterCommand("load", d.work("images", openStackArchive)))
 }
 
@@ -53,8 +55,8 @@ func (d *demo) down(ctx context.Context) error {
 		return err
 	}
 	steps := []step{
-		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTools(ctx, line, "cluster") }},
-		{"Removing the cluster", []string{stepTools}, func(ctx context.Context, line *line) error {
+		{stepTools, nil, func(ctx context.Context, line *progress.Line) error { return d.buildTools(ctx, line, "cluster") }},
+		{"Removing the cluster", []string{stepTools}, func(ctx context.Context, line *progress.Line) error {
 			if err := d.run(ctx, line, d.clusterCommand("down")); err != nil {
 				return err
 			}
@@ -64,7 +66,7 @@ func (d *demo) down(ctx context.Context) error {
 	if d.existing {
 		steps = d.removal()
 	}
-	if err := newProgress(os.Stdout).run(ctx, steps); err != nil {
+	if err := runSteps(ctx, progress.New(os.Stdout, len(steps)), steps); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.work())

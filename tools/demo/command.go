@@ -10,14 +10,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/process"
+	"asterism.dev/tools/internal/progress"
 )
 
 // command is a program that a step runs.
 type command struct {
 	name string   // of the log file
+	part string   // of the step, which the step's line shows before the output
 	dir  string   // working directory, default the repository's root
 	env  []string // added to the demo's
 	args []string
@@ -43,17 +47,21 @@ func (e *commandError) Unwrap() error { return e.err }
 
 // run runs a program. The last line of its output is the step's detail, and the work
 // folder keeps its log.
-func (d *demo) run(ctx context.Context, line *line, c command) error {
+func (d *demo) run(ctx context.Context, line *progress.Line, c command) error {
 	path := d.work("logs", c.name+".log")
 	log, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	out := &lastLine{out: log, say: line.note}
+	out := line.Follow(c.part, log)
 	if err := d.execute(ctx, c, nil, out, out); err != nil {
 		content, _ := os.ReadFile(path)
-		return &commandError{command: c, log: d.short(path), tail: lastLines(string(content), 15), err: err}
+		text := string(content)
+		if c.args[0] == "go" {
+			text = gobuild.Problems(text)
+		}
+		return &commandError{command: c, log: d.short(path), tail: process.LastLines(text, 15), err: err}
 	}
 	return nil
 }
@@ -62,7 +70,7 @@ func (d *demo) run(ctx context.Context, line *line, c command) error {
 func (d *demo) output(ctx context.Context, c command) (string, error) {
 	var out, problem bytes.Buffer
 	if err := d.execute(ctx, c, nil, &out, &problem); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, indent(lastLines(problem.String(), 15)))
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, indent(process.LastLines(problem.String(), 15)))
 	}
 	return out.String(), nil
 }
@@ -70,18 +78,21 @@ func (d *demo) output(ctx context.Context, c command) (string, error) {
 // execute runs the program in its own process group, so that an interrupt ends all its
 // processes and reaches each only once.
 func (d *demo) execute(ctx context.Context, c command, in io.Reader, out, problem io.Writer) error {
-	env := slices.Concat(d.env, c.env)
-	process := exec.CommandContext(ctx, lookPath(c.args[0], env), c.args[1:]...)
-	process.Args[0] = c.args[0]
-	process.Dir, process.Env = d.root, env
+	env := slices.Concat(d.env, c.env, []string{progress.Details})
+	program := exec.CommandContext(ctx, lookPath(c.args[0], env), c.args[1:]...)
+	program.Args[0] = c.args[0]
+	program.Dir, program.Env = d.root, env
 	if c.dir != "" {
-		process.Dir = c.dir
+		program.Dir = c.dir
 	}
-	process.Stdin, process.Stdout, process.Stderr = in, out, problem
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
-	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGINT) }
-	process.WaitDelay = 30 * time.Second
-	err := process.Run()
+	program.Stdin, program.Stdout, program.Stderr = in, out, problem
+	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
+	program.Cancel = func() error { return syscall.Kill(-program.Process.Pid, syscall.SIGINT) }
+	program.WaitDelay = 30 * time.Second
+	err := program.Run()
+	if state := program.ProcessState; state != nil {
+		progress.Spent(ctx, state.UserTime()+state.SystemTime())
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -107,33 +118,6 @@ func lookPath(name string, env []string) string {
 		break
 	}
 	return name
-}
-
-// lastLine copies its input to out and passes the last complete line of each write to say.
-type lastLine struct {
-	mu   sync.Mutex
-	out  io.Writer
-	say  func(string)
-	rest string
-}
-
-func (l *lastLine) Write(content []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := strings.FieldsFunc(l.rest+string(content)+"\x00", func(r rune) bool { return r == '\n' || r == '\r' })
-	l.rest = strings.TrimSuffix(lines[len(lines)-1], "\x00")
-	for _, text := range slices.Backward(lines[:len(lines)-1]) {
-		if text = strings.TrimSpace(text); text != "" {
-			l.say(text)
-			break
-		}
-	}
-	return l.out.Write(content)
-}
-
-func lastLines(text string, count int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
 func indent(text string) string {

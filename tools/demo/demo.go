@@ -8,6 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"asterism.dev/tools/internal/checkout"
+	"asterism.dev/tools/internal/cpu"
+	"asterism.dev/tools/internal/progress"
 )
 
 const (
@@ -36,7 +40,7 @@ type demo struct {
 }
 
 func newDemo(dir string, timeout time.Duration) (*demo, error) {
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -65,22 +69,6 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 	return d, nil
 }
 
-// repositoryRoot finds the folder with this tool at or above the working directory.
-func repositoryRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "tools", "demo")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("tools/demo not found above the working directory: run this inside the repository")
-		}
-	}
-}
-
 // up runs every step and shows the result.
 func (d *demo) up(ctx context.Context) error {
 	if err := d.checkRequirements(); err != nil {
@@ -89,11 +77,15 @@ func (d *demo) up(ctx context.Context) error {
 	if err := d.makeWorkFolder(); err != nil {
 		return err
 	}
-	progress := newProgress(os.Stdout)
-	if err := progress.run(ctx, d.steps()); err != nil {
+	clusters, steps := cpu.Observe(), d.steps()
+	shown := progress.New(os.Stdout, len(steps))
+	if err := runSteps(ctx, shown, steps); err != nil {
 		return fmt.Errorf("\n%w", d.explain(ctx, err))
 	}
-	return d.report(ctx, os.Stdout, progress.elapsed())
+	if err := writeCosts(os.Stdout, shown, clusters); err != nil {
+		return err
+	}
+	return d.report(ctx, os.Stdout, shown.Elapsed())
 }
 
 // checkRequirements reports missing requirements before the first step.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 // kubectl returns a command on the cluster.
@@ -19,12 +21,12 @@ func (d *demo) kubectl(name string, args ...string) command {
 
 // apply applies manifests to the demo's namespace. Fields of other owners stay, and
 // applying unchanged manifests writes nothing.
-func (d *demo) apply(ctx context.Context, line *line, name string, source ...string) error {
+func (d *demo) apply(ctx context.Context, line *progress.Line, name string, source ...string) error {
 	return d.applyAnywhere(ctx, line, name, append(source, "--namespace="+namespace)...)
 }
 
 // applyAnywhere is apply for manifests that name their namespaces.
-func (d *demo) applyAnywhere(ctx context.Context, line *line, name string, source ...string) error {
+func (d *demo) applyAnywhere(ctx context.Context, line *progress.Line, name string, source ...string) error {
 	args := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=" + fieldManager}
 	return d.run(ctx, line, d.kubectl("apply-"+name, slices.Concat(args, source)...))
 }
@@ -41,7 +43,7 @@ func (d *demo) folder(name string) (string, error) {
 
 // startServices creates the namespace, the Secrets and the services that a ControlPlane
 // refers to.
-func (d *demo) startServices(ctx context.Context, line *line) error {
+func (d *demo) startServices(ctx context.Context, line *progress.Line) error {
 	if err := d.apply(ctx, line, "namespace", "-f", d.example("demo", "namespace.yaml")); err != nil {
 		return err
 	}
@@ -74,14 +76,14 @@ func (d *demo) example(parts ...string) string {
 }
 
 // awaitAll waits for all objects, one after the other.
-func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
+func (d *demo) awaitAll(ctx context.Context, line *progress.Line, all ...object) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("gave up after %s", d.timeout))
 	defer cancel()
 	for _, wanted := range all {
-		say := line.say
+		say := line.Say
 		if len(all) > 1 {
-			line.note(wanted.String())
-			say = func(message string) { line.say(wanted.String() + ": " + message) }
+			line.Note(wanted.String())
+			say = func(message string) { line.Say(wanted.String() + ": " + message) }
 		}
 		if err := d.kube.await(ctx, wanted, say); err != nil {
 			return err
@@ -92,7 +94,7 @@ func (d *demo) awaitAll(ctx context.Context, line *line, all ...object) error {
 
 // deployOperators applies the CRDs and the operators, hands the demo's namespace over to
 // the operators, and waits until the ControlPlane's CRD and the operators are ready.
-func (d *demo) deployOperators(ctx context.Context, line *line) error {
+func (d *demo) deployOperators(ctx context.Context, line *progress.Line) error {
 	names, err := d.operators()
 	if err != nil {
 		return err
@@ -122,12 +124,12 @@ func (d *demo) deployOperators(ctx context.Context, line *line) error {
 }
 
 // awaitOperators waits until the ControlPlane's CRD and the operators are ready.
-func (d *demo) awaitOperators(ctx context.Context, line *line) error {
+func (d *demo) awaitOperators(ctx context.Context, line *progress.Line) error {
 	names, err := d.operators()
 	if err != nil {
 		return err
 	}
-	wanted := []object{{resource: definitions, kind: "CustomResourceDefinition", name: "controlplanes." + group}}
+	wanted := []object{{kind: definitionKind, name: "controlplanes." + group}}
 	for _, name := range names {
 		wanted = append(wanted, operatorDeployment(name))
 	}
@@ -168,7 +170,7 @@ func (d *demo) controlPlane() (path string, err error) {
 }
 
 // deployNova applies the ControlPlane and shows its message until it is ready.
-func (d *demo) deployNova(ctx context.Context, line *line) error {
+func (d *demo) deployNova(ctx context.Context, line *progress.Line) error {
 	source, err := d.controlPlane()
 	if err != nil {
 		return err
@@ -176,13 +178,13 @@ func (d *demo) deployNova(ctx context.Context, line *line) error {
 	if err := d.apply(ctx, line, "controlplane", "-f", source); err != nil {
 		return err
 	}
-	return d.awaitAll(ctx, line, object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane})
+	return d.awaitAll(ctx, line, object{kind: controlPlaneKind, name: controlPlane})
 }
 
 // awaitCompute waits until the cell has mapped the host of its compute. Waiting for the cell
 // has no timeout: the step of the ControlPlane, which runs at the same time, has one.
-func (d *demo) awaitCompute(ctx context.Context, line *line) error {
-	return d.kube.await(ctx, object{resource: novaCells, kind: "NovaCell", name: controlPlane + "-cell1", ready: hasHost}, line.say)
+func (d *demo) awaitCompute(ctx context.Context, line *progress.Line) error {
+	return d.kube.await(ctx, object{kind: novaCellKind, name: controlPlane + "-cell1", ready: hasHost}, line.Say)
 }
 
 // hasHost reports whether the cell has mapped a host, without which no server can be
@@ -195,7 +197,7 @@ func hasHost(cell *unstructured.Unstructured) (ready bool, message string) {
 const serverName = "demo"
 
 // bootServer boots a server, unless that of an earlier run exists.
-func (d *demo) bootServer(ctx context.Context, line *line) error {
+func (d *demo) bootServer(ctx context.Context, line *progress.Line) error {
 	return d.run(ctx, line, d.bootCommand())
 }
 

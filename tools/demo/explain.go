@@ -8,10 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
+	"asterism.dev/tools/internal/process"
 )
 
 const logLines = 15
@@ -30,7 +32,7 @@ func (d *demo) explain(ctx context.Context, failure error) error {
 	}
 	all := tree.New(objects)
 	sections := []string{failure.Error()}
-	if root := find(all, missing.object.kind, missing.object.name); root != nil {
+	if root := find(all, missing.object.kind.Kind, missing.object.name); root != nil {
 		path := pathOf(all, root)
 		sections = append(sections, "Objects that are not ready:\n"+indent(textOf(path)))
 		sections = append(sections, d.evidence(ctx, all, leafOf(path))...)
@@ -46,7 +48,7 @@ func (d *demo) evidence(ctx context.Context, all *tree.Forest, leaf *unstructure
 		found = append(found, fmt.Sprintf("Warnings about %s/%s:\n%s", leaf.GetKind(), leaf.GetName(), indent(warnings)))
 	}
 	switch {
-	case leaf.GetKind() == kindPod:
+	case leaf.GetKind() == cluster.Pod.Kind:
 		if trouble := tree.TroubleOf(leaf); trouble.Logged {
 			found = append(found, d.kube.logOf(ctx, leaf, trouble.Container, trouble.Previous, ""))
 		}
@@ -63,7 +65,7 @@ func (d *demo) operatorEvidence(ctx context.Context, all *tree.Forest, o *unstru
 	if err != nil {
 		return []string{err.Error()}
 	}
-	deployment := find(all, kindDeployment, operatorDeployment(responsible(o.GetKind(), names)).name)
+	deployment := find(all, cluster.Deployment.Kind, operatorDeployment(responsible(o.GetKind(), names)).name)
 	if deployment == nil {
 		return nil
 	}
@@ -81,15 +83,19 @@ func (d *demo) operatorEvidence(ctx context.Context, all *tree.Forest, o *unstru
 
 // warnings returns the last three events of type Warning about the object.
 func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) string {
-	list, err := k.typed.CoreV1().Events(o.GetNamespace()).List(ctx, metav1.ListOptions{
-		FieldSelector: "type=Warning,involvedObject.uid=" + string(o.GetUID()),
-	})
+	events, err := k.List(ctx, o.GetNamespace(), cluster.Event)
 	if err != nil {
 		return err.Error()
 	}
 	var lines []string
-	for _, event := range list.Items {
-		lines = append(lines, fmt.Sprintf("%s: %s", event.Reason, strings.TrimSpace(event.Message)))
+	for _, event := range events {
+		field := func(path ...string) string {
+			text, _, _ := unstructured.NestedString(event.Object, path...)
+			return text
+		}
+		if field("type") == corev1.EventTypeWarning && field("involvedObject", "uid") == string(o.GetUID()) {
+			lines = append(lines, fmt.Sprintf("%s: %s", field("reason"), strings.TrimSpace(field("message"))))
+		}
 	}
 	return strings.Join(lines[max(0, len(lines)-3):], "\n")
 }
@@ -98,7 +104,7 @@ func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) strin
 func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, container string, previous bool, about string) string {
 	lines := int64(2000)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
-	content, err := k.typed.CoreV1().Pods(pod.GetNamespace()).GetLogs(pod.GetName(), options).DoRaw(ctx)
+	content, err := k.Logs(ctx, client.ObjectKeyFromObject(pod), options)
 	title := fmt.Sprintf("Last lines of container %s of Pod/%s", container, pod.GetName())
 	if previous {
 		title += ", its previous run"
@@ -106,7 +112,7 @@ func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, contai
 	if err != nil {
 		return fmt.Sprintf("%s: %v", title, err)
 	}
-	return title + ":\n" + indent(lastLines(linesAbout(string(content), about), logLines))
+	return title + ":\n" + indent(process.LastLines(linesAbout(string(content), about), logLines))
 }
 
 // linesAbout returns the lines that contain a word, or the whole log if none does.
@@ -133,7 +139,7 @@ func (d *demo) further(leaf *unstructured.Unstructured) string {
 	lines = append(lines,
 		"kubectl get openstack,pods --namespace "+namespace,
 		fmt.Sprintf("kubectl describe %s --namespace %s", target, leaf.GetNamespace()))
-	if leaf.GetKind() == kindPod {
+	if leaf.GetKind() == cluster.Pod.Kind {
 		lines = append(lines, fmt.Sprintf("kubectl logs %s --all-containers --namespace %s", target, leaf.GetNamespace()))
 	}
 	return "Commands that show more:\n" + indent(strings.Join(lines, "\n")) + "\n\n`make demo` continues from here."

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 const (
@@ -15,7 +17,7 @@ func (d *demo) openStack() string { return d.image(openStackImage) + ":" + openS
 
 // buildOpenStack builds the image unless the cache or the registry has it. Building
 // needs root, so an image in the registry is used even if it is of another build.
-func (d *demo) buildOpenStack(ctx context.Context, line *line) error {
+func (d *demo) buildOpenStack(ctx context.Context, line *progress.Line) error {
 	if d.existing {
 		if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
 			return err

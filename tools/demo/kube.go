@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,95 +13,68 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
 )
 
 // group is the common suffix of Asterism's API groups.
 const group = "asterism.dev"
 
+// Kinds that the demo waits for.
 var (
-	controlPlanes = schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "controlplanes"}
-	definitions   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	drivers       = schema.GroupVersionResource{Group: "storage." + group, Version: "v1alpha1", Resource: "sharedvolumedrivers"}
-	novaCells     = schema.GroupVersionResource{Group: "nova." + group, Version: "v1alpha1", Resource: "novacells"}
-	deployments   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	replicaSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	statefulSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	jobs          = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-)
-
-// Kinds with special treatment.
-const (
-	kindDeployment  = "Deployment"
-	kindStatefulSet = "StatefulSet"
-	kindPod         = "Pod"
+	definitionKind   = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	controlPlaneKind = schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: "ControlPlane"}
+	novaCellKind     = schema.GroupVersionKind{Group: "nova." + group, Version: "v1alpha1", Kind: "NovaCell"}
+	driverKind       = schema.GroupVersionKind{Group: "storage." + group, Version: "v1alpha1", Kind: "SharedVolumeDriver"}
 )
 
 // kube is a client of the cluster, with the environment of kubectl for it.
 type kube struct {
-	server  string
-	env     []string
-	objects dynamic.Interface
-	typed   kubernetes.Interface
-	// stallCheck is the interval in which a wait looks for stalled objects.
-	stallCheck time.Duration
+	*cluster.Cluster
+	server string
+	env    []string
+	pause  time.Duration // between two looks of a wait
 }
 
 // newKube connects to the cluster of KUBECONFIG in that environment.
 func newKube(env []string) (*kube, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	flags := genericclioptions.NewConfigFlags(false)
 	for _, setting := range env {
-		if path, found := strings.CutPrefix(setting, "KUBECONFIG="); found {
-			rules.Precedence = strings.Split(path, ":")
+		// The flags read the demo's own variable, which may be a list of files.
+		if path, found := strings.CutPrefix(setting, "KUBECONFIG="); found && path != os.Getenv("KUBECONFIG") {
+			flags.KubeConfig = &path
 		}
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	connected, err := cluster.Connect(flags)
 	if err != nil {
-		return nil, fmt.Errorf("KUBECONFIG is not usable: %w", err)
-	}
-	config.QPS, config.Burst = -1, 0
-	// Warnings about deprecated APIs do not concern the demo's users.
-	config.WarningHandler = rest.NoWarnings{}
-	k := &kube{server: config.Host, env: env, stallCheck: 10 * time.Second}
-	if k.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	k.typed, err = kubernetes.NewForConfig(config)
-	return k, err
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return &kube{Cluster: connected, server: config.Host, env: env, pause: time.Second}, nil
 }
 
 // object names an object that a step waits for.
 type object struct {
-	resource schema.GroupVersionResource
-	kind     string
-	name     string
+	kind schema.GroupVersionKind
+	name string
 	// namespace of a namespaced object; default the demo's
 	namespace string
 	// ready, if set, is checked after Kubernetes' own conventions.
 	ready func(*unstructured.Unstructured) (ready bool, message string)
 }
 
-func deployment(name string) object {
-	return object{resource: deployments, kind: kindDeployment, name: name}
-}
+func deployment(name string) object { return object{kind: cluster.Deployment, name: name} }
 
-func statefulSet(name string) object {
-	return object{resource: statefulSets, kind: kindStatefulSet, name: name}
-}
+func statefulSet(name string) object { return object{kind: cluster.StatefulSet, name: name} }
 
-func (o object) String() string { return o.kind + "/" + o.name }
+func (o object) String() string { return o.kind.Kind + "/" + o.name }
 
 // notReadyError reports an object that did not become ready.
 type notReadyError struct {
@@ -115,143 +89,90 @@ func (e *notReadyError) Error() string {
 
 func (e *notReadyError) Unwrap() error { return e.err }
 
-// await watches the object until it is ready, and passes each message to say.
-func (k *kube) await(ctx context.Context, wanted object, say func(string)) error {
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	go k.giveUpStalled(ctx, wanted, giveUp)
-	message := "the object does not exist"
-	_, err := watchtools.UntilWithSync(ctx, k.watcher(wanted), &unstructured.Unstructured{}, nil, func(event watch.Event) (bool, error) {
-		found, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Deleted {
-			return false, nil
-		}
-		state := tree.StateOf(found)
-		ready := state.Ready == metav1.ConditionTrue
-		message = state.Message
-		if ready && wanted.ready != nil {
-			ready, message = wanted.ready(found)
-		}
-		if !ready {
-			say(message)
-		}
-		return ready, nil
-	})
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return &notReadyError{object: wanted, message: message, err: err}
-	}
-	return nil
-}
-
-// stallChecks is the number of consecutive checks that must find a stalled object: right
-// after an apply, its conditions may be older than the applied spec.
-const stallChecks = 3
+const (
+	// stallEvery is the number of looks after which a wait looks for stalled objects.
+	stallEvery = 10
+	// stallChecks is the number of consecutive checks that must find a stalled object: right
+	// after an apply, its conditions may be older than the applied spec.
+	stallChecks = 3
+)
 
 var errStalled = errors.New("an object is stalled: change it")
 
-// giveUpStalled ends the wait for an object that stays stalled, itself or an object below it.
-func (k *kube) giveUpStalled(ctx context.Context, wanted object, giveUp func(error)) {
-	ticker := time.NewTicker(k.stallCheck)
+// await looks at the object until it is ready, and passes each message to say. It gives up if
+// the object, or one below it, stays stalled.
+func (k *kube) await(ctx context.Context, wanted object, say func(string)) error {
+	ticker := time.NewTicker(k.pause)
 	defer ticker.Stop()
-	for stalled := 0; stalled < stallChecks; {
+	message, stalled := "the object does not exist", 0
+	for looks := 1; ; looks++ {
+		ready, now := k.look(ctx, wanted)
+		if ready {
+			return nil
+		}
+		if now != "" && now != message {
+			message = now
+			say(message)
+		}
+		if looks%stallEvery == 0 {
+			if stalled++; !k.isStalled(ctx, wanted) {
+				stalled = 0
+			}
+		}
+		if stalled == stallChecks {
+			return &notReadyError{object: wanted, message: message, err: errStalled}
+		}
 		select {
 		case <-ctx.Done():
-			return
+			return &notReadyError{object: wanted, message: message, err: context.Cause(ctx)}
 		case <-ticker.C:
 		}
-		objects, err := k.allObjects(ctx)
-		if err != nil {
-			continue // the watch of await reports an unreachable API server
-		}
-		all := tree.New(objects)
-		if root := find(all, wanted.kind, wanted.name); root != nil && isStalled(pathOf(all, root)) {
-			stalled++
-		} else {
-			stalled = 0
-		}
 	}
-	giveUp(errStalled)
 }
 
-func (k *kube) watcher(wanted object) cache.ListerWatcher {
-	client := k.in(wanted.resource, cmp.Or(wanted.namespace, namespace))
-	only := func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", wanted.name).String()
+// look returns the message of an object that is not ready, or "" if it does not exist. The API
+// server may restart, so its errors end no wait.
+func (k *kube) look(ctx context.Context, wanted object) (ready bool, message string) {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(wanted.kind)
+	key := client.ObjectKey{Namespace: cmp.Or(wanted.namespace, namespace), Name: wanted.name}
+	switch err := k.Get(ctx, key, found); {
+	case apierrors.IsNotFound(err) || ctx.Err() != nil:
+		return false, ""
+	case err != nil:
+		return false, err.Error()
 	}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			only(&options)
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			only(&options)
-			return client.Watch(ctx, options)
-		},
-	}, k.objects)
+	state := tree.StateOf(found)
+	if state.Ready == metav1.ConditionTrue && wanted.ready != nil {
+		return wanted.ready(found)
+	}
+	return state.Ready == metav1.ConditionTrue, state.Message
 }
 
-// in returns the client of a resource, in the namespace if the resource is namespaced.
-func (k *kube) in(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
-	if resource == definitions || resource == drivers {
-		return k.objects.Resource(resource)
+func (k *kube) isStalled(ctx context.Context, wanted object) bool {
+	objects, err := k.allObjects(ctx)
+	if err != nil {
+		return false
 	}
-	return k.objects.Resource(resource).Namespace(namespace)
+	all := tree.New(objects)
+	root := find(all, wanted.kind.Kind, wanted.name)
+	return root != nil && isStalled(pathOf(all, root))
 }
 
 // allObjects lists the objects of Asterism's kinds, the workloads of the demo's namespace, and
 // the operators.
 func (k *kube) allObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	resources, err := k.asterismResources()
-	if err != nil {
-		return nil, err
-	}
-	found, err := k.listAll(ctx, namespace, append(resources, deployments, statefulSets, jobs, replicaSets, pods)...)
+	found, unread, err := k.Objects(ctx, namespace, slices.Concat(cluster.Own(), cluster.Workloads)...)
 	for _, operatorNamespace := range []string{systemNamespace, storageNamespace} {
-		if err != nil {
+		if err != nil || len(unread) > 0 {
 			break
 		}
 		var operators []*unstructured.Unstructured
-		operators, err = k.listAll(ctx, operatorNamespace, deployments, replicaSets, pods)
+		operators, unread, err = k.Objects(ctx, operatorNamespace, cluster.Deployment, cluster.ReplicaSet, cluster.Pod)
 		found = append(found, operators...)
 	}
+	if err == nil && len(unread) > 0 {
+		err = unread[0]
+	}
 	return found, err
-}
-
-// asterismResources lists the namespaced resources of Asterism that the API server serves.
-func (k *kube) asterismResources() (resources []schema.GroupVersionResource, err error) {
-	_, served, err := k.typed.Discovery().ServerGroupsAndResources()
-	if err != nil && len(served) == 0 {
-		return nil, err
-	}
-	for _, list := range served {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || !strings.HasSuffix(version.Group, group) {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			if resource.Namespaced && slices.Contains(resource.Verbs, "list") {
-				resources = append(resources, version.WithResource(resource.Name))
-			}
-		}
-	}
-	return resources, nil
-}
-
-func (k *kube) listAll(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
-	var found []*unstructured.Unstructured
-	for _, resource := range resources {
-		list, err := k.in(resource, namespace).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-	}
-	return found, nil
 }

@@ -8,70 +8,68 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"asterism.dev/cli/cluster"
+	"asterism.dev/tools/internal/checkout"
 )
 
-var wantedPlane = object{resource: controlPlanes, kind: "ControlPlane", name: controlPlane}
+var wantedPlane = object{kind: controlPlaneKind, name: controlPlane}
 
-// serve returns a fake API server with the objects of a fixture.
-func serve(t *testing.T, fixture string) *kube {
+// serve returns a client of an API server with objects.
+func serve(objects ...client.Object) *kube {
+	return &kube{pause: time.Millisecond, Cluster: &cluster.Cluster{
+		WithWatch: fake.NewClientBuilder().WithScheme(cluster.Scheme).WithObjects(objects...).Build(),
+		Logs: func(context.Context, types.NamespacedName, *corev1.PodLogOptions) ([]byte, error) {
+			return []byte("fake logs"), nil
+		},
+	}}
+}
+
+// fixture returns the objects of a file, in the demo's namespace.
+func fixture(t *testing.T, name string) (objects []client.Object) {
 	t.Helper()
-	nova := func(resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: "nova." + group, Version: "v1alpha1", Resource: resource}
-	}
-	served := map[schema.GroupVersionResource]string{
-		controlPlanes: "ControlPlaneList", novaCells: "NovaCellList", nova("novas"): "NovaList", nova("novaconductors"): "NovaConductorList",
-		deployments: "DeploymentList", statefulSets: "StatefulSetList", replicaSets: "ReplicaSetList", jobs: "JobList", pods: "PodList",
-	}
-	typed := kubernetesfake.NewClientset()
-	var objects []runtime.Object
-	for _, o := range readObjects(t, fixture) {
+	for _, o := range readObjects(t, name) {
 		o.SetNamespace(namespace)
 		objects = append(objects, o)
 	}
-	for resource := range served {
-		if strings.HasSuffix(resource.Group, group) {
-			typed.Resources = append(typed.Resources, &metav1.APIResourceList{
-				GroupVersion: resource.GroupVersion().String(),
-				APIResources: []metav1.APIResource{{Name: resource.Resource, Namespaced: true, Verbs: metav1.Verbs{"list"}}},
-			})
-		}
-	}
-	return &kube{objects: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served, objects...), typed: typed, stallCheck: time.Hour}
+	return objects
 }
 
 func TestAwaitShowsTheMessageUntilTheObjectIsReady(t *testing.T) {
-	k := serve(t, "stalled.yaml")
+	k := serve(fixture(t, "job-failed.yaml")...)
 	said := make(chan string, 10)
 	done := make(chan error, 1)
 	go func() { done <- k.await(t.Context(), wantedPlane, func(message string) { said <- message }) }()
-	if message := <-said; message != "Nova demo: cells: line 1: no" {
+	if message := <-said; message != "Nova demo: NovaConductor demo-superconductor: Job failed" {
 		t.Errorf("said %q", message)
 	}
-	plane, err := k.in(controlPlanes, namespace).Get(t.Context(), controlPlane, metav1.GetOptions{})
-	if err != nil {
+	plane := &unstructured.Unstructured{}
+	plane.SetGroupVersionKind(controlPlaneKind)
+	if err := k.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: controlPlane}, plane); err != nil {
 		t.Fatal(err)
 	}
 	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "Complete", "message": ""}}
 	if err := unstructured.SetNestedSlice(plane.Object, ready, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.in(controlPlanes, namespace).Update(t.Context(), plane, metav1.UpdateOptions{}); err != nil {
+	if err := k.Update(t.Context(), plane); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	if len(said) > 0 {
+		t.Errorf("said more than once: %q", <-said)
+	}
 }
 
 func TestAwaitEndsWhenAnObjectBelowIsStalled(t *testing.T) {
-	k := serve(t, "stalled.yaml")
-	k.stallCheck = time.Millisecond
+	k := serve(fixture(t, "stalled.yaml")...)
 	err := k.await(t.Context(), wantedPlane, func(string) {})
 	missing := &notReadyError{}
 	if !errors.Is(err, errStalled) || !errors.As(err, &missing) || missing.message != "Nova demo: cells: line 1: no" {
@@ -80,8 +78,7 @@ func TestAwaitEndsWhenAnObjectBelowIsStalled(t *testing.T) {
 }
 
 func TestAwaitContinuesWhileNothingIsStalled(t *testing.T) {
-	k := serve(t, "job-failed.yaml")
-	k.stallCheck = time.Millisecond
+	k := serve(fixture(t, "job-failed.yaml")...)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("gave up"))
 	defer cancel()
 	if err := k.await(ctx, wantedPlane, func(string) {}); err == nil || errors.Is(err, errStalled) || !strings.Contains(err.Error(), "gave up") {
@@ -90,11 +87,11 @@ func TestAwaitContinuesWhileNothingIsStalled(t *testing.T) {
 }
 
 func TestFailureIsExplainedWithTheLogOfTheFailedPod(t *testing.T) {
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{root: root, dir: filepath.Join(root, ".cluster"), kube: serve(t, "job-failed.yaml")}
+	d := &demo{root: root, dir: filepath.Join(root, ".cluster"), kube: serve(fixture(t, "job-failed.yaml")...)}
 	failure := &stepError{step: stepNova, err: &notReadyError{object: wantedPlane, message: "Job failed", err: errors.New("gave up after 10m0s")}}
 	text := d.explain(t.Context(), failure).Error()
 	for _, want := range []string{

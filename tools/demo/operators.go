@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/progress"
 )
 
 // installation returns the folder of config that the demo deploys: on an existing cluster
@@ -61,24 +62,24 @@ func (d *demo) operatorsOf(folder string) ([]string, error) {
 
 // buildOperators builds a static binary and an image of each operator. The image's tag is
 // the binary's digest, so that only changed operators are deployed again.
-func (d *demo) buildOperators(ctx context.Context, line *line) error {
+func (d *demo) buildOperators(ctx context.Context, line *progress.Line) error {
 	names, err := d.operators()
 	if err != nil {
 		return err
 	}
 	d.tags = map[string]string{}
 	for i, name := range names {
-		line.note(fmt.Sprintf("%s (%d of %d)", name, i+1, len(names)))
-		if d.tags[name], err = d.buildOperator(ctx, line, name); err != nil {
+		part := fmt.Sprintf("%s (%d of %d)", name, i+1, len(names))
+		if d.tags[name], err = d.buildOperator(ctx, line, part, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *demo) buildOperator(ctx context.Context, line *line, name string) (tag string, err error) {
+func (d *demo) buildOperator(ctx context.Context, line *progress.Line, part, name string) (tag string, err error) {
 	binary := d.work("bin", name+"-operator")
-	err = d.build(ctx, line, name, gobuild.Program{
+	err = d.build(ctx, line, part, name, gobuild.Program{
 		Dir: d.root, Workspace: filepath.Join(d.root, "go.work"), Output: binary,
 		Packages: []string{"./" + filepath.Join("operators", name, "cmd")},
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 // step is one part of the demo. It starts once the steps that it needs are done, in
@@ -12,7 +14,7 @@ import (
 type step struct {
 	name  string
 	needs []string // names of earlier steps of the list
-	run   func(ctx context.Context, line *line) error
+	run   func(ctx context.Context, line *progress.Line) error
 }
 
 // stepError is the first step that failed.
@@ -24,11 +26,8 @@ type stepError struct {
 func (e *stepError) Error() string { return fmt.Sprintf("%s: %v", e.step, e.err) }
 func (e *stepError) Unwrap() error { return e.err }
 
-// run runs the steps. The first failure ends the other steps.
-func (p *progress) run(ctx context.Context, steps []step) error {
-	p.total = len(steps)
-	stop := p.start()
-	defer stop()
+// runSteps runs the steps. The first failure ends the other steps.
+func runSteps(ctx context.Context, shown *progress.Progress, steps []step) error {
 	done := map[string]chan struct{}{}
 	for _, s := range steps {
 		done[s.name] = make(chan struct{})
@@ -43,9 +42,9 @@ func (p *progress) run(ctx context.Context, steps []step) error {
 					return ctx.Err()
 				}
 			}
-			line := p.begin(i+1, s.name)
-			err := s.run(ctx, line)
-			p.end(line, err, ctx.Err() != nil)
+			line := shown.Begin(i+1, s.name)
+			err := s.run(line.Context(ctx), line)
+			line.End(err, ctx.Err() != nil)
 			if err != nil {
 				return &stepError{step: s.name, err: err}
 			}

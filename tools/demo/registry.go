@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 // publish pushes the operators' images, for an installation without the demo.
@@ -23,11 +25,12 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 	if err := d.makeWorkFolder(); err != nil {
 		return err
 	}
-	err := newProgress(os.Stdout).run(ctx, []step{
-		{stepTools, nil, func(ctx context.Context, line *line) error { return d.buildTools(ctx, line, "images") }},
+	steps := []step{
+		{stepTools, nil, func(ctx context.Context, line *progress.Line) error { return d.buildTools(ctx, line, "images") }},
 		{stepOperators, []string{stepTools}, d.buildOperators},
 		{stepPush, []string{stepOperators}, d.pushOperators},
-	})
+	}
+	err := runSteps(ctx, progress.New(os.Stdout, len(steps)), steps)
 	if err == nil {
 		err = d.writeInstallations()
 	}
@@ -44,11 +47,11 @@ func (d *demo) publish(ctx context.Context, registry string) error {
 }
 
 // push copies the images that the cluster's registry lacks to it.
-func (d *demo) push(ctx context.Context, line *line) error {
+func (d *demo) push(ctx context.Context, line *progress.Line) error {
 	if err := d.pushOperators(ctx, line); err != nil {
 		return err
 	}
-	line.note(d.openStack())
+	line.Note(d.openStack())
 	if present, err := inRegistry(ctx, d.openStack()); present || err != nil {
 		return err
 	}
@@ -56,10 +59,10 @@ func (d *demo) push(ctx context.Context, line *line) error {
 }
 
 // pushOperators skips tags that the registry has, as a tag is the digest of the binary.
-func (d *demo) pushOperators(ctx context.Context, line *line) error {
+func (d *demo) pushOperators(ctx context.Context, line *progress.Line) error {
 	for operator, tag := range d.tags {
 		image := d.image(operatorImage(operator)) + ":" + tag
-		line.note(image)
+		line.Note(image)
 		present, err := inRegistry(ctx, image)
 		if !present && err == nil {
 			err = pushArchive(ctx, d.operatorArchive(operator, tag), operatorImage(operator)+":"+tag, image)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 func TestImagesArePushedUnderTheRegistrysName(t *testing.T) {
@@ -21,8 +24,7 @@ func TestImagesArePushedUnderTheRegistrysName(t *testing.T) {
 	}
 	writeArchive(t, d.operatorArchive("nova", "0123456789ab"), "asterism.dev/nova-operator:0123456789ab")
 	writeArchive(t, d.work("images", openStackArchive), "asterism.dev/demo/openstack:bookworm")
-	p, _, _ := recorded(0)
-	line := p.begin(1, "push")
+	line := progress.New(io.Discard, 1).Begin(1, "push")
 	for range 2 { // the second push finds all images
 		if err := d.push(t.Context(), line); err != nil {
 			t.Fatal(err)

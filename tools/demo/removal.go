@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+
+	"asterism.dev/tools/internal/progress"
 )
 
 // removal removes the demo from an existing cluster. The operators and CRDs stay, as
 // other namespaces may use them.
 func (d *demo) removal() []step {
 	const stepPlane = "Removing ControlPlane " + controlPlane
-	remove := func(log string, args ...string) func(context.Context, *line) error {
-		return func(ctx context.Context, line *line) error {
+	remove := func(log string, args ...string) func(context.Context, *progress.Line) error {
+		return func(ctx context.Context, line *progress.Line) error {
 			args := append([]string{"delete", "--ignore-not-found", "--timeout=" + d.timeout.String()}, args...)
 			return d.run(ctx, line, d.kubectl(log, args...))
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/progress"
 )
 
 // sharedVolume is the operator that installs the driver.
@@ -31,12 +32,11 @@ var driverImages = []driverImage{
 func (d *demo) driverArchive() string { return d.work("images", "efs-driver.tar") }
 
 // buildDriver builds the real driver and the stand-in for EFS.
-func (d *demo) buildDriver(ctx context.Context, line *line) error {
+func (d *demo) buildDriver(ctx context.Context, line *progress.Line) error {
 	const driver, standIn = "aws-efs-csi-driver", "efs-stand-in"
 	d.driver = ""
 	for binary, source := range map[string]string{driver: "github.com/kubernetes-sigs/aws-efs-csi-driver/cmd", standIn: "."} {
-		line.note(binary)
-		err := d.build(ctx, line, binary, gobuild.Program{
+		err := d.build(ctx, line, binary, binary, gobuild.Program{
 			Dir: filepath.Join(d.root, "tools", "efs-driver"), Packages: []string{source}, Output: d.work("bin", binary),
 		})
 		if err != nil {
@@ -64,14 +64,14 @@ func (d *demo) driverImages() patch {
 			image.variable, image.name+":"+d.driver))
 	}
 	return patch{
-		Target: map[string]string{"kind": kindDeployment, "name": operatorDeployment(sharedVolume).name},
+		Target: map[string]string{"kind": cluster.Deployment.Kind, "name": operatorDeployment(sharedVolume).name},
 		Patch:  strings.Join(operations, "\n"),
 	}
 }
 
 // shareFiles creates the SharedVolumeDriver, which is the administrator's part, and starts
 // two pods with a shared volume.
-func (d *demo) shareFiles(ctx context.Context, line *line) error {
+func (d *demo) shareFiles(ctx context.Context, line *progress.Line) error {
 	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (d *demo) shareFiles(ctx context.Context, line *line) error {
 		return err
 	}
 	return d.awaitAll(ctx, line,
-		object{resource: drivers, kind: "SharedVolumeDriver", name: "cluster"},
+		object{kind: driverKind, name: "cluster"},
 		statefulSet("shared-files"),
 	)
 }
@@ -87,21 +87,17 @@ func (d *demo) shareFiles(ctx context.Context, line *line) error {
 // nameInstances sets spec.providerID of nodes without one: the driver reads its instance's
 // ID from this field, and ends at its start if the field is empty.
 func (d *demo) nameInstances(ctx context.Context) error {
-	nodes := d.kube.typed.CoreV1().Nodes()
-	all, err := nodes.List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var nodes corev1.NodeList
+	if err := d.kube.WithWatch.List(ctx, &nodes); err != nil {
 		return err
 	}
-	for _, node := range all.Items {
+	for _, node := range nodes.Items {
 		if node.Spec.ProviderID != "" {
 			continue
 		}
-		instance := "i-" + strings.ReplaceAll(string(node.UID), "-", "")[:17]
-		content, err := json.Marshal(map[string]any{"spec": map[string]any{"providerID": "aws:///asterism/" + instance}})
-		if err != nil {
-			return err
-		}
-		if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, content, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		before := node.DeepCopy()
+		node.Spec.ProviderID = "aws:///asterism/i-" + strings.ReplaceAll(string(node.UID), "-", "")[:17]
+		if err := d.kube.Patch(ctx, &node, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
 			return fmt.Errorf("node %s: %w", node.Name, err)
 		}
 	}

@@ -9,14 +9,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"asterism.dev/tools/internal/checkout"
 )
 
 // inCopy returns a demo in a temporary copy of the repository's files that it reads.
 func inCopy(t *testing.T) *demo {
 	t.Helper()
-	root, err := repositoryRoot()
+	root, err := checkout.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +110,13 @@ func TestExistingClusterGetsNoDriver(t *testing.T) {
 func TestNodesWithoutACloudGetAnInstanceID(t *testing.T) {
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "35d49563-71b5-48bc-a633-cad11ea2ecc7"}}
 	clouded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "clouded"}, Spec: corev1.NodeSpec{ProviderID: "aws:///zone/i-1"}}
-	d := &demo{kube: &kube{typed: kubernetesfake.NewClientset(bare, clouded)}}
+	d := &demo{kube: serve(bare, clouded)}
 	if err := d.nameInstances(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"bare": "aws:///asterism/i-35d4956371b548bca", "clouded": "aws:///zone/i-1"} {
-		node, err := d.kube.typed.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		node := &corev1.Node{}
+		err := d.kube.Get(t.Context(), client.ObjectKey{Name: name}, node)
 		if err != nil || node.Spec.ProviderID != want {
 			t.Errorf("node %s is %q, %v; want %q", name, node.Spec.ProviderID, err, want)
 		}

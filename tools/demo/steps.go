@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/progress"
 )
 
 const (
@@ -73,7 +74,7 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 
 // prepareTools builds the repository's tools, and installs debootstrap before another
 // step may use apt-get.
-func (d *demo) prepareTools(ctx context.Context, line *line) error {
+func (d *demo) prepareTools(ctx context.Context, line *progress.Line) error {
 	tools := []string{"cluster", "images"}
 	if d.existing {
 		tools = tools[1:]
@@ -84,23 +85,23 @@ func (d *demo) prepareTools(ctx context.Context, line *line) error {
 	return d.installDebootstrap(ctx, line)
 }
 
-func (d *demo) buildTools(ctx context.Context, line *line, names ...string) error {
+func (d *demo) buildTools(ctx context.Context, line *progress.Line, names ...string) error {
 	program := gobuild.Program{Dir: filepath.Join(d.root, "tools"), Output: d.work("bin") + "/"}
 	for _, name := range names {
 		program.Packages = append(program.Packages, "./"+name)
 	}
-	return d.build(ctx, line, "tools", program)
+	return d.build(ctx, line, "", "tools", program)
 }
 
-// build builds a program, with a log of that name.
-func (d *demo) build(ctx context.Context, line *line, name string, program gobuild.Program) error {
-	line.note(name)
-	return d.run(ctx, line, command{name: "build-" + name, dir: program.Dir, env: program.Env(), args: program.Args()})
+// build builds a program, which is a part of the step, with a log of that name.
+func (d *demo) build(ctx context.Context, line *progress.Line, part, name string, program gobuild.Program) error {
+	program.Verbose = true
+	return d.run(ctx, line, command{name: "build-" + name, part: part, dir: program.Dir, env: program.Env(), args: program.Args()})
 }
 
 // installDebootstrap refreshes the package lists only if the first attempt fails: they may be
 // missing or stale.
-func (d *demo) installDebootstrap(ctx context.Context, line *line) error {
+func (d *demo) installDebootstrap(ctx context.Context, line *progress.Line) error {
 	if lookPath("debootstrap", d.env) != "debootstrap" || lookPath("apt-get", d.env) == "apt-get" || os.Geteuid() != 0 {
 		return nil // building the image reports a missing debootstrap
 	}

@@ -25,7 +25,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )

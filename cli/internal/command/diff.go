@@ -20,8 +20,8 @@ import (
 
 	"asterism.dev/lib/common/config"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
-	"asterism.dev/cli/internal/cluster"
 )
 
 // preview runs in a pod, with the pod's own merge-config, so that only the pod sees secrets.

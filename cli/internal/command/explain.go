@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
-	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/internal/mask"
 	"asterism.dev/cli/internal/meaning"
 	"asterism.dev/cli/tree"

@@ -32,7 +32,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"asterism.dev/lib/common/enginetest"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
 )
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
 )
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 )
 
 // installed is how the operators of a namespace are installed. The zero value means that the

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
-	"asterism.dev/cli/internal/cluster"
 	"asterism.dev/cli/tree"
 )
 

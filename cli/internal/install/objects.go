@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	yamltext "sigs.k8s.io/yaml"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 )
 
 // manager is the field manager of the objects that this package applies.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
 )
 

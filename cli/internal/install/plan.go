@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 )
 
 // Ways to install.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 )
 
 // lists are the kinds of which the report has one file for each namespace.

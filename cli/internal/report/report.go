@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"asterism.dev/cli/internal/cluster"
+	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/mask"
 	"asterism.dev/cli/tree"
 )

@@ -25,6 +25,8 @@ type Program struct {
 	Platform string
 	// Ldflags are added to those that leave out the symbols for debuggers.
 	Ldflags string
+	// Verbose builds print the name of each package that they compile.
+	Verbose bool
 }
 
 // Flags keep the paths, the user and the time of the build out of the program.
@@ -35,6 +37,9 @@ func (p Program) Flags() []string {
 // Args is the command line.
 func (p Program) Args() []string {
 	args := slices.Concat([]string{"go", "build"}, p.Flags(), []string{"-o", p.Output})
+	if p.Verbose {
+		args = append(args, "-v")
+	}
 	if len(p.Packages) == 0 {
 		return append(args, ".")
 	}

@@ -3,10 +3,13 @@ package driverimage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+
+	"asterism.dev/tools/internal/archive"
 )
 
 // library matches the path of a library or the loader in a line of ldd(1).
@@ -14,7 +17,7 @@ var library = regexp.MustCompile(`(/\S+) \(0x`)
 
 // mountPrograms returns this machine's mount(8) and umount(8), which the driver calls, and
 // their libraries.
-func mountPrograms(ctx context.Context) ([]file, error) {
+func mountPrograms(ctx context.Context) ([]archive.File, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"mount", "umount"} {
 		program, err := exec.LookPath(name)
@@ -30,10 +33,13 @@ func mountPrograms(ctx context.Context) ([]file, error) {
 			paths[strings.TrimPrefix(found[1], "/")] = found[1]
 		}
 	}
-	var files []file
-	for name, source := range paths {
-		files = append(files, file{name, source})
+	var files []archive.File
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		file, err := fileOf(name, paths[name])
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
 	}
-	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return files, nil
 }

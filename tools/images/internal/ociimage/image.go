@@ -3,7 +3,6 @@
 package ociimage
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -17,15 +16,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"asterism.dev/tools/internal/archive"
 )
 
 // File is a file of an image.
-type File struct {
-	// Path has no slash at its beginning.
-	Path    string
-	Mode    int64
-	Content []byte
-}
+type File = archive.File
 
 // Variant is an image for one architecture, in Go's spelling.
 type Variant struct {
@@ -83,21 +79,11 @@ func build(variant Variant, config v1.Config, created time.Time) (v1.Image, erro
 // newLayer sorts the files, so that their order does not change the digest.
 func newLayer(files []File, created time.Time) (v1.Layer, error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	var content bytes.Buffer
-	writer := tar.NewWriter(&content)
-	for _, file := range files {
-		header := &tar.Header{Name: file.Path, Mode: file.Mode, Size: int64(len(file.Content)), ModTime: created, Format: tar.FormatPAX}
-		if err := writer.WriteHeader(header); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", file.Path, err)
-		}
-		if _, err := writer.Write(file.Content); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", file.Path, err)
-		}
-	}
-	if err := writer.Close(); err != nil {
+	content, err := archive.Tar(created, files...)
+	if err != nil {
 		return nil, err
 	}
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil }
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 	return tarball.LayerFromOpener(open,
 		tarball.WithMediaType(types.OCILayer),
 		tarball.WithCompressionLevel(gzip.DefaultCompression),

@@ -1,9 +1,9 @@
 package openstackimage
 
 import (
-	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"asterism.dev/tools/images/internal/aptsource"
+	"asterism.dev/tools/internal/mounts"
+	"asterism.dev/tools/internal/process"
 )
 
 // inNamespaces runs a command in new namespaces of mounts, processes and host name. When
@@ -47,20 +49,16 @@ func (b *build) logged(command *exec.Cmd) error {
 		return fmt.Errorf("build log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	command.Stdout, command.Stderr = log, log
+	output := io.Writer(log)
+	if b.line != nil {
+		output = b.line.Follow("", log)
+	}
+	command.Stdout, command.Stderr = output, output
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w; last lines of %s:\n%s", filepath.Base(command.Path), err, path, lastLines(path, 15))
+		content, _ := os.ReadFile(path)
+		return fmt.Errorf("%s: %w; last lines of %s:\n%s", filepath.Base(command.Path), err, path, process.LastLines(string(content), 15))
 	}
 	return nil
-}
-
-func lastLines(path string, count int) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
 // configureApt writes the machine's sources to the root file system, and the settings that
@@ -117,19 +115,12 @@ func proxies(ctx context.Context) []string {
 
 // removeTree deletes a build directory, and fails if a mount is inside it.
 func removeTree(dir string) error {
-	mounts, err := os.Open("/proc/self/mountinfo")
+	points, err := mounts.Below(dir)
 	if err != nil {
 		return fmt.Errorf("look for mounts below %s: %w", dir, err)
 	}
-	defer func() { _ = mounts.Close() }()
-	lines := bufio.NewScanner(mounts)
-	for lines.Scan() {
-		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
-			return fmt.Errorf("a file system is mounted on %s, inside the build directory: unmount it first", fields[4])
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("look for mounts below %s: %w", dir, err)
+	if len(points) > 0 {
+		return fmt.Errorf("a file system is mounted on %s, inside the build directory: unmount it first", points[0])
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove build directory: %w", err)

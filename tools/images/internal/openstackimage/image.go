@@ -13,13 +13,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"asterism.dev/tools/images/internal/aptsource"
-	"asterism.dev/tools/images/internal/archive"
+	"asterism.dev/tools/internal/archive"
+	"asterism.dev/tools/internal/cache"
+	"asterism.dev/tools/internal/progress"
 )
 
 // Image is the name and tag of the image of the demo. The tags of the variants begin with it.
@@ -40,23 +41,25 @@ type Options struct {
 // Write builds the image, or its variants, unless the cache has them, and writes them to
 // options.Output. Only the build needs root.
 func Write(ctx context.Context, options Options) error {
-	cache, err := CacheDir()
+	folder, err := cache.Dir("images")
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(cache, options.Log)
+	unlock, err := cache.Lock(filepath.Join(folder, "lock"), func() {
+		_, _ = fmt.Fprintf(options.Log, "waiting for another run that builds in %s\n", folder)
+	})
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	recipe := newRecipe(runtime.GOARCH)
-	image, err := cached(ctx, options, cache, recipe.base, func(b *build) error { return b.image(ctx, recipe) })
+	image, err := cached(ctx, options, folder, recipe.base, func(b *build) error { return b.image(ctx, recipe) })
 	if err != nil {
 		return err
 	}
 	if options.Variants {
 		options.Rebuild = false
-		image, err = cached(ctx, options, cache, recipe, func(b *build) error { return b.variants(ctx, recipe, image) })
+		image, err = cached(ctx, options, folder, recipe, func(b *build) error { return b.variants(ctx, recipe, image) })
 		if err != nil {
 			return err
 		}
@@ -66,16 +69,16 @@ func Write(ctx context.Context, options Options) error {
 
 // cached returns the path of the archive of a recipe in the cache, which make builds if it
 // is missing.
-func cached(ctx context.Context, options Options, cache string, recipe any, run func(*build) error) (string, error) {
+func cached(ctx context.Context, options Options, folder string, recipe any, run func(*build) error) (string, error) {
 	key, err := keyOf(recipe)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(cache, key+".tar")
+	path := filepath.Join(folder, key+".tar")
 	if _, err := os.Stat(path); err == nil && !options.Rebuild {
 		return path, nil
 	}
-	b := &build{dir: filepath.Join(cache, key+".building"), output: path, progress: newProgress(options.Log, 4)}
+	b := &build{dir: filepath.Join(folder, key+".building"), output: path, progress: progress.New(options.Log, 4)}
 	if err := b.prepare(ctx, options.Mirror); err != nil {
 		return "", err
 	}
@@ -90,7 +93,20 @@ type build struct {
 	dir      string
 	output   string // the archive
 	debian   aptsource.Debian
-	progress *progress
+	progress *progress.Progress
+	line     *progress.Line // of the running step
+}
+
+// step runs a step, whose line shows the last line of its output.
+func (b *build) step(name string, run func() error) error {
+	err := b.progress.During(name, func(line *progress.Line) error {
+		b.line = line
+		return run()
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 func (b *build) prepare(ctx context.Context, mirror string) (err error) {
@@ -128,12 +144,12 @@ func (b *build) root() string { return filepath.Join(b.dir, "rootfs") }
 
 // image builds the demo's image, of one layer.
 func (b *build) image(ctx context.Context, recipe recipe) error {
-	if err := b.progress.step("bootstrap Debian "+suite, func() error {
+	if err := b.step("bootstrap Debian "+suite, func() error {
 		return b.inNamespaces(ctx, "debootstrap", "--force-check-gpg", "--variant=minbase", "--include=ca-certificates", suite, b.root(), b.debian.Mirror)
 	}); err != nil {
 		return err
 	}
-	if err := b.progress.step("install MariaDB, RabbitMQ and OpenStack", func() error {
+	if err := b.step("install MariaDB, RabbitMQ and OpenStack", func() error {
 		if err := configureApt(ctx, b.root(), b.debian); err != nil {
 			return err
 		}
@@ -141,7 +157,7 @@ func (b *build) image(ctx context.Context, recipe recipe) error {
 	}); err != nil {
 		return err
 	}
-	if err := b.progress.step("configure for any uid, remove unneeded files", func() error {
+	if err := b.step("configure for any uid, remove unneeded files", func() error {
 		if err := b.inRoot(ctx, recipe.Configure); err != nil {
 			return err
 		}
@@ -150,12 +166,12 @@ func (b *build) image(ctx context.Context, recipe recipe) error {
 	}); err != nil {
 		return err
 	}
-	return b.progress.step("pack "+Image, func() error {
+	return b.step("pack "+Image, func() error {
 		layer, err := archive.LayerFromFile(b.layer("base"))
 		if err != nil {
 			return err
 		}
-		return archive.Write(b.output, Image, created(recipe.Config), layer)
+		return archive.Write(b.output, map[string]archive.Image{Image: {Config: created(recipe.Config), Layers: []v1.Layer{layer}}})
 	})
 }
 
@@ -212,24 +228,6 @@ func findDebian(mirror string) (aptsource.Debian, error) {
 		return aptsource.Debian{}, fmt.Errorf("%w: add a source to %s, or set --mirror URL", err, apt)
 	}
 	return debian, nil
-}
-
-// lock prevents two builds at the same time.
-func lock(cache string, log io.Writer) (func(), error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, fmt.Errorf("cache directory: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock the cache: %w", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_, _ = fmt.Fprintf(log, "waiting for another run that builds in %s\n", cache)
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-			return nil, fmt.Errorf("lock the cache: %w", err)
-		}
-	}
-	return func() { _ = file.Close() }, nil
 }
 
 // publish links the cached file to output, or copies it if a hard link is not possible.

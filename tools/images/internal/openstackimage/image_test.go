@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"asterism.dev/tools/internal/cache"
 )
 
 func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
@@ -71,7 +73,7 @@ func fillCache(t *testing.T, content string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := CacheDir()
+	dir, err := cache.Dir("images")
 	if err != nil {
 		t.Fatal(err)
 	}

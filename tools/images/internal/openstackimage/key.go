@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -93,19 +91,6 @@ func keyOf(recipe any) (string, error) {
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8]), nil
-}
-
-// CacheDir returns the directory of cached images: images in $ASTERISM_CACHE, or in
-// asterism of the user's cache directory.
-func CacheDir() (string, error) {
-	if dir := os.Getenv("ASTERISM_CACHE"); dir != "" {
-		return filepath.Join(dir, "images"), nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no cache directory, set ASTERISM_CACHE: %w", err)
-	}
-	return filepath.Join(dir, "asterism", "images"), nil
 }
 
 func config(architecture string) v1.ConfigFile {

@@ -1,16 +1,13 @@
 package openstackimage
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"asterism.dev/tools/images/internal/archive"
+	"asterism.dev/tools/internal/archive"
 )
 
 // addition is a layer on the image and on the additions before it.
@@ -32,23 +29,23 @@ type variant struct {
 
 // variants builds the variants on the image in an archive.
 func (b *build) variants(ctx context.Context, recipe recipe, image string) error {
-	base, err := archive.Layer(image, Image)
+	base, err := archive.LayerOf(image, Image)
 	if err != nil {
 		return err
 	}
-	if err := b.progress.step("unpack "+Image, func() error { return b.unpack(ctx, base) }); err != nil {
+	if err := b.step("unpack "+Image, func() error { return b.unpack(ctx, base) }); err != nil {
 		return err
 	}
 	layers := map[string]v1.Layer{}
 	for _, addition := range recipe.Additions {
-		if err := b.progress.step("add "+addition.Name, func() error { return b.add(ctx, recipe, addition) }); err != nil {
+		if err := b.step("add "+addition.Name, func() error { return b.add(ctx, recipe, addition) }); err != nil {
 			return err
 		}
 		if layers[addition.Name], err = archive.LayerFromFile(b.layer(addition.Name)); err != nil {
 			return err
 		}
 	}
-	return b.progress.step("pack the variants of "+Image, func() error {
+	return b.step("pack the variants of "+Image, func() error {
 		images := map[string]archive.Image{}
 		for _, variant := range recipe.Variants {
 			built := archive.Image{Config: created(variant.Config), Layers: []v1.Layer{base}}
@@ -62,7 +59,7 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 			built.Layers = append(built.Layers, removal)
 			images[Image+variant.Tag] = built
 		}
-		return archive.WriteAll(b.output, images)
+		return archive.Write(b.output, images)
 	})
 }
 
@@ -124,16 +121,9 @@ find . -xdev -cnewer "$stamp" "$@" -print0 | tar --create --file "$file" --numer
 // without is a layer that removes files of the layers below: it has an empty file with a
 // prefix instead (OCI image specification: whiteouts).
 func without(paths []string) (v1.Layer, error) {
-	var content bytes.Buffer
-	files := tar.NewWriter(&content)
+	var files []archive.File
 	for _, path := range paths {
-		name := filepath.Join(filepath.Dir(path), ".wh."+filepath.Base(path))
-		if err := files.WriteHeader(&tar.Header{Name: name[1:], Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
-			return nil, fmt.Errorf("removal of %s: %w", path, err)
-		}
+		files = append(files, archive.File{Path: filepath.Join(filepath.Dir(path), ".wh."+filepath.Base(path))[1:], Mode: 0o644})
 	}
-	if err := files.Close(); err != nil {
-		return nil, err
-	}
-	return archive.LayerFromBytes(content.Bytes())
+	return archive.Layer(files...)
 }

@@ -2,26 +2,20 @@
 package operatorimage
 
 import (
-	"archive/tar"
-	"bytes"
 	"debug/elf"
 	"fmt"
 	"os"
 	"path"
 	"strings"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"asterism.dev/tools/images/internal/archive"
+	"asterism.dev/tools/internal/archive"
 )
 
 // User is the numeric user and group that is conventionally named nonroot. Kubernetes
 // cannot verify runAsNonRoot for a name.
 const User = "65532:65532"
-
-// epoch is the value of every time stamp, so that the same binary gives the same image.
-var epoch = time.Unix(0, 0).UTC()
 
 // architectures are the common architectures of Kubernetes nodes.
 var architectures = map[elf.Machine]string{
@@ -42,25 +36,21 @@ func Write(image, binary, output string) error {
 	if err != nil {
 		return fmt.Errorf("read operator binary: %w", err)
 	}
-	layerTar, err := tarOf("manager", content)
+	layer, err := archive.Layer(archive.File{Path: "manager", Mode: 0o755, Content: content})
 	if err != nil {
 		return err
 	}
-	layer, err := archive.LayerFromBytes(layerTar)
-	if err != nil {
-		return err
-	}
-	return archive.Write(output, image, v1.ConfigFile{
+	return archive.Write(output, map[string]archive.Image{image: {Layers: []v1.Layer{layer}, Config: v1.ConfigFile{
 		OS:           "linux",
 		Architecture: architecture,
-		Created:      v1.Time{Time: epoch},
+		Created:      v1.Time{Time: archive.Epoch},
 		Config: v1.Config{
 			Entrypoint: []string{"/manager"},
 			User:       User,
 			WorkingDir: "/",
 			Labels:     labels(image),
 		},
-	}, layer)
+	}}})
 }
 
 func labels(image string) map[string]string {
@@ -91,20 +81,4 @@ func Architecture(binary string) (string, error) {
 		return "", fmt.Errorf("operator binary %s is for the unsupported machine %s", binary, file.Machine)
 	}
 	return architecture, nil
-}
-
-func tarOf(name string, content []byte) ([]byte, error) {
-	var buffer bytes.Buffer
-	writer := tar.NewWriter(&buffer)
-	header := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), ModTime: epoch, Format: tar.FormatPAX}
-	if err := writer.WriteHeader(header); err != nil {
-		return nil, fmt.Errorf("pack %s: %w", name, err)
-	}
-	if _, err := writer.Write(content); err != nil {
-		return nil, fmt.Errorf("pack %s: %w", name, err)
-	}
-	if err := writer.Close(); err != nil {
-		return nil, fmt.Errorf("pack %s: %w", name, err)
-	}
-	return buffer.Bytes(), nil
 }

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 )
 
 // startSleeper runs a shell that waits for a child, as the component of a cluster in dir.
-func startSleeper(t *testing.T, dir, component string) process {
+func startSleeper(t *testing.T, dir, component string) Process {
 	t.Helper()
-	ended, err := start(dir, component, []string{"/bin/sh", "-c", "sleep 300 & wait"})
+	ended, err := Start(dir, component, []string{"/bin/sh", "-c", "sleep 300 & wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		for _, p := range list(t, dir) {
-			if err := p.signal(dir, syscall.SIGKILL); err != nil {
+			if err := p.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
@@ -28,12 +28,12 @@ func startSleeper(t *testing.T, dir, component string) process {
 		}
 	})
 	eventually(t, "the shell and its child run", func() bool { return len(list(t, dir)) == 2 })
-	return *find(list(t, dir), component)
+	return *Find(list(t, dir), component)
 }
 
-func list(t *testing.T, dir string) []process {
+func list(t *testing.T, dir string) []Process {
 	t.Helper()
-	all, err := processes(dir)
+	all, err := Of(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func eventually(t *testing.T, claim string, check func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := poll(ctx, 10*time.Millisecond, func() error {
+	err := Poll(ctx, 10*time.Millisecond, func() error {
 		if !check() {
 			return fmt.Errorf("not true within %s", patience)
 		}
@@ -61,13 +61,13 @@ func eventually(t *testing.T, claim string, check func() bool) {
 func TestComponentIsFoundByItsNameAndNotByItsChildren(t *testing.T) {
 	dir := t.TempDir()
 	p := startSleeper(t, dir, "kube-apiserver")
-	if want := []string{"/bin/sh", "-c", "sleep 300 & wait"}; !slices.Equal(p.args, want) {
-		t.Errorf("found %q, want the component itself: %q", p.args, want)
+	if want := []string{"/bin/sh", "-c", "sleep 300 & wait"}; !slices.Equal(p.Args, want) {
+		t.Errorf("found %q, want the component itself: %q", p.Args, want)
 	}
-	if age := time.Since(p.started); age < 0 || age > time.Minute {
+	if age := time.Since(p.Started); age < 0 || age > time.Minute {
 		t.Errorf("a process started just now is %s old", age)
 	}
-	if find(list(t, dir), "etcd") != nil {
+	if Find(list(t, dir), "etcd") != nil {
 		t.Error("a component that was not started is found")
 	}
 	if found := list(t, t.TempDir()); len(found) > 0 {
@@ -77,7 +77,7 @@ func TestComponentIsFoundByItsNameAndNotByItsChildren(t *testing.T) {
 
 func TestComponentHasItsOwnSession(t *testing.T) {
 	dir := t.TempDir()
-	if p := startSleeper(t, dir, "etcd"); !p.leader {
+	if p := startSleeper(t, dir, "etcd"); !p.Leader {
 		t.Error("etcd is in the session of this command and would end with its terminal")
 	}
 }
@@ -86,8 +86,8 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 	dir := t.TempDir()
 	p := startSleeper(t, dir, "etcd")
 	earlier := p
-	earlier.ticks = "1"
-	if err := earlier.signal(dir, syscall.SIGKILL); err != nil {
+	earlier.Ticks = "1"
+	if err := earlier.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	foreign := exec.CommandContext(t.Context(), "sleep", "300")
@@ -97,8 +97,8 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- foreign.Wait() }()
 	recycled := p
-	recycled.pid = foreign.Process.Pid
-	if err := recycled.signal(dir, syscall.SIGKILL); err != nil {
+	recycled.PID = foreign.Process.Pid
+	if err := recycled.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	// SIGTERM is the reported cause only if SIGKILL was not sent before.
@@ -108,7 +108,7 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
 		t.Errorf("a process outside of the cluster was killed: %v", err)
 	}
-	if now := find(list(t, dir), "etcd"); now == nil || now.pid != p.pid {
+	if now := Find(list(t, dir), "etcd"); now == nil || now.PID != p.PID {
 		t.Error("a process was killed although its start time differs")
 	}
 }
@@ -116,10 +116,10 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 func TestStopEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	p := startSleeper(t, dir, "etcd")
-	if err := p.stop(t.Context(), dir); err != nil {
+	if err := p.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if find(list(t, dir), "etcd") != nil {
+	if Find(list(t, dir), "etcd") != nil {
 		t.Error("etcd still runs after stop")
 	}
 }

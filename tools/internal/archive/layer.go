@@ -26,8 +26,8 @@ func LayerFromFile(path string) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return os.Open(path) })
 }
 
-// Layer returns the only layer of an image in a docker-archive.
-func Layer(path, image string) (v1.Layer, error) {
+// LayerOf returns the only layer of an image in a docker-archive.
+func LayerOf(path, image string) (v1.Layer, error) {
 	tag, err := name.NewTag(image, name.StrictValidation)
 	if err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func Layer(path, image string) (v1.Layer, error) {
 	return newLayer(layers[0].Uncompressed)
 }
 
-// LayerFromBytes creates a layer from a tar in memory.
-func LayerFromBytes(tar []byte) (v1.Layer, error) {
+// layerFromBytes creates a layer from a tar in memory.
+func layerFromBytes(tar []byte) (v1.Layer, error) {
 	return newLayer(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(tar)), nil })
 }
 

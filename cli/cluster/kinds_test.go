@@ -14,7 +14,7 @@ import (
 // TestKindsAreThoseOfTheOperators compares the scheme with every definition of the repository:
 // a new operator needs a line in newScheme.
 func TestKindsAreThoseOfTheOperators(t *testing.T) {
-	paths, err := filepath.Glob("../../../operators/*/config/crd/*_*.yaml")
+	paths, err := filepath.Glob("../../operators/*/config/crd/*_*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no definitions: %v", err)
 	}

@@ -1,4 +1,4 @@
-// Package archive writes container images as docker-archive files, which
+// Package archive writes and reads container images as docker-archive files, which
 // `ctr images import`, `docker load` and `podman load` read, without any
 // container daemon.
 package archive
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -21,15 +22,12 @@ type Image struct {
 	Layers []v1.Layer
 }
 
-// Write writes an image of one layer, tagged with its name, as a docker-archive to path.
-// The file gets its final name only when it is complete.
-func Write(path, image string, config v1.ConfigFile, layer v1.Layer) error {
-	return WriteAll(path, map[string]Image{image: {Config: config, Layers: []v1.Layer{layer}}})
-}
+// Epoch is the value of every time stamp, so that the same files give the same image.
+var Epoch = time.Unix(0, 0).UTC()
 
-// WriteAll writes several images, by their names, like Write. A layer of several images is
-// written once.
-func WriteAll(path string, images map[string]Image) error {
+// Write writes images, tagged with their names, as a docker-archive to path. The file gets its
+// final name only when it is complete. A layer of several images is written once.
+func Write(path string, images map[string]Image) error {
 	tagged := map[name.Tag]v1.Image{}
 	for image, content := range images {
 		tag, err := name.NewTag(image, name.StrictValidation)
