@@ -180,11 +180,14 @@ demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
 	@echo 'Building tools/demo …'; $(demo) up
 
+# Ginkgo writes the time of each spec to a file in this folder.
+reports := $(CACHE)/reports
+
 # The tests also register accounts at the demo's servers.
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  GOWORK=off go tool ginkgo --procs=3 --timeout=55m --poll-progress-after=300s --show-node-events=false .
+	  GOWORK=off go tool ginkgo --procs=3 --timeout=55m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
 
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.
@@ -193,7 +196,7 @@ olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriv
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)
 test-packages-suite = cd tools && GOWORK=off go run ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --label-filter='$(1)' .
+  GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
 packages-e2e: program-olm helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
@@ -271,10 +274,12 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 
 ##### Style
 
+# One run loads the packages that modules have in common once. Beside the tests, whose waits
+# have deadlines, the linter takes what they leave of the processors.
 .PHONY: lint
 lint: linter lint-requirements ## Run the linters of .golangci.yml.
-	GOWORK=$(CURDIR)/tools/lint/go.work golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
-	cd tools/efs-driver && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	GOWORK=$(CURDIR)/tools/lint/go.work GOGC=400 nice golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
+	cd tools/efs-driver && GOWORK=off nice golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 # Only nova and meta may import other operators. A module cannot import a module that it
 # does not require.
