@@ -36,7 +36,7 @@ func (b *build) inNamespaces(ctx context.Context, name string, args ...string) e
 
 // inRoot runs a shell script inside the root file system.
 func (b *build) inRoot(ctx context.Context, script string, args ...string) error {
-	const enter = `mount -t proc proc "$1/proc"; exec chroot "$@"`
+	const enter = `mount -t proc proc "$1/proc"; mount --bind /dev "$1/dev"; exec chroot "$@"`
 	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", b.root(), "sh", "-euxc", script, "sh"}, args...)...)
 }
 
@@ -59,6 +59,23 @@ func (b *build) logged(command *exec.Cmd) error {
 		return fmt.Errorf("%s: %w; last lines of %s:\n%s", filepath.Base(command.Path), err, path, process.LastLines(string(content), 15))
 	}
 	return nil
+}
+
+// prepareApt makes apt usable in the root file system, and reads the lists of packages.
+func (b *build) prepareApt(ctx context.Context, recipe base) error {
+	if err := configureApt(ctx, b.root(), b.debian); err != nil {
+		return err
+	}
+	if err := b.resolveNames(ctx); err != nil {
+		return err
+	}
+	return b.inRoot(ctx, recipe.Prepare)
+}
+
+// resolveNames gives the root file system the machine's name servers, which the image lacks.
+func (b *build) resolveNames(ctx context.Context) error {
+	target := filepath.Join(b.root(), "etc", "resolv.conf")
+	return b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", target))
 }
 
 // configureApt writes the machine's sources to the root file system, and the settings that

@@ -150,7 +150,7 @@ func (b *build) image(ctx context.Context, recipe recipe) error {
 		return err
 	}
 	if err := b.step("install MariaDB, RabbitMQ and OpenStack", func() error {
-		if err := configureApt(ctx, b.root(), b.debian); err != nil {
+		if err := b.prepareApt(ctx, recipe.base); err != nil {
 			return err
 		}
 		return b.inRoot(ctx, recipe.Install, recipe.Packages...)

@@ -20,6 +20,7 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"image":        func(r *recipe) { r.Image += "x" },
 		"suite":        func(r *recipe) { r.Suite += "x" },
 		"packages":     func(r *recipe) { r.Packages = append(r.Packages, "tini") },
+		"prepare":      func(r *recipe) { r.Prepare += "\n" },
 		"install":      func(r *recipe) { r.Install += "\n" },
 		"configure":    func(r *recipe) { r.Configure += "\n" },
 		"addition":     func(r *recipe) { r.Additions = r.Additions[1:] },
@@ -58,7 +59,7 @@ func TestKeyIsStable(t *testing.T) {
 }
 
 func TestScriptsAreValidShell(t *testing.T) {
-	for name, script := range map[string]string{"install.sh": installScript, "configure.sh": configureScript, "kolla.sh": kollaScript, "kolla_start": kollaStart} {
+	for name, script := range map[string]string{"prepare.sh": prepareScript, "install.sh": installScript, "configure.sh": configureScript, "kolla.sh": kollaScript, "kolla_start": kollaStart} {
 		if output, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}

@@ -15,6 +15,8 @@ import (
 var (
 	//go:embed packages
 	packages string
+	//go:embed prepare.sh
+	prepareScript string
 	//go:embed install.sh
 	installScript string
 	//go:embed configure.sh
@@ -33,6 +35,7 @@ type base struct {
 	Image     string
 	Suite     string
 	Packages  []string
+	Prepare   string
 	Install   string
 	Configure string
 	Config    v1.ConfigFile
@@ -52,6 +55,7 @@ func newRecipe(architecture string) recipe {
 			Image:     Image,
 			Suite:     suite,
 			Packages:  strings.Fields(packages),
+			Prepare:   prepareScript,
 			Install:   installScript,
 			Configure: configureScript,
 			Config:    config(architecture),

@@ -33,7 +33,7 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 	if err != nil {
 		return err
 	}
-	if err := b.step("unpack "+Image, func() error { return b.unpack(ctx, base) }); err != nil {
+	if err := b.step("unpack "+Image, func() error { return b.unpack(ctx, recipe.base, base) }); err != nil {
 		return err
 	}
 	layers := map[string]v1.Layer{}
@@ -64,8 +64,8 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 }
 
 // unpack unpacks the image, and makes apt usable in it again.
-func (b *build) unpack(ctx context.Context, base v1.Layer) error {
-	content, err := base.Uncompressed()
+func (b *build) unpack(ctx context.Context, recipe base, layer v1.Layer) error {
+	content, err := layer.Uncompressed()
 	if err != nil {
 		return err
 	}
@@ -75,19 +75,7 @@ func (b *build) unpack(ctx context.Context, base v1.Layer) error {
 	if err := b.logged(unpack); err != nil {
 		return err
 	}
-	if err := configureApt(ctx, b.root(), b.debian); err != nil {
-		return err
-	}
-	if err := b.resolveNames(ctx); err != nil {
-		return err
-	}
-	return b.inRoot(ctx, "apt-get -q update")
-}
-
-// resolveNames gives the root file system the machine's name servers, which the image lacks.
-func (b *build) resolveNames(ctx context.Context) error {
-	target := filepath.Join(b.root(), "etc", "resolv.conf")
-	return b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", target))
+	return b.prepareApt(ctx, recipe)
 }
 
 // add installs the packages of an addition. Its layer consists of the files that changed: a
