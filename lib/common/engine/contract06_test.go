@@ -86,13 +86,14 @@ func contract06(w *world) {
 	w.onlyMetadata()
 }
 
+// copied checks the content after a complete pass that has seen the newest version of the Secret.
 func (w *world) copied(cr *widget.Widget, content string) {
 	w.t.Helper()
-	w.decides(func() string {
-		copied := w.secret(cr.Name)
-		_ = w.get(copied)
-		return string(copied.Data["copy"])
-	}).Should(Equal(content), "content of the Secret")
+	w.sees(w.secret("needed"))
+	w.pass(cr)
+	copied := w.secret(cr.Name)
+	w.must(w.get(copied))
+	w.Expect(string(copied.Data["copy"])).To(Equal(content), "content of the Secret")
 	w.onlyMetadata()
 }
 

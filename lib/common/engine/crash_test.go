@@ -74,7 +74,7 @@ type deployment struct {
 }
 
 func newDeployment(t *testing.T) *deployment {
-	d := &deployment{world: newWorld(t, t, mutant{}, patience)}
+	d := &deployment{world: newWorld(t, t, mutant{})}
 	d.needed()
 	enginetest.Kubelet{}.Start(t, d.namespace)
 	d.cr = &widget.Widget{ObjectMeta: metaOf(d.namespace, "crash"), Spec: widget.Spec{SecretName: "needed", Replicas: new(int32(1))}}
