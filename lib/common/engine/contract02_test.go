@@ -184,6 +184,7 @@ func TestCreateOnlyApply(t *testing.T) {
 			sent.SetUID(types.UID("00000000-0000-4000-8000-000000000000"))
 			g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(owner), client.ForceOwnership)).
 				To(MatchError(func(err error) bool { return errors.IsConflict(err) || errors.IsInvalid(err) }, "refused"))
+			g.Expect(stored.GetManagedFields()).To(ContainElement(HaveField("Manager", owner)))
 			for _, entry := range stored.GetManagedFields() {
 				if entry.Manager == owner {
 					g.Expect(entry.Operation).To(Equal(metav1.ManagedFieldsOperationApply))
