@@ -98,7 +98,7 @@ func (w *world) leavesForeign() {
 	w.create(foreign)
 	version := foreign.ResourceVersion
 	cr := w.widget("foreign", widget.Spec{Text: "wanted"})
-	w.decides(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), "the object is foreign")
+	w.decides(w.condition(cr, "ConfigReady"), And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap foreign")), HavePrefix("True"), "the object is foreign")
 	w.pass(cr)
 	w.must(w.get(foreign))
 	w.Expect(foreign.ResourceVersion).To(Equal(version), "a foreign object is not written")
@@ -119,7 +119,7 @@ func (w *world) leavesWhatAnotherControllerOwns() {
 	owned.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID)}
 	w.create(owned)
 	second := w.widget(owned.Name, widget.Spec{Text: "wanted"})
-	w.decides(w.condition(second, "ConfigReady")).Should(And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), "the object is foreign")
+	w.decides(w.condition(second, "ConfigReady"), And(HavePrefix("False Conflict"), ContainSubstring("ConfigMap another")), HavePrefix("True"), "the object is foreign")
 }
 
 // losesTheRaceToCreate checks a foreign object that is created after the engine's read.
@@ -130,7 +130,7 @@ func (w *world) losesTheRaceToCreate(before *hooks) {
 	before.apply(foreign.Name, func() { w.create(created) })
 	cr := w.widget("race", widget.Spec{Text: "wanted"})
 	w.Eventually(func() string { _ = w.get(foreign); return string(foreign.UID) }).ShouldNot(BeEmpty())
-	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "the object was created by another client")
+	w.decides(w.condition(cr, "ConfigReady"), HavePrefix("False Conflict"), HavePrefix("True"), "the object was created by another client")
 	w.must(w.get(foreign))
 	w.Expect(foreign.Data).To(HaveKeyWithValue("text", "foreign"), "the object was created by another client")
 }
@@ -149,7 +149,7 @@ func (w *world) losesTheRaceToUpdate(before *hooks) {
 		w.create(foreign)
 	})
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.decides(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"), "the object has replaced a child")
+	w.decides(w.condition(cr, "ConfigReady"), HavePrefix("False Conflict"), HavePrefix("True"), "the object has replaced a child")
 	w.must(w.get(child))
 	w.Expect(child.Data).To(HaveKeyWithValue("text", "foreign"), "the object has replaced a child")
 }
@@ -184,6 +184,7 @@ func TestCreateOnlyApply(t *testing.T) {
 			sent.SetUID(types.UID("00000000-0000-4000-8000-000000000000"))
 			g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(owner), client.ForceOwnership)).
 				To(MatchError(func(err error) bool { return errors.IsConflict(err) || errors.IsInvalid(err) }, "refused"))
+			g.Expect(stored.GetManagedFields()).To(ContainElement(HaveField("Manager", owner)))
 			for _, entry := range stored.GetManagedFields() {
 				if entry.Manager == owner {
 					g.Expect(entry.Operation).To(Equal(metav1.ManagedFieldsOperationApply))

@@ -46,7 +46,7 @@ func contract04(w *world) {
 	w.Expect(cr.Status.Reported).To(Equal("fine"))
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "stop" })
-	w.decides(w.condition(cr, "Stalled")).Should(Equal(`True Refused: text: it says "stop"`))
+	w.decides(w.condition(cr, "Stalled"), Equal(`True Refused: text: it says "stop"`), HavePrefix("observedGeneration is 0"), "a refusal is of the newest generation")
 	w.Expect(w.condition(cr, "Ready")()).To(Equal(`False Refused: text: it says "stop"`))
 	w.Expect(w.condition(cr, "First")()).To(HavePrefix("True"))
 	w.everyConditionIsOfNewest(cr, 2)

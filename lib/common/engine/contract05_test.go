@@ -60,7 +60,7 @@ func (w *world) judgesRollouts() {
 	held.close()
 	frozen.freeze(set)
 	w.change(cr, func(s *widget.Spec) { s.Text = "B" })
-	w.decides(w.condition(cr, "Ready")).Should(HavePrefix("False Progressing: StatefulSet rollout"), "the last own write is not rolled out")
+	w.decides(w.condition(cr, "Ready"), HavePrefix("False Progressing: StatefulSet rollout"), HavePrefix("True"), "the last own write is not rolled out")
 	w.change(cr, func(s *widget.Spec) { s.Text = "A" })
 	w.Eventually(func() int64 { _ = w.get(cr); return cr.Status.ObservedGeneration }).Should(Equal(int64(3)))
 	w.must(w.get(set))

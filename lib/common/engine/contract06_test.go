@@ -86,28 +86,32 @@ func contract06(w *world) {
 	w.onlyMetadata()
 }
 
+// copied checks the content after a complete pass that has seen the newest version of the Secret.
 func (w *world) copied(cr *widget.Widget, content string) {
 	w.t.Helper()
-	w.decides(func() string {
-		copied := w.secret(cr.Name)
-		_ = w.get(copied)
-		return string(copied.Data["copy"])
-	}).Should(Equal(content), "content of the Secret")
+	w.sees(w.secret("needed"))
+	w.pass(cr)
+	copied := w.secret(cr.Name)
+	w.must(w.get(copied))
+	w.Expect(string(copied.Data["copy"])).To(Equal(content), "content of the Secret")
 	w.onlyMetadata()
 }
 
 // onlyMetadata checks that only metadata of Secrets and ConfigMaps are listed or watched.
 func (w *world) onlyMetadata() {
 	w.t.Helper()
+	watched := map[string]bool{}
 	for _, request := range w.operator.Requests.Reads() {
 		if request.Resource != "secrets" && request.Resource != "configmaps" {
 			continue
 		}
 		if request.Verb != "get" {
+			watched[request.Resource] = true
 			w.Expect(request.MetadataOnly()).To(BeTrue(), "only metadata is watched: %s, %s", request, request.Accept)
 		}
 		w.Expect(request.Name).NotTo(HavePrefix("foreign"))
 	}
+	w.Expect(watched).To(HaveLen(2), "both kinds are watched")
 }
 
 // wholeSecrets reads complete Secrets, so that the cache watches complete Secrets.

@@ -62,7 +62,7 @@ func newTestWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
-	return newWorld(t, t, mutant{}, patience)
+	return newWorld(t, t, mutant{})
 }
 
 func TestDoRunsWhenItsInputsChange(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
@@ -40,6 +42,8 @@ type mutant struct {
 	// caught matches the expected failure of the check, so that another failure does not
 	// count.
 	caught string
+	// hangs is true if the fault shows only in what happens never, see happens.
+	hangs bool
 }
 
 func (c contract) test(t *testing.T) {
@@ -47,15 +51,28 @@ func (c contract) test(t *testing.T) {
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	t.Run("holds", func(t *testing.T) {
 		t.Parallel()
-		c.check(newWorld(t, t, mutant{}, patience))
+		c.check(newWorld(t, t, mutant{}))
 	})
 	for name, m := range c.mutants {
 		t.Run("catches "+name, func(t *testing.T) {
 			t.Parallel()
-			failure := failureOf(t, func(t *probe) { c.check(newWorld(t.TB, t, m, 5*time.Second)) })
+			var healthy map[string]time.Duration
+			if m.hangs {
+				w := newWorld(t, t, mutant{})
+				c.check(w)
+				w.operator.Stop()
+				healthy = w.took
+			}
+			failure := failureOf(t, func(t *probe) {
+				w := newWorld(t.TB, t, m)
+				w.healthy = healthy
+				c.check(w)
+			})
 			switch {
 			case failure == "":
 				t.Fatalf("the check holds for an engine that %s", name)
+			case strings.Contains(failure, "Timed out after") && !m.hangs:
+				t.Fatalf("the check ran out of time, which also happens on a slow machine; want %q, got: %s", m.caught, failure)
 			case !regexp.MustCompile(m.caught).MatchString(failure):
 				t.Fatalf("the check fails for another reason than the fault; want %q, got: %s", m.caught, failure)
 			}
@@ -101,30 +118,69 @@ type world struct {
 	mutant    mutant
 	watched   *watched
 	operator  *enginetest.Operator
-	decisive  time.Duration // timeout of decides
+	took      map[string]time.Duration // longest duration of what happens has awaited
+	healthy   map[string]time.Duration // took of a healthy engine; nil for a healthy engine
 }
 
-// decides is Eventually for the checks at which a mutant must fail. It has a short timeout;
-// all other checks have patience, because the machine may be slow.
-func (w *world) decides(actual any) AsyncAssertion {
-	return w.Eventually(actual).WithTimeout(w.decisive)
-}
-
-// patience is the timeout of all checks except decides.
+// patience is the timeout of all checks, because the machine may be slow.
 const patience = time.Minute
+
+// decides waits until actual is right, and fails when it is wrong: only a fault explains that,
+// and a slow machine does not.
+func (w *world) decides(actual func() string, right, wrong gomegatypes.GomegaMatcher, what string) {
+	w.t.Helper()
+	var last string
+	w.Eventually(func() string { last = actual(); return last }).Should(Or(right, wrong), what)
+	w.Expect(last).To(right, what)
+}
+
+// happens waits for what a fault can prevent. An engine that does nothing gives no proof of the
+// fault. So a mutant gets ten times as long as a healthy engine has needed just before.
+func (w *world) happens(what string, actual func() string, expected gomegatypes.GomegaMatcher) {
+	w.t.Helper()
+	timeout := patience
+	if w.healthy != nil {
+		timeout = max(5*time.Second, 10*w.healthy[what])
+	}
+	began := time.Now()
+	w.Eventually(actual).WithTimeout(timeout).Should(expected, what)
+	w.took[what] = max(w.took[what], time.Since(began))
+}
+
+// sees waits until the engine has read the present version of an object.
+func (w *world) sees(obj client.Object) {
+	w.t.Helper()
+	w.must(w.get(obj))
+	w.Eventually(func() string { return w.watched.version(obj) }).Should(Equal(obj.GetResourceVersion()), "version of %s that the engine has read", obj.GetName())
+}
+
+// leaves tells whether the engine has read the present version of an object, and has not
+// changed it in a complete pass.
+func (w *world) leaves(cr *widget.Widget, obj client.Object) bool {
+	w.t.Helper()
+	w.must(w.get(obj))
+	version := obj.GetResourceVersion()
+	if w.watched.version(obj) != version {
+		return false
+	}
+	w.pass(cr)
+	w.must(w.get(obj))
+	return obj.GetResourceVersion() == version
+}
 
 // readTimeout is the read timeout of engines in tests that wait for it.
 const readTimeout = time.Second
 
-func newWorld(t, judge testing.TB, m mutant, decisive time.Duration) *world {
+func newWorld(t, judge testing.TB, m mutant) *world {
 	t.Helper()
 	g := NewWithT(judge)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	w := &world{
 		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t),
-		client: enginetest.Client(t, widget.AddToScheme), mutant: m, watched: &watched{}, decisive: decisive,
+		client: enginetest.Client(t, widget.AddToScheme), mutant: m, took: map[string]time.Duration{},
 	}
+	w.watched = &watched{scheme: w.client.Scheme(), passes: map[string]int{}, versions: map[string]string{}}
 	t.Cleanup(w.clear)
 	return w
 }
@@ -181,19 +237,23 @@ func start[T engine.Object](w *world, s engine.Service[T], changes ...func(*engi
 		for _, c := range changes {
 			c(seam)
 		}
+		seam.Cached = versionReader{seam.Cached, w.watched}
 		if w.mutant.seam != nil {
 			w.mutant.seam(seam)
 		}
-		seam.Cached = w.watched.reader(seam.Cached)
+		seam.Cached = countingReader{seam.Cached, w.watched}
 	}
 	w.operator = enginetest.RunWith(w.t, w.namespace, enginetest.Scheme(w.t, widget.AddToScheme), w.mutant.options,
 		seamed[T]{Service: s, change: change})
 }
 
-// watched counts the passes over each object, which begin with reading it.
+// watched counts the passes over each object, which begin with reading it, and has the version
+// of each object that was read last.
 type watched struct {
-	mu     sync.Mutex
-	passes map[string]int
+	scheme   *runtime.Scheme
+	mu       sync.Mutex
+	passes   map[string]int
+	versions map[string]string
 }
 
 type countingReader struct {
@@ -201,18 +261,40 @@ type countingReader struct {
 	*watched
 }
 
-func (w *watched) reader(next client.Reader) client.Reader { return countingReader{next, w} }
-
 func (r countingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if _, ok := obj.(*widget.Widget); ok {
 		r.mu.Lock()
-		if r.passes == nil {
-			r.passes = map[string]int{}
-		}
 		r.passes[key.Name]++
 		r.mu.Unlock()
 	}
 	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+// versionReader notes the versions before a fault of a mutant changes what is read.
+type versionReader struct {
+	client.Reader
+	*watched
+}
+
+func (r versionReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if err == nil {
+		r.mu.Lock()
+		r.versions[r.keyOf(obj)] = obj.GetResourceVersion()
+		r.mu.Unlock()
+	}
+	return err
+}
+
+func (w *watched) keyOf(obj client.Object) string {
+	gvk, _ := apiutil.GVKForObject(obj, w.scheme)
+	return gvk.Kind + " " + obj.GetName()
+}
+
+func (w *watched) version(obj client.Object) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.versions[w.keyOf(obj)]
 }
 
 func (w *watched) of(name string) int {

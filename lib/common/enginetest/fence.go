@@ -14,6 +14,7 @@ import (
 // requests.
 type Fence struct {
 	reached chan struct{}
+	counts  func(Request) bool
 	mu      sync.Mutex
 	left    int
 	dies    bool
@@ -21,7 +22,14 @@ type Fence struct {
 
 // NewFence returns a Fence that forwards this number of writes, at least one.
 func NewFence(writes int, dies bool) *Fence {
-	return &Fence{left: writes, dies: dies, reached: make(chan struct{})}
+	return &Fence{left: writes, dies: dies, reached: make(chan struct{}), counts: Request.Writes}
+}
+
+// Counting returns the Fence, which counts only some of the writes, and forwards all others until
+// the last write.
+func (f *Fence) Counting(counts func(Request) bool) *Fence {
+	f.counts = func(r Request) bool { return r.Writes() && counts(r) }
+	return f
 }
 
 // Reached returns a channel that is closed after the last write.
@@ -38,7 +46,7 @@ var (
 func (f *Fence) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		parsed, counted := ParseRequest(request)
-		if !counted || !parsed.Writes() {
+		if !counted || !f.counts(parsed) {
 			if f.closed() {
 				return nil, errDead
 			}

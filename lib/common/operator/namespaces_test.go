@@ -3,6 +3,10 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,14 +35,38 @@ type handOver struct {
 	account  client.ObjectKey
 	released atomic.Bool // the teardown of widgets succeeds
 	widgets  []*widget.Widget
+	mu       sync.Mutex
+	asked    map[string]bool // namespaces whose widgets the operator asks for; "" is all
+}
+
+// roundTripper is a function that implements http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func (h *handOver) record(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if parsed, ok := enginetest.ParseRequest(request); ok && parsed.Resource == "widgets" {
+			h.mu.Lock()
+			h.asked[parsed.Namespace] = true
+			h.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// namespaces returns the namespaces whose widgets the operator has asked for so far.
+func (h *handOver) namespaces() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.asked))
 }
 
 func newHandOver(t *testing.T) *handOver {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
-	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme)}
-	h.SetDefaultEventuallyTimeout(time.Minute)
-	h.SetDefaultConsistentlyDuration(2 * time.Second)
+	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme), asked: map[string]bool{}}
+	h.SetDefaultEventuallyTimeout(2 * time.Minute) // a failed teardown is repeated later and later
 	own := enginetest.Namespace(t)
 	h.account = client.ObjectKey{Namespace: own, Name: own + "-operator"}
 	h.createRoles(t)
@@ -48,6 +76,7 @@ func newHandOver(t *testing.T) *handOver {
 	config := enginetest.Config(t)
 	h.config = config
 	config.Impersonate.UserName = "system:serviceaccount:" + h.account.Namespace + ":" + h.account.Name
+	config.Wrap(h.record)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, h.service()) }()
@@ -115,6 +144,28 @@ func (h *handOver) handOver(namespace string) *rbacv1.RoleBinding {
 	return binding
 }
 
+// serves hands another namespace over, and waits until the operator serves it. Then the operator
+// knows all older RoleBindings, and has asked for the widgets of each namespace that it watches.
+func (h *handOver) serves(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = enginetest.Namespace(t)
+	cr := h.widget(namespace)
+	h.handOver(namespace)
+	h.Eventually(h.reconciled(cr)).Should(BeTrue(), "a namespace that is handed over later is served")
+	return namespace
+}
+
+// tidies creates a RoleBinding with a finalizer that it needs no longer, and waits until the
+// operator has removed the finalizer. The operator processes one RoleBinding at a time, and so
+// has processed all older changes before.
+func (h *handOver) tidies(t *testing.T) {
+	t.Helper()
+	binding := h.binding(enginetest.Namespace(t), "view", h.account.Namespace)
+	binding.Finalizers = []string{"in-use.asterism.dev/" + h.account.Namespace}
+	h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
+	h.Eventually(h.finalizers(binding)).Should(BeEmpty(), "a finalizer that is no longer needed is removed")
+}
+
 func (h *handOver) widget(namespace string) *widget.Widget {
 	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widget"}}
 	h.Expect(h.client.Create(h.ctx, cr)).To(Succeed())
@@ -147,11 +198,14 @@ func TestNamespacesAreHandedOver(t *testing.T) {
 	h := newHandOver(t)
 	first, second := enginetest.Namespace(t), enginetest.Namespace(t)
 	one, other := h.widget(first), h.widget(second)
-	h.Consistently(h.reconciled(one)).Should(BeFalse(), "no namespace is handed over")
+	h.tidies(t)
+	h.Expect(h.reconciled(one)()).To(BeFalse(), "no namespace is handed over")
+	h.Expect(h.namespaces()).To(BeEmpty(), "no namespace is handed over")
 
 	binding := h.handOver(first)
 	h.Eventually(h.reconciled(one)).Should(BeTrue())
-	h.Consistently(h.reconciled(other)).Should(BeFalse(), "only the other namespace is handed over")
+	h.Expect(h.reconciled(other)()).To(BeFalse(), "only the other namespace is handed over")
+	h.Expect(h.namespaces()).To(ConsistOf(first), "only this namespace is handed over")
 	h.handOver(second)
 	h.Eventually(h.reconciled(other)).Should(BeTrue())
 
@@ -162,7 +216,9 @@ func TestNamespacesAreHandedOver(t *testing.T) {
 	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
 	h.Expect(h.gone(binding)()).To(BeTrue())
 	h.Eventually(h.mayWatch(first)).Should(BeFalse()) // the API server caches RoleBindings for a short time
-	h.Consistently(h.reconciled(h.widget(first))).Should(BeFalse(), "the namespace is taken back")
+	late := h.widget(first)
+	h.serves(t)
+	h.Expect(h.reconciled(late)()).To(BeFalse(), "the namespace is taken back")
 	h.Expect(h.client.Delete(h.ctx, other)).To(Succeed())
 	h.Eventually(h.gone(other)).Should(BeTrue(), "the other namespace is still watched")
 }
@@ -192,7 +248,8 @@ func TestRightsStayUntilObjectsAreDeleted(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	h.Expect(h.client.Delete(h.ctx, binding)).To(Succeed())
 	h.Expect(h.client.Delete(h.ctx, namespace)).To(Succeed())
-	h.Consistently(h.gone(binding)).Should(BeFalse())
+	h.tidies(t)
+	h.Expect(h.gone(binding)()).To(BeFalse(), "the operator needs its rights for the widget")
 	h.released.Store(true)
 	h.Eventually(h.gone(cr)).Should(BeTrue())
 	h.Eventually(h.gone(namespace)).Should(BeTrue())
@@ -217,25 +274,27 @@ func (h *handOver) leftBehind() (left []string, err error) {
 // namespace without rights could not watch any other namespace either.
 func TestHandOverNeedsTheRights(t *testing.T) {
 	h := newHandOver(t)
-	for name, binding := range map[string]*rbacv1.RoleBinding{
+	bindings := map[string]*rbacv1.RoleBinding{
 		"another role":    h.binding(enginetest.Namespace(t), "view", h.account.Namespace),
 		"another subject": h.binding(enginetest.Namespace(t), h.account.Name, "elsewhere"),
-	} {
-		cr := h.widget(binding.Namespace)
-		h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
-		h.Consistently(h.reconciled(cr)).Should(BeFalse(), name)
-		h.Expect(h.finalizers(binding)()).To(BeEmpty(), name)
 	}
-	// A finalizer of another installation stays.
+	widgets := map[string]*widget.Widget{}
+	for name, binding := range bindings {
+		widgets[name] = h.widget(binding.Namespace)
+		h.Expect(h.client.Create(h.ctx, binding)).To(Succeed())
+	}
 	foreign := h.binding(enginetest.Namespace(t), h.account.Name, "elsewhere")
 	foreign.Finalizers = []string{"in-use.asterism.dev/elsewhere"}
 	h.Expect(h.client.Create(h.ctx, foreign)).To(Succeed())
-	h.Consistently(h.finalizers(foreign)).Should(ConsistOf("in-use.asterism.dev/elsewhere"))
+
+	served := h.serves(t)
+	h.Expect(h.namespaces()).To(ConsistOf(served), "the operator still works, in no other namespace")
+	h.tidies(t)
+	for name, binding := range bindings {
+		h.Expect(h.reconciled(widgets[name])()).To(BeFalse(), name)
+		h.Expect(h.finalizers(binding)()).To(BeEmpty(), name)
+	}
+	h.Expect(h.finalizers(foreign)()).To(ConsistOf("in-use.asterism.dev/elsewhere"), "the finalizer of another installation stays")
 	foreign.Finalizers = nil
 	h.Expect(h.client.Update(h.ctx, foreign)).To(Succeed())
-	// The operator still works.
-	name := enginetest.Namespace(t)
-	cr := h.widget(name)
-	h.handOver(name)
-	h.Eventually(h.reconciled(cr)).Should(BeTrue())
 }

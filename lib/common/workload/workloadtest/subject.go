@@ -29,10 +29,20 @@ type Subject[T workload.Object] struct {
 	Kind string
 	// Stateful is true for a service with a StatefulSet, and false for a Deployment.
 	Stateful bool
-	// Spec is the part of the object that all services have.
+	// Spec is the part of the object that all services have; nil for a kind that only has
+	// Settings.
 	Spec func(T) *commonv1.ServiceSpec
+	// Settings are the part of Spec that a kind without replicas has; nil with Spec.
+	Settings func(T) *commonv1.ServiceSettings
 	// Vary changes the sample if the API server of the test lacks a kind; nil: no change.
 	Vary func(T)
+}
+
+func (s Subject[T]) settings(object T) *commonv1.ServiceSettings {
+	if s.Settings != nil {
+		return s.Settings(object)
+	}
+	return &s.Spec(object).ServiceSettings
 }
 
 // World is a world with the objects of the sample, except the object of kind T.
@@ -141,7 +151,9 @@ func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
 		enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 		return unless(object.ServiceStatus().ConfigHash == hash, "the status is of "+object.ServiceStatus().ConfigHash)
 	})
-	for _, pod := range w.Running(object) {
+	pods := w.Running(object)
+	gomega.Expect(pods).NotTo(gomega.BeEmpty())
+	for _, pod := range pods {
 		gomega.Expect(configHash(pod.Annotations)).To(gomega.Equal(hash), "pod "+pod.Name)
 	}
 	return hash

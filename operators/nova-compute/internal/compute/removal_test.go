@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,11 +22,6 @@ import (
 
 	novav1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 )
-
-func TestSuite(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "NovaCompute")
-}
 
 const sample = "../../config/samples/fake.yaml"
 

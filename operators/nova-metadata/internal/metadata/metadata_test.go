@@ -27,7 +27,7 @@ var subject = workloadtest.Subject[*novav1.NovaMetadata]{
 func TestNovaMetadata(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
-	subject.Run(t, func() {
+	subject.RunWiring(t, func() {
 		It("reports the address for the agents of Neutron", reportsAddress)
 	})
 }

@@ -31,7 +31,7 @@ var subject = workloadtest.Subject[*novav1.NovaNoVNCProxy]{
 func TestNovaNoVNCProxy(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
-	subject.Run(t, func() {
+	subject.RunWiring(t, func() {
 		It("reports the address of its page", reportsPage)
 		It("restarts its pods when the certificate changes", followsCertificate)
 	})

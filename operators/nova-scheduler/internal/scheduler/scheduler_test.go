@@ -26,4 +26,4 @@ var subject = workloadtest.Subject[*novav1.NovaScheduler]{
 
 func TestNovaScheduler(t *testing.T) { subject.Test(t) }
 
-func TestSuite(t *testing.T) { subject.Run(t, nil) }
+func TestSuite(t *testing.T) { subject.RunWiring(t, nil) }
