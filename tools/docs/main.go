@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	root := "../.."
+	root := ".."
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Files returns the files of an operator's bundle by their paths in the directory of the
 // bundle.
-func Files(project *source.Project, operator *source.Operator, images Images, icon []byte) (output.Files, error) {
+func Files(project *source.Project, operator *source.Operator, images source.Images, icon []byte) (output.Files, error) {
 	csv, err := clusterServiceVersion(project, operator, images, icon)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/image"
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Template is the path of the hand-written upgrade graph.
@@ -94,14 +94,14 @@ func readTemplate(project *source.Project) (*declcfg.DeclarativeConfig, error) {
 
 // Bundle renders the bundle in a directory, as `opm render` does. The file has the name of
 // the bundle.
-func Bundle(project *source.Project, operator *source.Operator, images bundle.Images, directory string, as Render) (output.Files, error) {
+func Bundle(project *source.Project, operator *source.Operator, images source.Images, directory string, as Render) (output.Files, error) {
 	rendered, err := render(directory)
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", directory, err)
 	}
 	config := declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*rendered}}
 	if as != Imageless {
-		own := bundle.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
+		own := source.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
 		config.Bundles[0].Image = own.Reference
 		for _, image := range append(images.Of(operator), own) {
 			config.Bundles[0].RelatedImages = append(config.Bundles[0].RelatedImages, declcfg.RelatedImage{Name: image.Name, Image: image.Reference})

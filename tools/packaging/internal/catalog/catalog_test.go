@@ -11,9 +11,8 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
 
-	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/catalog"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 const root = "../../../.."
@@ -98,7 +97,7 @@ func TestInstallPlanFits(t *testing.T) {
 	sum := 0
 	for _, operator := range project.Operators {
 		directory := filepath.Join(root, "operators", operator.Name, "bundle")
-		files, err := catalog.Bundle(project, operator, bundle.ImagesOf(project), directory, catalog.Imageless)
+		files, err := catalog.Bundle(project, operator, source.ImagesOf(project), directory, catalog.Imageless)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,10 +30,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 const (
@@ -48,7 +47,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return chart.Files(project, bundle.ImagesOf(project), []byte("<svg/>"))
+		return chart.Files(project, source.ImagesOf(project), []byte("<svg/>"))
 	})
 )
 
@@ -198,7 +197,7 @@ func examples(t *testing.T, name string) map[string]map[string]any {
 }
 
 func TestChartsAreTheSameInEachRun(t *testing.T) {
-	again, err := chart.Files(project(t), bundle.ImagesOf(project(t)), []byte("<svg/>"))
+	again, err := chart.Files(project(t), source.ImagesOf(project(t)), []byte("<svg/>"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,11 +283,11 @@ func stored(t *testing.T, loaded *helm.Chart, rendered map[string]string) int {
 }
 
 func TestCommittedChartsAreThoseOfTheGenerator(t *testing.T) {
-	icon, err := os.ReadFile(filepath.Join(root, "tools/packaging/icon.svg"))
+	icon, err := os.ReadFile(filepath.Join(root, "tools/packaging/packages/icon.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := chart.Files(project(t), bundle.ImagesOf(project(t)), icon)
+	made, err := chart.Files(project(t), source.ImagesOf(project(t)), icon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
-package bundle
+package source
 
 import (
 	"slices"
 	"strings"
-
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Images resolves the images of a version.
@@ -19,7 +17,7 @@ type Images struct {
 }
 
 // ImagesOf returns the images of the project's version.
-func ImagesOf(project *source.Project) Images {
+func ImagesOf(project *Project) Images {
 	return Images{Registry: project.Registry, Tag: "v" + project.Version}
 }
 
@@ -30,30 +28,29 @@ type NamedImage struct {
 }
 
 // Operator is the reference of an operator's own image.
-func (i Images) Operator(operator *source.Operator) string {
-	return i.pinned(i.Registry + "/" + operator.ImageName() + ":" + i.Tag)
+func (i Images) Operator(operator *Operator) string {
+	return i.pinned(i.Registry + "/" + operator.Package() + ":" + i.Tag)
 }
 
 // Bundle is the reference of an operator's bundle image.
-func (i Images) Bundle(operator *source.Operator) string {
+func (i Images) Bundle(operator *Operator) string {
 	return i.pinned(i.Registry + "/" + operator.Package() + "-bundle:" + i.Tag)
 }
 
 // Operand is the reference of an image that an operator starts.
-func (i Images) Operand(image source.Image) string { return i.pinned(image.Image) }
+func (i Images) Operand(image Image) string { return i.pinned(image.Reference) }
 
 // Of lists the operator's own image and the images that it starts.
-func (i Images) Of(operator *source.Operator) []NamedImage {
-	all := []NamedImage{{operator.ImageName(), i.Operator(operator)}}
+func (i Images) Of(operator *Operator) []NamedImage {
+	all := []NamedImage{{operator.Package(), i.Operator(operator)}}
 	for _, image := range operator.Images {
-		name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(image.Variable, "RELATED_IMAGE_")), "_", "-")
-		all = append(all, NamedImage{name, i.Operand(image)})
+		all = append(all, NamedImage{image.Name(), i.Operand(image)})
 	}
 	return all
 }
 
-// pinnedAll reports whether every image of an operator is referenced by digest.
-func (i Images) pinnedAll(operator *source.Operator) bool {
+// AllPinned reports whether every image of an operator is referenced by digest.
+func (i Images) AllPinned(operator *Operator) bool {
 	return !slices.ContainsFunc(i.Of(operator), func(image NamedImage) bool { return !strings.Contains(image.Reference, "@") })
 }
 
@@ -63,4 +60,18 @@ func (i Images) pinned(reference string) string {
 		return reference
 	}
 	return reference[:strings.LastIndex(reference, ":")] + "@" + digest
+}
+
+// Image is an image that an operator starts.
+type Image struct {
+	// Variable is the environment variable with the image, for example RELATED_IMAGE_NOVA.
+	Variable string `json:"variable"`
+	// Reference is the reference of the image by tag.
+	Reference string `json:"image"`
+}
+
+// Name is the name of the image in lists, for example liveness-probe for
+// RELATED_IMAGE_LIVENESS_PROBE.
+func (i Image) Name() string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(i.Variable, "RELATED_IMAGE_")), "_", "-")
 }

@@ -76,14 +76,6 @@ type Kind struct {
 	Creates map[string][]string `json:"creates,omitempty"`
 }
 
-// Image is an image that an operator starts.
-type Image struct {
-	// Variable is the environment variable with the image, for example RELATED_IMAGE_NOVA.
-	Variable string `json:"variable"`
-	// Image is the reference of the image.
-	Image string `json:"image"`
-}
-
 // Service describes a Helm chart that renders the resource of a service.
 type Service struct {
 	// Chart is the name of the chart, and Summary its description in one line.
@@ -104,11 +96,9 @@ func (o *Operator) CRD(kind string) *apiextensionsv1.CustomResourceDefinition {
 	return o.CRDs[i]
 }
 
-// Package is the name of the operator's package, for example nova-api-operator.
+// Package is the name of the operator's package and of its image, for example
+// nova-api-operator.
 func (o *Operator) Package() string { return o.Name + "-operator" }
-
-// ImageName is the name of the operator's own image without registry and tag.
-func (o *Operator) ImageName() string { return o.Name + "-operator" }
 
 func (p *Project) readOperator(name string) (*Operator, error) {
 	operator := &Operator{Name: name, Samples: map[string]*unstructured.Unstructured{}}

@@ -1,5 +1,5 @@
-// Package source reads what every package of an operator is made from: the manifests in
-// config and the packaging.yaml files.
+// Package source reads what images and packages of the operators are made from: the manifests
+// in config and the packaging.yaml files.
 package source
 
 import (
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
@@ -16,8 +17,8 @@ import (
 type Project struct {
 	// Version of every operator, without "v", for example 0.2.0.
 	Version string `json:"version"`
-	// Created is the date of the version, in RFC 3339.
-	Created string `json:"created"`
+	// Created is the date of the version.
+	Created time.Time `json:"created"`
 	// Channel is the channel of the catalog, for example candidate-v0.
 	Channel string `json:"channel"`
 	// Registry is the host and path of the published images, for example
@@ -56,10 +57,16 @@ type Link struct {
 // ProjectFile is the path of the Project in the repository.
 const ProjectFile = "config/packaging.yaml"
 
+// ReadSettings reads the Project without its operators.
+func ReadSettings(root string) (*Project, error) {
+	project := &Project{root: root}
+	return project, readYAML(filepath.Join(root, ProjectFile), project)
+}
+
 // Read reads the Project and every operator of the repository with this root.
 func Read(root string) (*Project, error) {
-	project := &Project{root: root}
-	if err := readYAML(filepath.Join(root, ProjectFile), project); err != nil {
+	project, err := ReadSettings(root)
+	if err != nil {
 		return nil, err
 	}
 	files, err := filepath.Glob(filepath.Join(root, "operators", "*", "go.mod"))

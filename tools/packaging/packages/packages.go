@@ -1,0 +1,149 @@
+// Package packages writes the packages of the operators: OLM bundles, the catalogs, the
+// manifests of dist and the Helm charts.
+package packages
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"asterism.dev/tools/internal/source"
+	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/chart"
+	"asterism.dev/tools/packaging/internal/install"
+	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/packaging/internal/reference"
+)
+
+//go:embed icon.svg
+var icon []byte
+
+// renders are the catalogs of images.
+var renders = []catalog.Render{catalog.Release, catalog.OLMv1}
+
+// Folders of a release that Write writes.
+const (
+	Bundles = "bundles"
+	Catalog = "catalog"
+	Charts  = "charts"
+	Dist    = "dist"
+)
+
+// Generate writes the committed packages of the project's version.
+func Generate(root string) error {
+	project, err := source.Read(root)
+	if err != nil {
+		return err
+	}
+	images := source.ImagesOf(project)
+	bundles := func(operator *source.Operator) string {
+		return filepath.Join(root, "operators", operator.Name, "bundle")
+	}
+	for _, operator := range project.Operators {
+		dockerfile := output.Files{"bundle.Dockerfile": bundle.Dockerfile(project, operator)}
+		if err := dockerfile.Write(filepath.Dir(bundles(operator))); err != nil {
+			return err
+		}
+	}
+	if err := writeBundles(project, images, bundles); err != nil {
+		return err
+	}
+	if err := writeCatalogs(project, images, bundles, filepath.Join(root, Catalog)); err != nil {
+		return err
+	}
+	list, err := install.Images(project, images)
+	if err != nil {
+		return err
+	}
+	if err := writeManifests(project, images, list, filepath.Join(root, Dist)); err != nil {
+		return err
+	}
+	page := output.Files{"api.md": reference.Page(project)}
+	if err := page.Write(filepath.Join(root, "docs")); err != nil {
+		return err
+	}
+	return writeCharts(project, images, filepath.Join(root, Charts))
+}
+
+// Write writes the packages of a release to a folder. The catalogs also have the committed
+// bundles of earlier versions.
+func Write(project *source.Project, images source.Images, folder string) error {
+	for _, render := range renders {
+		target := filepath.Join(folder, Catalog, string(render))
+		if err := os.RemoveAll(target); err != nil {
+			return err
+		}
+		if err := os.CopyFS(target, os.DirFS(project.Path(Catalog, string(render)))); err != nil {
+			return err
+		}
+	}
+	bundles := func(operator *source.Operator) string {
+		return filepath.Join(folder, Bundles, operator.Package())
+	}
+	if err := writeBundles(project, images, bundles); err != nil {
+		return err
+	}
+	if err := writeCatalogs(project, images, bundles, filepath.Join(folder, Catalog)); err != nil {
+		return err
+	}
+	if err := writeManifests(project, images, nil, filepath.Join(folder, Dist)); err != nil {
+		return err
+	}
+	return writeCharts(project, images, filepath.Join(folder, Charts))
+}
+
+func writeBundles(project *source.Project, images source.Images, folder func(*source.Operator) string) error {
+	for _, operator := range project.Operators {
+		files, err := bundle.Files(project, operator, images, icon)
+		if err != nil {
+			return fmt.Errorf("bundle of %s: %w", operator.Name, err)
+		}
+		if err := files.Write(folder(operator), "."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCatalogs keeps the bundles of earlier versions.
+func writeCatalogs(project *source.Project, images source.Images, bundles func(*source.Operator) string, folder string) error {
+	packages, err := catalog.Packages(project, icon)
+	if err != nil {
+		return err
+	}
+	for _, render := range renders {
+		files := output.Files{}
+		files.Include("", packages)
+		for _, operator := range project.Operators {
+			rendered, err := catalog.Bundle(project, operator, images, bundles(operator), render)
+			if err != nil {
+				return err
+			}
+			files.Include("", rendered)
+		}
+		if err := files.Write(filepath.Join(folder, string(render))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeManifests also writes the other files that belong in the folder.
+func writeManifests(project *source.Project, images source.Images, others output.Files, folder string) error {
+	files, err := install.Files(project, images)
+	if err != nil {
+		return err
+	}
+	files.Include("", others)
+	return files.Write(folder, "")
+}
+
+func writeCharts(project *source.Project, images source.Images, folder string) error {
+	files, err := chart.Files(project, images, icon)
+	if err != nil {
+		return err
+	}
+	return files.Write(folder, ".")
+}
