@@ -1,5 +1,5 @@
-// Package packages writes the packages of the operators: OLM bundles, the catalogs, the
-// manifests of dist and the Helm charts.
+// Package packages writes the packages of the operators: OLM bundles, catalogs, Helm charts,
+// and manifests for kubectl.
 package packages
 
 import (
@@ -31,7 +31,8 @@ const (
 	Dist    = "dist"
 )
 
-// Generate writes the committed packages of the project's version.
+// Generate writes the packages that people read or apply from the repository, of the
+// project's version. Write makes the others.
 func Generate(root string) error {
 	project, err := source.Read(root)
 	if err != nil {
@@ -51,13 +52,6 @@ func Generate(root string) error {
 		return err
 	}
 	if err := writeCatalogs(project, images, bundles, filepath.Join(root, Catalog)); err != nil {
-		return err
-	}
-	list, err := install.Images(project, images)
-	if err != nil {
-		return err
-	}
-	if err := writeManifests(project, images, list, filepath.Join(root, Dist)); err != nil {
 		return err
 	}
 	page := output.Files{"api.md": reference.Page(project)}
@@ -88,7 +82,7 @@ func Write(project *source.Project, images source.Images, folder string) error {
 	if err := writeCatalogs(project, images, bundles, filepath.Join(folder, Catalog)); err != nil {
 		return err
 	}
-	if err := writeManifests(project, images, nil, filepath.Join(folder, Dist)); err != nil {
+	if err := WriteManifests(project, images, filepath.Join(folder, Dist)); err != nil {
 		return err
 	}
 	return writeCharts(project, images, filepath.Join(folder, Charts))
@@ -130,14 +124,13 @@ func writeCatalogs(project *source.Project, images source.Images, bundles func(*
 	return nil
 }
 
-// writeManifests also writes the other files that belong in the folder.
-func writeManifests(project *source.Project, images source.Images, others output.Files, folder string) error {
+// WriteManifests writes the manifests for kubectl to a folder, and removes its other files.
+func WriteManifests(project *source.Project, images source.Images, folder string) error {
 	files, err := install.Files(project, images)
 	if err != nil {
 		return err
 	}
-	files.Include("", others)
-	return files.Write(folder, "")
+	return files.Write(folder, ".")
 }
 
 func writeCharts(project *source.Project, images source.Images, folder string) error {

@@ -3,8 +3,6 @@ package bundle_test
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +16,7 @@ import (
 
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/packaging/internal/install"
 )
 
 // kinds returns the descriptions of all kinds by kind, and the required kinds by operator.
@@ -145,7 +144,11 @@ func TestOnlyReleasesAreForDisconnectedClusters(t *testing.T) {
 }
 
 func TestTextsForAdministrators(t *testing.T) {
-	policies, err := os.ReadFile(filepath.Join(root, "dist", "policies.yaml"))
+	project, err := readProject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist, err := install.Files(project, source.ImagesOf(project))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +162,7 @@ func TestTextsForAdministrators(t *testing.T) {
 		if !strings.Contains(bundle.CSV.Spec.Description, "`dist/policies.yaml`") {
 			t.Errorf("the description does not name the missing policies: %s", bundle.CSV.Spec.Description)
 		}
-		if !strings.Contains(string(policies), "name: "+operator.Account) {
+		if !strings.Contains(string(dist["policies.yaml"]), "name: "+operator.Account) {
 			t.Errorf("dist/policies.yaml has no policy of %s", operator.Account)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"asterism.dev/tools/packaging/internal/output"
 )
 
-// Manifests are the files in dist, and the kustomizations that they are made from.
+// Manifests are the kustomizations of a release's manifests, by the names of the files.
 var Manifests = map[string]string{
 	"install.yaml":       "config/control-plane",
 	"shared-volume.yaml": "config/shared-volume",
@@ -52,16 +52,6 @@ func Files(project *source.Project, images source.Images) (output.Files, error) 
 		}
 	}
 	return files, files.Add("policies.yaml", policies...)
-}
-
-// Images returns the list of all images. A release has a list of its own, with digests.
-func Images(project *source.Project, images source.Images) (output.Files, error) {
-	files := output.Files{}
-	var all []source.NamedImage
-	for _, operator := range project.Operators {
-		all = append(all, images.Of(operator)...)
-	}
-	return files, files.Add("images.yaml", map[string]any{"images": all})
 }
 
 // replace gives an operator's Deployment the images of the version.
