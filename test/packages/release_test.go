@@ -18,7 +18,7 @@ type release struct {
 }
 
 // makeRelease releases a version from a copy of the repository, and pushes the images. Like
-// a maintainer, it adds the version to the upgrade graph, beside the catalogs of the
+// a maintainer, it adds the version to the upgrade graph, beside the catalog of the
 // earlier release.
 func makeRelease(ctx context.Context, registry, version string, earlier *release) release {
 	GinkgoHelper()
@@ -26,10 +26,8 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 	_, err := run(ctx, "", "bash", "-c", `cd "$0" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C "$1"`, repository(), root)
 	Expect(err).NotTo(HaveOccurred())
 	if earlier != nil {
-		for _, render := range []string{"release", "olmv1"} {
-			_, err := run(ctx, "", "cp", "-r", filepath.Join(earlier.folder, "catalog", render), filepath.Join(root, "catalog"))
-			Expect(err).NotTo(HaveOccurred())
-		}
+		_, err := run(ctx, "", "cp", "-r", filepath.Join(earlier.folder, "catalog", "release"), filepath.Join(root, "catalog"))
+		Expect(err).NotTo(HaveOccurred())
 		addVersion(filepath.Join(root, "catalog", "template.yaml"), earlier.version, version)
 	}
 	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools" && GOWORK=off go run ./images release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,

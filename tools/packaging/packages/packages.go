@@ -5,7 +5,6 @@ package packages
 import (
 	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"asterism.dev/tools/internal/source"
@@ -19,9 +18,6 @@ import (
 
 //go:embed icon.svg
 var icon []byte
-
-// renders are the catalogs of images.
-var renders = []catalog.Render{catalog.Release, catalog.OLMv1}
 
 // Folders of a release that Write writes.
 const (
@@ -51,7 +47,11 @@ func Generate(root string) error {
 	if err := writeBundles(project, images, bundles); err != nil {
 		return err
 	}
-	if err := writeCatalogs(project, images, bundles, filepath.Join(root, Catalog)); err != nil {
+	files, err := catalogFiles(project, images, bundles)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(filepath.Join(root, Catalog, catalog.Release)); err != nil { // beside the bundles of earlier versions
 		return err
 	}
 	page := output.Files{"api.md": reference.Page(project)}
@@ -64,15 +64,6 @@ func Generate(root string) error {
 // Write writes the packages of a release to a folder. The catalogs also have the committed
 // bundles of earlier versions.
 func Write(project *source.Project, images source.Images, folder string) error {
-	for _, render := range renders {
-		target := filepath.Join(folder, Catalog, string(render))
-		if err := os.RemoveAll(target); err != nil {
-			return err
-		}
-		if err := os.CopyFS(target, os.DirFS(project.Path(Catalog, string(render)))); err != nil {
-			return err
-		}
-	}
 	bundles := func(operator *source.Operator) string {
 		return filepath.Join(folder, Bundles, operator.Package())
 	}
@@ -101,27 +92,40 @@ func writeBundles(project *source.Project, images source.Images, folder func(*so
 	return nil
 }
 
-// writeCatalogs keeps the bundles of earlier versions.
+// writeCatalogs writes both catalogs, with the committed bundles of earlier versions.
 func writeCatalogs(project *source.Project, images source.Images, bundles func(*source.Operator) string, folder string) error {
-	packages, err := catalog.Packages(project, icon)
+	files, err := output.Read(project.Path(Catalog, catalog.Release))
 	if err != nil {
 		return err
 	}
-	for _, render := range renders {
-		files := output.Files{}
-		files.Include("", packages)
-		for _, operator := range project.Operators {
-			rendered, err := catalog.Bundle(project, operator, images, bundles(operator), render)
-			if err != nil {
-				return err
-			}
-			files.Include("", rendered)
-		}
-		if err := files.Write(filepath.Join(folder, string(render))); err != nil {
-			return err
-		}
+	current, err := catalogFiles(project, images, bundles)
+	if err != nil {
+		return err
 	}
-	return nil
+	files.Include("", current)
+	if err := files.Write(filepath.Join(folder, catalog.Release), "."); err != nil {
+		return err
+	}
+	if files, err = catalog.WithoutDependencies(files); err != nil {
+		return err
+	}
+	return files.Write(filepath.Join(folder, catalog.OLMv1), ".")
+}
+
+// catalogFiles are the packages and their bundles of this version.
+func catalogFiles(project *source.Project, images source.Images, bundles func(*source.Operator) string) (output.Files, error) {
+	files, err := catalog.Packages(project, icon)
+	if err != nil {
+		return nil, err
+	}
+	for _, operator := range project.Operators {
+		rendered, err := catalog.Bundle(project, operator, images, bundles(operator))
+		if err != nil {
+			return nil, err
+		}
+		files.Include("", rendered)
+	}
+	return files, nil
 }
 
 // WriteManifests writes the manifests for kubectl to a folder, and removes its other files.

@@ -13,13 +13,32 @@ import (
 
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/catalog"
+	"asterism.dev/tools/packaging/internal/output"
 )
 
 const root = "../../../.."
 
-func load(t *testing.T, render catalog.Render) *declcfg.DeclarativeConfig {
+// load returns the committed catalog, and that of OLM v1 which a release makes from it.
+func load(t *testing.T) (release, v1 *declcfg.DeclarativeConfig) {
 	t.Helper()
-	config, err := declcfg.LoadFS(t.Context(), os.DirFS(filepath.Join(root, "catalog", string(render))))
+	files, err := output.Read(filepath.Join(root, "catalog", catalog.Release))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := catalog.WithoutDependencies(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadFiles(t, files), loadFiles(t, other)
+}
+
+func loadFiles(t *testing.T, files output.Files) *declcfg.DeclarativeConfig {
+	t.Helper()
+	folder := t.TempDir()
+	if err := files.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	config, err := declcfg.LoadFS(t.Context(), os.DirFS(folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +47,10 @@ func load(t *testing.T, render catalog.Render) *declcfg.DeclarativeConfig {
 
 // TestCatalogsAreValid: the checks of `opm validate`.
 func TestCatalogsAreValid(t *testing.T) {
-	for _, render := range []catalog.Render{catalog.Release, catalog.OLMv1} {
-		if _, err := declcfg.ConvertToModel(*load(t, render)); err != nil {
-			t.Errorf("%s: %v", render, err)
+	release, v1 := load(t)
+	for about, config := range map[string]*declcfg.DeclarativeConfig{catalog.Release: release, catalog.OLMv1: v1} {
+		if _, err := declcfg.ConvertToModel(*config); err != nil {
+			t.Errorf("%s: %v", about, err)
 		}
 	}
 }
@@ -55,9 +75,9 @@ func TestTemplateHasTheChannelAndTheVersion(t *testing.T) {
 	}
 }
 
-// TestRendersDifferOnlyInDependencies: OLM v1 refuses a bundle with dependencies.
-func TestRendersDifferOnlyInDependencies(t *testing.T) {
-	release, v1 := load(t, catalog.Release), load(t, catalog.OLMv1)
+// TestCatalogsDifferOnlyInDependencies: OLM v1 refuses a bundle with dependencies.
+func TestCatalogsDifferOnlyInDependencies(t *testing.T) {
+	release, v1 := load(t)
 	isDependency := func(p property.Property) bool {
 		return slices.Contains([]string{property.TypeGVKRequired, property.TypePackageRequired, property.TypeConstraint}, p.Type)
 	}
@@ -97,22 +117,16 @@ func TestInstallPlanFits(t *testing.T) {
 	sum := 0
 	for _, operator := range project.Operators {
 		directory := filepath.Join(root, "operators", operator.Name, "bundle")
-		files, err := catalog.Bundle(project, operator, source.ImagesOf(project), directory, catalog.Imageless)
+		config, err := catalog.Imageless(directory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, content := range files {
-			config, err := declcfg.LoadReader(bytes.NewReader(content))
-			if err != nil {
-				t.Fatal(err)
-			}
-			size := catalog.Size(config)
-			t.Logf("%s: %d bytes", operator.Package(), size)
-			if size == 0 {
-				t.Errorf("%s has no manifests", operator.Package())
-			}
-			sum += size
+		size := catalog.Size(config)
+		t.Logf("%s: %d bytes", operator.Package(), size)
+		if size == 0 {
+			t.Errorf("%s has no manifests", operator.Package())
 		}
+		sum += size
 	}
 	if limit := 1_200_000; sum > limit {
 		t.Errorf("the manifests of all bundles have %d bytes, want at most %d", sum, limit)
