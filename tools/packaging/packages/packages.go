@@ -38,12 +38,6 @@ func Generate(root string) error {
 	bundles := func(operator *source.Operator) string {
 		return filepath.Join(root, "operators", operator.Name, "bundle")
 	}
-	for _, operator := range project.Operators {
-		dockerfile := output.Files{"bundle.Dockerfile": bundle.Dockerfile(project, operator)}
-		if err := dockerfile.Write(filepath.Dir(bundles(operator))); err != nil {
-			return err
-		}
-	}
 	if err := writeBundles(project, images, bundles); err != nil {
 		return err
 	}

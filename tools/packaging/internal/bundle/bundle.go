@@ -2,8 +2,6 @@ package bundle
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"path"
 	"slices"
 
@@ -123,17 +121,4 @@ func (w withoutStatus) MarshalJSON() ([]byte, error) {
 	delete(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	return json.Marshal(content)
-}
-
-// Dockerfile returns the Dockerfile of an operator's bundle image.
-func Dockerfile(project *source.Project, operator *source.Operator) []byte {
-	content := []byte(output.Header + "FROM scratch\n")
-	labels := labels(project, operator)
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		content = fmt.Appendf(content, "LABEL %s=%s\n", name, labels[name])
-	}
-	for _, folder := range []string{"manifests", "metadata", "tests/scorecard"} {
-		content = fmt.Appendf(content, "COPY bundle/%s /%s/\n", folder, folder)
-	}
-	return content
 }

@@ -113,7 +113,6 @@ func (c *content) files() (output.Files, error) {
 		}
 		made[target] = []byte(strings.NewReplacer(words...).Replace(string(text)))
 	}
-	made[".helmignore"] = []byte("# Not needed in an installed chart.\nREADME.md\nci/\n.gitignore\n")
 	return made, nil
 }
 
