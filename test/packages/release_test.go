@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -36,13 +35,12 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 	return made
 }
 
-// addVersion appends a version to each channel of the upgrade graph.
+// addVersion appends a version to the upgrade graph.
 func addVersion(template, earlier, version string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(template)
 	Expect(err).NotTo(HaveOccurred())
-	entry := regexp.MustCompile(`- name: ([a-z-]+)\.v` + regexp.QuoteMeta(earlier))
-	Expect(entry.Match(content)).To(BeTrue())
-	changed := entry.ReplaceAll(content, fmt.Appendf(nil, "$0\n- name: $1.v%s\n  replaces: $1.v%s", version, earlier))
-	Expect(os.WriteFile(template, changed, 0o600)).To(Succeed())
+	Expect(string(content)).To(ContainSubstring("- name: PACKAGE.v" + earlier + "\n"))
+	content = fmt.Appendf(content, "- name: PACKAGE.v%s\n  replaces: PACKAGE.v%s\n", version, earlier)
+	Expect(os.WriteFile(template, content, 0o600)).To(Succeed())
 }

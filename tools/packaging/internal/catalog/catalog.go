@@ -5,7 +5,9 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +23,7 @@ import (
 	"asterism.dev/tools/packaging/internal/output"
 )
 
-// Template is the path of the hand-written upgrade graph.
+// Template is the path of the hand-written upgrade graph, which all operators share.
 const Template = "catalog/template.yaml"
 
 // Folders of the catalogs: Release for OLM v0, and OLMv1, which has no dependencies.
@@ -30,30 +32,27 @@ const (
 	OLMv1   = "olmv1"
 )
 
-// Packages returns one file with the package and its channels for each operator.
+// Packages returns one file with the package and its channel for each operator.
 func Packages(project *source.Project, icon []byte) (output.Files, error) {
-	template, err := readTemplate(project)
+	template, err := os.ReadFile(project.Path(Template))
 	if err != nil {
 		return nil, err
 	}
 	files := output.Files{}
 	for _, operator := range project.Operators {
-		config := &declcfg.DeclarativeConfig{}
-		for _, pkg := range template.Packages {
-			if pkg.Name == operator.Package() {
-				pkg.Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
-				pkg.Description = bundle.Description(operator)
-				config.Packages = append(config.Packages, pkg)
-			}
-		}
-		for _, channel := range template.Channels {
-			if channel.Package == operator.Package() {
-				config.Channels = append(config.Channels, channel)
-			}
+		content := bytes.ReplaceAll(template, []byte("PACKAGE"), []byte(operator.Package()))
+		config, err := declcfg.LoadReader(bytes.NewReader(content))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", Template, err)
 		}
 		if !releases(config, project.Channel, bundle.Name(project, operator)) {
-			return nil, fmt.Errorf("%s: package %s needs one olm.package with the defaultChannel %s, and a channel %s with the entry %s",
-				Template, operator.Package(), project.Channel, project.Channel, bundle.Name(project, operator))
+			return nil, fmt.Errorf("%s needs one olm.package with the defaultChannel %s, and one olm.channel %s with the entry PACKAGE.v%s",
+				Template, project.Channel, project.Channel, project.Version)
+		}
+		config.Packages[0].Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
+		config.Packages[0].Description = bundle.Description(operator)
+		if err := leaveOutMissing(project, operator, &config.Channels[0]); err != nil {
+			return nil, err
 		}
 		if files[filepath.Join(operator.Package(), "package.yaml")], err = encode(config); err != nil {
 			return nil, err
@@ -62,27 +61,33 @@ func Packages(project *source.Project, icon []byte) (output.Files, error) {
 	return files, nil
 }
 
-// releases reports whether the default channel of a package is the channel of the project, and
-// has the version of the project.
+// releases reports whether a package's default channel is the channel of the project, and has
+// the version of the project.
 func releases(config *declcfg.DeclarativeConfig, channel, version string) bool {
 	return len(config.Packages) == 1 && config.Packages[0].DefaultChannel == channel &&
-		slices.ContainsFunc(config.Channels, func(known declcfg.Channel) bool {
-			return known.Name == channel && slices.ContainsFunc(known.Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
-		})
+		len(config.Channels) == 1 && config.Channels[0].Name == channel &&
+		slices.ContainsFunc(config.Channels[0].Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
 }
 
-// readTemplate reads the packages and channels of the template. Its bundles are files of
-// their own.
-func readTemplate(project *source.Project) (*declcfg.DeclarativeConfig, error) {
-	content, err := os.ReadFile(project.Path(Template))
-	if err != nil {
-		return nil, err
+// leaveOutMissing removes the versions before the operator's first one, of which the committed
+// catalog has no bundle.
+func leaveOutMissing(project *source.Project, operator *source.Operator, channel *declcfg.Channel) error {
+	known := map[string]bool{bundle.Name(project, operator): true}
+	for _, entry := range channel.Entries {
+		switch _, err := os.Stat(project.Path("catalog", Release, operator.Package(), entry.Name+".yaml")); {
+		case err == nil:
+			known[entry.Name] = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
 	}
-	config, err := declcfg.LoadReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Template, err)
+	channel.Entries = slices.DeleteFunc(channel.Entries, func(entry declcfg.ChannelEntry) bool { return !known[entry.Name] })
+	for i := range channel.Entries {
+		if entry := &channel.Entries[i]; !known[entry.Replaces] {
+			entry.Replaces = ""
+		}
 	}
-	return config, nil
+	return nil
 }
 
 // Bundle renders the bundle in a directory, as `opm render` does: a reference to its image, and

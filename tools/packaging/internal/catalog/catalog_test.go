@@ -69,8 +69,46 @@ func TestTemplateHasTheChannelAndTheVersion(t *testing.T) {
 		change(project)
 		_, err = catalog.Packages(project, nil)
 		wrong := project.Channel == "stable-v1" || project.Version == "9.9.9"
-		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "a channel "+project.Channel+" with the entry meta-operator.v"+project.Version) {
+		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "one olm.channel "+project.Channel+" with the entry PACKAGE.v"+project.Version) {
 			t.Errorf("%s: %v", about, err)
+		}
+	}
+}
+
+// TestVersionsBeforeAnOperatorsFirstOneAreLeftOut: an operator that is added later has no bundle
+// of the earlier versions in the graph.
+func TestVersionsBeforeAnOperatorsFirstOneAreLeftOut(t *testing.T) {
+	folder := t.TempDir()
+	for path, content := range map[string]string{
+		catalog.Template: "schema: olm.package\nname: PACKAGE\ndefaultChannel: c\n---\nschema: olm.channel\npackage: PACKAGE\nname: c\nentries:\n" +
+			"- name: PACKAGE.v1.0.0\n- {name: PACKAGE.v1.1.0, replaces: PACKAGE.v1.0.0}\n- {name: PACKAGE.v1.2.0, replaces: PACKAGE.v1.1.0}\n",
+		source.ProjectFile: "{version: 1.2.0, channel: c}",
+		"catalog/release/old-operator/old-operator.v1.0.0.yaml":     "",
+		"catalog/release/old-operator/old-operator.v1.1.0.yaml":     "",
+		"catalog/release/later-operator/later-operator.v1.1.0.yaml": "",
+	} {
+		if err := (output.Files{path: []byte(content)}).Write(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project, err := source.ReadSettings(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	project.Operators = []*source.Operator{{Name: "old"}, {Name: "later"}, {Name: "new"}}
+	files, err := catalog.Packages(project, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"old": "v1.0.0 <- ; v1.1.0 <- v1.0.0; v1.2.0 <- v1.1.0", "later": "v1.1.0 <- ; v1.2.0 <- v1.1.0", "new": "v1.2.0 <- ",
+	} {
+		var graph []string
+		for _, entry := range loadFiles(t, output.Files{"package.yaml": files[name+"-operator/package.yaml"]}).Channels[0].Entries {
+			graph = append(graph, entry.Name+" <- "+entry.Replaces)
+		}
+		if got := strings.ReplaceAll(strings.Join(graph, "; "), name+"-operator.", ""); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
