@@ -1,5 +1,5 @@
 # `make help` lists the targets. Every list of modules is a glob: a new operator needs
-# a directory, a line in go.work, and the lines in config that `make verify-config` checks.
+# a directory and a line in go.work, and `make generate` writes what else lists the operators.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,7 +29,7 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(outside))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, packages and the texts of the CLI.
+generate: generate-common $(generate-operators) generate-lists generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, lists of operators, packages, and texts of the CLI.
 
 .PHONY: generate-common
 generate-common: generators
@@ -47,30 +47,40 @@ $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen rbac:roleName=operator paths=./... output:rbac:dir=config/rbac
 	descriptions operators/$*/config/crd/*_*.yaml
 
-# Bundles, catalogs, dist and charts are made from the manifests.
+# The kustomizations, modules and sources that list the operators.
+.PHONY: generate-lists
+generate-lists: $(generate-operators)
+	$(write-lists)
+
+# Bundles, the catalog and charts are made from the manifests.
 .PHONY: generate-packages
-generate-packages: $(generate-operators)
-	cd tools && GOWORK=off go run ./packaging
+generate-packages: $(generate-operators) generate-lists
+	$(write-packages)
+
+write-lists := cd tools && GOWORK=off go run ./operator lists
+write-packages := cd tools && GOWORK=off go run ./packaging
+
+.PHONY: operator
+operator: ## Write the skeleton of a new operator, NAME=nova-example.
+	cd tools && GOWORK=off go run ./operator new -name '$(NAME)'
+	$(MAKE) --no-print-directory generate-$(NAME)
+	$(write-lists)
+	$(write-packages)
+	$(MAKE) --no-print-directory generate-cli
+	cd operators/$(NAME) && go test ./internal/... -run /Golden -skip TestSuite -update
+	@echo 'operators/$(NAME) is a copy of the operator of the scheduler. Next:'; \
+	echo '1. Write its kind (api), stages (internal), texts (README.md, packaging.yaml) and samples; then "make generate tidy", and golden files by -update.'; \
+	echo '2. Add it to the tables of README.md, SECURITY.md and docs/helm.md: "cd tools && GOWORK=off go run ./docs" names what is missing.'; \
+	echo '3. Run "make test lint verify".'
 
 .PHONY: generators
 generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(tidy-modules) verify-config ## Regenerate everything; fail if the tree is not clean afterwards.
+verify: generate $(tidy-modules) ## Regenerate everything; fail if the tree is not clean afterwards.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
 	  printf 'The tree is not clean after "make generate": commit these changes:\n%s\n' "$$changed" >&2; exit 1; }
-
-# config installs every operator, and the RoleBindings of a namespace give it rights.
-.PHONY: verify-config
-verify-config:
-	@for operator in $(operators); do \
-	  folder=control-plane; [[ $$operator != shared-volume ]] || folder=shared-volume; \
-	  grep -qx -- "- ../../operators/$$operator/config" config/$$folder/kustomization.yaml || { \
-	    echo "config/$$folder/kustomization.yaml lacks the line \"- ../../operators/$$operator/config\": add the line" >&2; exit 1; }; \
-	  [[ $$folder != control-plane ]] || (($$(grep -o "name: asterism-$$operator-operator\b" config/namespace/rolebindings.yaml | wc -l) == 3)) || { \
-	    echo "config/namespace/rolebindings.yaml must name asterism-$$operator-operator three times: add a RoleBinding" >&2; exit 1; }; \
-	done
 
 .PHONY: $(tidy-modules)
 $(tidy-modules): tidy-%:
@@ -277,17 +287,9 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 # One run loads the packages that modules have in common once. Beside the tests, whose waits
 # have deadlines, the linter takes what they leave of the processors.
 .PHONY: lint
-lint: linter lint-requirements ## Run the linters of .golangci.yml.
+lint: linter ## Run the linters of .golangci.yml.
 	GOWORK=$(CURDIR)/tools/lint/go.work GOGC=400 nice golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
 	cd tools/efs-driver && GOWORK=off nice golangci-lint run --config $(CURDIR)/.golangci.yml ./...
-
-# Only nova and meta may import other operators. A module cannot import a module that it
-# does not require.
-.PHONY: lint-requirements
-lint-requirements:
-	@! grep -nE '^(require)?[[:space:]]+asterism\.dev/operators/' \
-	  $(patsubst %,operators/%/go.mod,$(filter-out nova meta,$(operators))) || { \
-	  echo 'A service operator must not require another operator.' >&2; exit 1; }
 
 # .ci/run leaves this target out, because govulncheck sends requests to vuln.go.dev.
 .PHONY: vulncheck

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,7 +17,7 @@ type release struct {
 }
 
 // makeRelease releases a version from a copy of the repository, and pushes the images. Like
-// a maintainer, it adds the version to the upgrade graph, beside the catalogs of the
+// a maintainer, it adds the version to the upgrade graph, beside the catalog of the
 // earlier release.
 func makeRelease(ctx context.Context, registry, version string, earlier *release) release {
 	GinkgoHelper()
@@ -26,10 +25,8 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 	_, err := run(ctx, "", "bash", "-c", `cd "$0" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C "$1"`, repository(), root)
 	Expect(err).NotTo(HaveOccurred())
 	if earlier != nil {
-		for _, render := range []string{"release", "olmv1"} {
-			_, err := run(ctx, "", "cp", "-r", filepath.Join(earlier.folder, "catalog", render), filepath.Join(root, "catalog"))
-			Expect(err).NotTo(HaveOccurred())
-		}
+		_, err := run(ctx, "", "cp", "-r", filepath.Join(earlier.folder, "catalog", "release"), filepath.Join(root, "catalog"))
+		Expect(err).NotTo(HaveOccurred())
 		addVersion(filepath.Join(root, "catalog", "template.yaml"), earlier.version, version)
 	}
 	_, err = run(ctx, "", "bash", "-c", `cd "$0/tools" && GOWORK=off go run ./images release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" --push`,
@@ -38,13 +35,12 @@ func makeRelease(ctx context.Context, registry, version string, earlier *release
 	return made
 }
 
-// addVersion appends a version to each channel of the upgrade graph.
+// addVersion appends a version to the upgrade graph.
 func addVersion(template, earlier, version string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(template)
 	Expect(err).NotTo(HaveOccurred())
-	entry := regexp.MustCompile(`- name: ([a-z-]+)\.v` + regexp.QuoteMeta(earlier))
-	Expect(entry.Match(content)).To(BeTrue())
-	changed := entry.ReplaceAll(content, fmt.Appendf(nil, "$0\n- name: $1.v%s\n  replaces: $1.v%s", version, earlier))
-	Expect(os.WriteFile(template, changed, 0o600)).To(Succeed())
+	Expect(string(content)).To(ContainSubstring("- name: PACKAGE.v" + earlier + "\n"))
+	content = fmt.Appendf(content, "- name: PACKAGE.v%s\n  replaces: PACKAGE.v%s\n", version, earlier)
+	Expect(os.WriteFile(template, content, 0o600)).To(Succeed())
 }

@@ -31,6 +31,8 @@ var (
 	target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 	// releasedFile is a file that `make release` writes.
 	releasedFile = regexp.MustCompile(`\.release/[\w./-]*\w`)
+	// manifestName is a file of dist in the source of tools/packaging.
+	manifestName = regexp.MustCompile(`"([a-z-]+\.yaml)"`)
 	// word is a name of a target.
 	word = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
@@ -75,7 +77,7 @@ type knownNames struct {
 	folders       []string // at the top of the repository
 	targets       []string // of the Makefile
 	installations []string // that `make push` writes
-	released      []string // of `make release`, which the Makefile names at the end
+	released      []string // by `make release`
 }
 
 func readKnownNames(root string) (knownNames, error) {
@@ -96,9 +98,25 @@ func readKnownNames(root string) (knownNames, error) {
 	for _, found := range target.FindAllStringSubmatch(string(makefile), -1) {
 		known.targets = append(known.targets, found[1])
 	}
-	known.released = releasedFile.FindAllString(string(makefile), -1)
+	if known.released, err = readReleased(root, string(makefile)); err != nil {
+		return known, err
+	}
 	known.installations, err = readInstallations(filepath.Join(root, "tools", "demo", "operators.go"))
 	return known, err
+}
+
+// readReleased reads the names of files that exist only in a release: those that the Makefile
+// names at the end of `make release`, and the manifests of tools/packaging.
+func readReleased(root, makefile string) ([]string, error) {
+	released := releasedFile.FindAllString(makefile, -1)
+	source, err := os.ReadFile(filepath.Join(root, "tools", "packaging", "internal", "install", "install.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range manifestName.FindAllSubmatch(source, -1) {
+		released = append(released, ".release/dist/"+string(found[1]))
+	}
+	return released, nil
 }
 
 // readInstallations reads the names of the overlays that `make push` writes: the first
@@ -180,7 +198,7 @@ func (t knownNames) exists(root, folder, name string, outputs []string) bool {
 	if slices.Contains(t.released, name) {
 		return true
 	}
-	name = strings.TrimPrefix(name, ".release/") // make release writes dist with other images
+	name = strings.TrimPrefix(name, ".release/") // make release writes charts with other images
 	if installation, ok := strings.CutPrefix(name, ".demo/"); ok {
 		_, err := os.Stat(filepath.Join(root, "examples", installation)) // `make push` writes examples as well
 		return err == nil || slices.Contains(t.installations, installation)

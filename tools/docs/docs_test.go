@@ -41,14 +41,15 @@ func TestSourcesOfReasons(t *testing.T) {
 
 // repository is a small repository without problems.
 var repository = map[string]string{
-	"Makefile":                             "test: ## Run tests.\n\ttrue\n",
-	"README.md":                            "# Top\n\nSee [the page](docs/troubleshooting.md#waiting) and [the folder](docs).\n\n```\nmake test\nkubectl apply -f examples/one.yaml\nkubectl apply -k .demo/default\n```\n",
-	"docs/troubleshooting.md":              "# Reasons\n\n### Waiting\n\n### DatabaseDenied\n",
-	"docs/contracts.md":                    "# Contracts\n\n[1](../lib/common/engine/contract01_test.go)\n",
-	"examples/one.yaml":                    "kind: ConfigMap\n",
-	"tools/demo/operators.go":              "package main\n\nvar installations = []struct{ overlay string }{{\"default\"}}\n",
-	"lib/common/engine/contract01_test.go": "package engine\n",
-	"lib/common/engine/outcome.go":         "package engine\n\nconst ReasonWaiting = \"Waiting\"\n",
+	"Makefile":                "test: ## Run tests.\n\ttrue\n",
+	"README.md":               "# Top\n\nSee [the page](docs/troubleshooting.md#waiting) and [the folder](docs).\n\n```\nmake test\nkubectl apply -f examples/one.yaml\nkubectl apply -k .demo/default\n```\n",
+	"docs/troubleshooting.md": "# Reasons\n\n### Waiting\n\n### DatabaseDenied\n",
+	"docs/contracts.md":       "# Contracts\n\n[1](../lib/common/engine/contract01_test.go)\n",
+	"examples/one.yaml":       "kind: ConfigMap\n",
+	"tools/packaging/internal/install/install.go": "package install\n\nvar Manifests = map[string]string{\"all.yaml\": \"config\"}\n",
+	"tools/demo/operators.go":                     "package main\n\nvar installations = []struct{ overlay string }{{\"default\"}}\n",
+	"lib/common/engine/contract01_test.go":        "package engine\n",
+	"lib/common/engine/outcome.go":                "package engine\n\nconst ReasonWaiting = \"Waiting\"\n",
 	"operators/nova/backend.go": `package backend
 
 func (Database) kind() string { return "Database" }
@@ -64,6 +65,21 @@ func TestProblems(t *testing.T) {
 		want   string            // part of the only problem; empty without a problem
 	}{
 		"nothing": {},
+		"an operator that README does not list": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n"},
+			want:   "README.md: no row of its table is about the operator nova",
+		},
+		"an operator that SECURITY lists": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "SECURITY.md": "| nova-api, nova |  |\n"},
+		},
+		"an operator that SECURITY does not list": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "SECURITY.md": "| nova-api | nova |\n"},
+			want:   "SECURITY.md: no row of its table is about the operator nova",
+		},
+		"an operator without its chart": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "docs/helm.md": "[nova](../operators/nova)"},
+			want:   "docs/helm.md: no row of its table is about the operator nova",
+		},
 		"a dead link": {
 			change: map[string]string{"docs/a.md": "[b](b.md)"},
 			want:   "docs/a.md: link b.md: docs/b.md does not exist",
@@ -100,6 +116,11 @@ func TestProblems(t *testing.T) {
 		"a script that does not exist": {
 			change: map[string]string{"docs/a.md": "    examples/run now\n"},
 			want:   "examples/run does not exist",
+		},
+		"a manifest of a release": {change: map[string]string{"docs/a.md": "```\nkubectl apply -f .release/dist/all.yaml\n```"}},
+		"a manifest that no release has": {
+			change: map[string]string{"docs/a.md": "```\nkubectl apply -f .release/dist/other.yaml\n```"},
+			want:   "dist/other.yaml does not exist",
 		},
 		"an installation that is not written": {
 			change: map[string]string{"docs/a.md": "```\nkubectl apply -k .demo/other\n```"},

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"asterism.dev/tools/images/internal/driverimage"
 	"asterism.dev/tools/images/internal/openstackimage"
 	"asterism.dev/tools/images/internal/operatorimage"
@@ -84,7 +86,7 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		return releaseImages(ctx, flags, args, output)
 	case "plugin":
 		options := plugin.Options{}
-		flags.StringVar(&options.Root, "root", "../..", "directory of the repository")
+		flags.StringVar(&options.Root, "root", "..", "directory of the repository")
 		flags.StringVar(&options.Version, "version", "", "version of the program (default: that of config/packaging.yaml)")
 		flags.StringVar(&options.Address, "address", "", "URL of the folder with the archives (default: a release of the repository)")
 		if err := parse(flags, args, "output"); err != nil {
@@ -99,8 +101,9 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 
 // releaseImages returns the path of the list of images.
 func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, output *string) (string, error) {
+	logrus.SetLevel(logrus.WarnLevel) // operator-registry reports each optional file that a bundle lacks
 	options := release.Options{Log: os.Stderr}
-	flags.StringVar(&options.Root, "root", "../..", "directory of the repository")
+	flags.StringVar(&options.Root, "root", "..", "directory of the repository")
 	flags.StringVar(&options.Registry, "registry", "", "host and path of the images (default: that of config/packaging.yaml)")
 	flags.StringVar(&options.Version, "version", "", "version of the images (default: that of config/packaging.yaml)")
 	flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images, to read their digests")

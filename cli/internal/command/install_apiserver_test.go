@@ -45,14 +45,15 @@ func newInstallation(t *testing.T) *installation {
 	return i
 }
 
-// newRelease has the packages of the repository, and the files that only a release has.
+// newRelease has the packages of the repository with images by tag, and the other files of a
+// release.
 func newRelease(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for from, to := range map[string]string{repository + "/dist": "dist", repository + "/charts": "charts"} {
-		if err := os.CopyFS(filepath.Join(folder, to), os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+	packaging := exec.CommandContext(t.Context(), "go", "run", "./packaging", "-output", folder)
+	packaging.Dir, packaging.Env = filepath.Join(repository, "tools"), append(os.Environ(), "GOWORK=off")
+	if message, err := packaging.CombinedOutput(); err != nil {
+		t.Fatalf("tools/packaging: %v\n%s", err, message)
 	}
 	for _, file := range []string{"images.yaml", "catalogsource.yaml"} {
 		content, err := os.ReadFile(filepath.Join("testdata/release", file))

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/source"
 )
 
 // Options of the archives.
@@ -48,13 +49,6 @@ const (
 	Manifest = "asterism.yaml" // krew takes the name of the plugin from the file
 )
 
-// project has the settings of config/packaging.yaml.
-type project struct {
-	Version    string    `json:"version"`
-	Created    time.Time `json:"created"`
-	Repository string    `json:"repository"`
-}
-
 // manifest is a plugin of krew.
 type manifest struct {
 	APIVersion string            `json:"apiVersion"`
@@ -82,19 +76,15 @@ type download struct {
 // Write writes the archives and the manifest. The same commit, toolchain and options give the
 // same files.
 func Write(ctx context.Context, options Options) error {
-	var p project
-	content, err := os.ReadFile(filepath.Join(options.Root, "config", "packaging.yaml"))
+	project, err := source.ReadSettings(options.Root)
 	if err != nil {
 		return err
 	}
-	if err := yaml.Unmarshal(content, &p); err != nil {
-		return err
-	}
 	if options.Version = strings.TrimPrefix(options.Version, "v"); options.Version == "" {
-		options.Version = p.Version
+		options.Version = project.Version
 	}
 	if options.Address == "" {
-		options.Address = p.Repository + "/releases/download/v" + options.Version
+		options.Address = project.Repository + "/releases/download/v" + options.Version
 	}
 	if options.Build == nil {
 		options.Build = options.goBuild
@@ -107,19 +97,20 @@ func Write(ctx context.Context, options Options) error {
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
 		Metadata: map[string]string{"name": "asterism"},
 		Spec: spec{
-			Version: "v" + options.Version, Homepage: p.Repository,
+			Version: "v" + options.Version, Homepage: project.Repository,
 			ShortDescription: "Show and install Nova control planes",
 			Description:      "Shows the state of Nova control planes of Asterism and the cause of a fault, the effective\nconfiguration of a service and the effect of a snippet, collects reports without secrets, and\ninstalls the operators.\n",
 		},
 	}
 	for _, platform := range Platforms {
-		d, err := options.archive(ctx, platform, p.Created)
+		d, err := options.archive(ctx, platform, project.Created)
 		if err != nil {
 			return err
 		}
 		m.Spec.Platforms = append(m.Spec.Platforms, d)
 	}
-	if content, err = yaml.Marshal(m); err != nil {
+	content, err := yaml.Marshal(m)
+	if err != nil {
 		return err
 	}
 	return write(filepath.Join(options.Output, Manifest), content)

@@ -65,6 +65,15 @@ func (l List) has(reference string) bool {
 	return false
 }
 
+// digests returns the digests by reference.
+func (l List) digests() map[string]string {
+	all := map[string]string{}
+	for _, image := range l.Images {
+		all[image.Reference] = image.Digest
+	}
+	return all
+}
+
 func (l List) write(path string) error {
 	content, err := yaml.Marshal(l)
 	if err != nil {
@@ -84,4 +93,15 @@ func ReadList(path string) (List, error) {
 		return list, fmt.Errorf("%s lists no images", path)
 	}
 	return list, nil
+}
+
+func readYAML(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -16,17 +15,14 @@ import (
 func (r *release) resolveOperands(ctx context.Context) error {
 	for _, operator := range r.project.Operators {
 		for _, operand := range operator.Images {
-			if slices.ContainsFunc(r.list.Images, func(known Image) bool { return known.Reference == operand.Image }) {
+			if slices.ContainsFunc(r.list.Images, func(known Image) bool { return known.Reference == operand.Reference }) {
 				continue
 			}
-			digest, err := r.operandDigest(ctx, operand.Image)
+			digest, err := r.operandDigest(ctx, operand.Reference)
 			if err != nil {
-				return fmt.Errorf("operators/%s/packaging.yaml: %s: %w", operator.Name, operand.Image, err)
+				return fmt.Errorf("operators/%s/packaging.yaml: %s: %w", operator.Name, operand.Reference, err)
 			}
-			variable := strings.ToLower(strings.TrimPrefix(operand.Variable, "RELATED_IMAGE_"))
-			r.list.Images = append(r.list.Images, Image{
-				Name: strings.ReplaceAll(variable, "_", "-"), Kind: kindOperand, Reference: operand.Image, Digest: digest,
-			})
+			r.list.Images = append(r.list.Images, Image{Name: operand.Name(), Kind: kindOperand, Reference: operand.Reference, Digest: digest})
 		}
 	}
 	return nil

@@ -5,69 +5,30 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	"asterism.dev/tools/internal/source"
 )
 
 // license is the SPDX identifier of the file LICENSE.
 const license = "Apache-2.0"
 
-// project has the settings of config/packaging.yaml that images need.
+// project is the source of a release.
 type project struct {
-	Version     string    `json:"version"`
-	Created     time.Time `json:"created"`
-	Registry    string    `json:"registry"`
-	Provider    string    `json:"provider"`
-	Maintainers []struct {
-		Name  string `json:"name"`
-		Email string `json:"email"`
-	} `json:"maintainers"`
-	Repository string `json:"repository"`
+	*source.Project
 
 	// Revision is the commit of the source, empty if files differ from it.
-	Revision  string     `json:"-"`
-	Operators []operator `json:"-"`
+	Revision string
 }
-
-// operator has the settings of operators/NAME/packaging.yaml that images need.
-type operator struct {
-	Name        string `json:"-"`
-	DisplayName string `json:"displayName"`
-	Summary     string `json:"summary"`
-	Description string `json:"description"`
-	Images      []struct {
-		Variable string `json:"variable"`
-		Image    string `json:"image"`
-	} `json:"images"`
-}
-
-// Package is the name of the operator's package and of its image.
-func (o operator) Package() string { return o.Name + "-operator" }
 
 func readProject(ctx context.Context, root string) (*project, error) {
-	p := &project{}
-	if err := readYAML(filepath.Join(root, "config", "packaging.yaml"), p); err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "operators", "*", "go.mod"))
+	read, err := source.Read(root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: --root is the directory of the repository", err)
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no operators: --root is the directory of the repository", root)
-	}
-	for _, file := range files {
-		o := operator{Name: filepath.Base(filepath.Dir(file))}
-		if err := readYAML(filepath.Join(filepath.Dir(file), "packaging.yaml"), &o); err != nil {
-			return nil, err
-		}
-		p.Operators = append(p.Operators, o)
-	}
-	p.Revision = revision(ctx, root)
+	p := &project{Project: read, Revision: revision(ctx, root)}
 	return p, p.readDate()
 }
 
@@ -105,15 +66,4 @@ func (p *project) maintainer() string {
 		return p.Provider
 	}
 	return fmt.Sprintf("%s <%s>", p.Maintainers[0].Name, p.Maintainers[0].Email)
-}
-
-func readYAML(path string, into any) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := yaml.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"asterism.dev/tools/internal/source"
+	"asterism.dev/tools/packaging/packages"
 )
 
 // Options of a release.
@@ -40,12 +42,12 @@ type Options struct {
 	Program Program
 }
 
-// Names in the folder of a release. tools/packaging writes the first four.
+// Names in the folder of a release.
 const (
-	bundlesFolder = "bundles"
-	catalogFolder = "catalog"
-	chartsFolder  = "charts"
-	distFolder    = "dist"
+	bundlesFolder = packages.Bundles
+	catalogFolder = packages.Catalog
+	chartsFolder  = packages.Charts
+	distFolder    = packages.Dist
 	layoutFolder  = "oci"
 	sbomFolder    = "sbom"
 	originFolder  = "provenance"
@@ -114,6 +116,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	if r.Version == "" {
 		r.Version = r.project.Version
 	}
+	r.project.Registry, r.project.Version = r.Registry, r.Version
 	r.list.Version = r.Version
 	if r.Program == nil {
 		r.Program = r.goProgram
@@ -121,22 +124,12 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	return r, nil
 }
 
-// renderPackages lets tools/packaging write the bundles and catalogs with the digests that
-// are known so far.
-func (r *release) renderPackages(ctx context.Context) error {
+// renderPackages writes the bundles and catalogs with the digests that are known so far.
+func (r *release) renderPackages(context.Context) error {
 	r.note("render bundles and catalogs")
-	list := filepath.Join(r.folder, ListFile)
-	if err := r.list.write(list); err != nil {
-		return err
-	}
-	packaging := exec.CommandContext(ctx, "go", "run", "./packaging", "-root", r.Root,
-		"-registry", r.Registry, "-version", r.Version, "-digests", list, "-output", r.folder)
-	packaging.Dir = filepath.Join(r.Root, "tools")
-	packaging.Env = append(os.Environ(), "GOWORK=off")
-	if message, err := packaging.CombinedOutput(); err != nil {
-		return fmt.Errorf("tools/packaging: %w\n%s", err, message)
-	}
-	return nil
+	images := source.ImagesOf(r.project.Project)
+	images.Digests = r.list.digests()
+	return packages.Write(r.project.Project, images, r.folder)
 }
 
 // earlier adds the images of earlier versions, which the catalogs still offer.

@@ -75,7 +75,7 @@ func mirrorOperands(t *testing.T, host string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reference, err := name.NewTag(operand.Image)
+			reference, err := name.NewTag(operand.Reference)
 			if err != nil {
 				t.Fatal(err)
 			}

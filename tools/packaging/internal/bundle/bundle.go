@@ -2,21 +2,19 @@ package bundle
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"path"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Files returns the files of an operator's bundle by their paths in the directory of the
 // bundle.
-func Files(project *source.Project, operator *source.Operator, images Images, icon []byte) (output.Files, error) {
+func Files(project *source.Project, operator *source.Operator, images source.Images, icon []byte) (output.Files, error) {
 	csv, err := clusterServiceVersion(project, operator, images, icon)
 	if err != nil {
 		return nil, err
@@ -123,17 +121,4 @@ func (w withoutStatus) MarshalJSON() ([]byte, error) {
 	delete(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	return json.Marshal(content)
-}
-
-// Dockerfile returns the Dockerfile of an operator's bundle image.
-func Dockerfile(project *source.Project, operator *source.Operator) []byte {
-	content := []byte(output.Header + "FROM scratch\n")
-	labels := labels(project, operator)
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		content = fmt.Appendf(content, "LABEL %s=%s\n", name, labels[name])
-	}
-	for _, folder := range []string{"manifests", "metadata", "tests/scorecard"} {
-		content = fmt.Appendf(content, "COPY bundle/%s /%s/\n", folder, folder)
-	}
-	return content
 }

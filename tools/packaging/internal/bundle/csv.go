@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 // Name is the name of an operator's ClusterServiceVersion, for example
@@ -29,7 +29,7 @@ func Name(project *source.Project, operator *source.Operator) string {
 }
 
 // clusterServiceVersion describes an operator for OLM.
-func clusterServiceVersion(project *source.Project, operator *source.Operator, images Images, icon []byte) (*v1alpha1.ClusterServiceVersion, error) {
+func clusterServiceVersion(project *source.Project, operator *source.Operator, images source.Images, icon []byte) (*v1alpha1.ClusterServiceVersion, error) {
 	number, err := semver.Parse(project.Version)
 	if err != nil {
 		return nil, fmt.Errorf("%s: version: %w", source.ProjectFile, err)
@@ -95,21 +95,17 @@ var features = []string{
 
 // annotations are read by OpenShift's console, by the catalogs' pipelines and by
 // certification.
-func annotations(project *source.Project, operator *source.Operator, images Images) (map[string]string, error) {
+func annotations(project *source.Project, operator *source.Operator, images source.Images) (map[string]string, error) {
 	examples, err := samples(operator)
 	if err != nil {
 		return nil, err
-	}
-	created, err := time.Parse(time.RFC3339, project.Created)
-	if err != nil {
-		return nil, fmt.Errorf("%s: created: %w", source.ProjectFile, err)
 	}
 	all := map[string]string{
 		"alm-examples":   examples,
 		"capabilities":   Capabilities,
 		"categories":     strings.Join(operator.Categories, ","),
 		"containerImage": images.Operator(operator),
-		"createdAt":      created.Format(time.RFC3339),
+		"createdAt":      project.Created.Format(time.RFC3339),
 		"description":    operator.Summary,
 		"repository":     project.Repository,
 		"support":        project.Support,
@@ -121,7 +117,7 @@ func annotations(project *source.Project, operator *source.Operator, images Imag
 		return nil, err
 	}
 	for _, feature := range features {
-		has := feature == "disconnected" && images.pinnedAll(operator) || feature == "csi" && operator.CSI
+		has := feature == "disconnected" && images.AllPinned(operator) || feature == "csi" && operator.CSI
 		all["features.operators.openshift.io/"+feature] = fmt.Sprint(has)
 	}
 	if !operator.Standalone {
@@ -193,7 +189,7 @@ func installModes(operator *source.Operator) []v1alpha1.InstallMode {
 
 // strategy is the Deployment with its rights. OLM writes the namespaces of the
 // OperatorGroup to an annotation of the pods.
-func strategy(operator *source.Operator, images Images) v1alpha1.NamedInstallStrategy {
+func strategy(operator *source.Operator, images source.Images) v1alpha1.NamedInstallStrategy {
 	deployment := operator.Deployment.DeepCopy()
 	SetImages(deployment, operator, images)
 	container := source.Container(deployment)
@@ -212,7 +208,7 @@ func strategy(operator *source.Operator, images Images) v1alpha1.NamedInstallStr
 }
 
 // SetImages gives an operator's Deployment the images of a version.
-func SetImages(deployment *appsv1.Deployment, operator *source.Operator, images Images) {
+func SetImages(deployment *appsv1.Deployment, operator *source.Operator, images source.Images) {
 	container := source.Container(deployment)
 	container.Image = images.Operator(operator)
 	for _, image := range operator.Images {

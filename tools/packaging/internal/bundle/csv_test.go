@@ -3,8 +3,6 @@ package bundle_test
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/packaging/internal/install"
 )
 
 // kinds returns the descriptions of all kinds by kind, and the required kinds by operator.
@@ -118,18 +117,18 @@ func TestOnlyReleasesAreForDisconnectedClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	operator := project.Operator("shared-volume")
-	all, some := bundle.ImagesOf(project), bundle.ImagesOf(project)
+	all, some := source.ImagesOf(project), source.ImagesOf(project)
 	all.Digests, some.Digests = map[string]string{}, map[string]string{}
-	for i, image := range bundle.ImagesOf(project).Of(operator) {
+	for i, image := range source.ImagesOf(project).Of(operator) {
 		all.Digests[image.Reference] = "sha256:" + strings.Repeat("0", 64)
 		if i > 0 {
 			some.Digests[image.Reference] = all.Digests[image.Reference]
 		}
 	}
 	for about, c := range map[string]struct {
-		images bundle.Images
+		images source.Images
 		want   string
-	}{"tags": {bundle.ImagesOf(project), "false"}, "digests": {all, "true"}, "one tag": {some, "false"}} {
+	}{"tags": {source.ImagesOf(project), "false"}, "digests": {all, "true"}, "one tag": {some, "false"}} {
 		files, err := bundle.Files(project, operator, c.images, []byte("<svg/>"))
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +144,11 @@ func TestOnlyReleasesAreForDisconnectedClusters(t *testing.T) {
 }
 
 func TestTextsForAdministrators(t *testing.T) {
-	policies, err := os.ReadFile(filepath.Join(root, "dist", "policies.yaml"))
+	project, err := readProject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist, err := install.Files(project, source.ImagesOf(project))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +162,7 @@ func TestTextsForAdministrators(t *testing.T) {
 		if !strings.Contains(bundle.CSV.Spec.Description, "`dist/policies.yaml`") {
 			t.Errorf("the description does not name the missing policies: %s", bundle.CSV.Spec.Description)
 		}
-		if !strings.Contains(string(policies), "name: "+operator.Account) {
+		if !strings.Contains(string(dist["policies.yaml"]), "name: "+operator.Account) {
 			t.Errorf("dist/policies.yaml has no policy of %s", operator.Account)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 // Prefixes of the descriptors that OpenShift's console turns into form fields and links.

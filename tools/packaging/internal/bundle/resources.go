@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 // notChildren are resources that operators create for no object of their kinds.

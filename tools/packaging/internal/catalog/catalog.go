@@ -5,7 +5,9 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,51 +18,41 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/image"
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
-// Template is the path of the hand-written upgrade graph.
+// Template is the path of the hand-written upgrade graph, which all operators share.
 const Template = "catalog/template.yaml"
 
-// Render says how bundles are stored in a catalog.
-type Render string
-
+// Folders of the catalogs: Release for OLM v0, and OLMv1, which has no dependencies.
 const (
-	// Release has references to bundle images and the metadata of their
-	// ClusterServiceVersions.
-	Release Render = "release"
-	// OLMv1 is Release without dependencies, which OLM v1 refuses.
-	OLMv1 Render = "olmv1"
-	// Imageless has the manifests of the bundles, so that no registry is needed.
-	Imageless Render = "imageless"
+	Release = "release"
+	OLMv1   = "olmv1"
 )
 
-// Packages returns one file with the package and its channels for each operator.
+// Packages returns one file with the package and its channel for each operator.
 func Packages(project *source.Project, icon []byte) (output.Files, error) {
-	template, err := readTemplate(project)
+	template, err := os.ReadFile(project.Path(Template))
 	if err != nil {
 		return nil, err
 	}
 	files := output.Files{}
 	for _, operator := range project.Operators {
-		config := declcfg.DeclarativeConfig{}
-		for _, pkg := range template.Packages {
-			if pkg.Name == operator.Package() {
-				pkg.Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
-				pkg.Description = bundle.Description(operator)
-				config.Packages = append(config.Packages, pkg)
-			}
-		}
-		for _, channel := range template.Channels {
-			if channel.Package == operator.Package() {
-				config.Channels = append(config.Channels, channel)
-			}
+		content := bytes.ReplaceAll(template, []byte("PACKAGE"), []byte(operator.Package()))
+		config, err := declcfg.LoadReader(bytes.NewReader(content))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", Template, err)
 		}
 		if !releases(config, project.Channel, bundle.Name(project, operator)) {
-			return nil, fmt.Errorf("%s: package %s needs one olm.package with the defaultChannel %s, and a channel %s with the entry %s",
-				Template, operator.Package(), project.Channel, project.Channel, bundle.Name(project, operator))
+			return nil, fmt.Errorf("%s needs one olm.package with the defaultChannel %s, and one olm.channel %s with the entry PACKAGE.v%s",
+				Template, project.Channel, project.Channel, project.Version)
+		}
+		config.Packages[0].Icon = &declcfg.Icon{Data: icon, MediaType: "image/svg+xml"}
+		config.Packages[0].Description = bundle.Description(operator)
+		if err := leaveOutMissing(project, operator, &config.Channels[0]); err != nil {
+			return nil, err
 		}
 		if files[filepath.Join(operator.Package(), "package.yaml")], err = encode(config); err != nil {
 			return nil, err
@@ -69,52 +61,61 @@ func Packages(project *source.Project, icon []byte) (output.Files, error) {
 	return files, nil
 }
 
-// releases reports whether the default channel of a package is the channel of the project, and
-// has the version of the project.
-func releases(config declcfg.DeclarativeConfig, channel, version string) bool {
+// releases reports whether a package's default channel is the channel of the project, and has
+// the version of the project.
+func releases(config *declcfg.DeclarativeConfig, channel, version string) bool {
 	return len(config.Packages) == 1 && config.Packages[0].DefaultChannel == channel &&
-		slices.ContainsFunc(config.Channels, func(known declcfg.Channel) bool {
-			return known.Name == channel && slices.ContainsFunc(known.Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
-		})
+		len(config.Channels) == 1 && config.Channels[0].Name == channel &&
+		slices.ContainsFunc(config.Channels[0].Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
 }
 
-// readTemplate reads the packages and channels of the template. Its bundles are files of
-// their own.
-func readTemplate(project *source.Project) (*declcfg.DeclarativeConfig, error) {
-	content, err := os.ReadFile(project.Path(Template))
+// leaveOutMissing removes the versions before the operator's first one, of which the committed
+// catalog has no bundle.
+func leaveOutMissing(project *source.Project, operator *source.Operator, channel *declcfg.Channel) error {
+	known := map[string]bool{bundle.Name(project, operator): true}
+	for _, entry := range channel.Entries {
+		switch _, err := os.Stat(project.Path("catalog", Release, operator.Package(), entry.Name+".yaml")); {
+		case err == nil:
+			known[entry.Name] = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	channel.Entries = slices.DeleteFunc(channel.Entries, func(entry declcfg.ChannelEntry) bool { return !known[entry.Name] })
+	for i := range channel.Entries {
+		if entry := &channel.Entries[i]; !known[entry.Replaces] {
+			entry.Replaces = ""
+		}
+	}
+	return nil
+}
+
+// Bundle renders the bundle in a directory, as `opm render` does: a reference to its image, and
+// the metadata of the ClusterServiceVersion. The file has the name of the bundle.
+func Bundle(project *source.Project, operator *source.Operator, images source.Images, directory string) (output.Files, error) {
+	config, err := Imageless(directory)
 	if err != nil {
 		return nil, err
 	}
-	config, err := declcfg.LoadReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Template, err)
+	own := source.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
+	config.Bundles[0].Image = own.Reference
+	for _, image := range append(images.Of(operator), own) {
+		config.Bundles[0].RelatedImages = append(config.Bundles[0].RelatedImages, declcfg.RelatedImage{Name: image.Name, Image: image.Reference})
 	}
-	return config, nil
+	if err := withMetadata(config); err != nil {
+		return nil, err
+	}
+	content, err := encode(config)
+	return output.Files{filepath.Join(operator.Package(), bundle.Name(project, operator)+".yaml"): content}, err
 }
 
-// Bundle renders the bundle in a directory, as `opm render` does. The file has the name of
-// the bundle.
-func Bundle(project *source.Project, operator *source.Operator, images bundle.Images, directory string, as Render) (output.Files, error) {
+// Imageless renders the bundle in a directory with its manifests, so that no registry is needed.
+func Imageless(directory string) (*declcfg.DeclarativeConfig, error) {
 	rendered, err := render(directory)
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", directory, err)
 	}
-	config := declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*rendered}}
-	if as != Imageless {
-		own := bundle.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
-		config.Bundles[0].Image = own.Reference
-		for _, image := range append(images.Of(operator), own) {
-			config.Bundles[0].RelatedImages = append(config.Bundles[0].RelatedImages, declcfg.RelatedImage{Name: image.Name, Image: image.Reference})
-		}
-		if err := withMetadata(&config); err != nil {
-			return nil, err
-		}
-	}
-	if as == OLMv1 {
-		config.Bundles[0].Properties = withoutDependencies(config.Bundles[0].Properties)
-	}
-	content, err := encode(config)
-	return output.Files{filepath.Join(operator.Package(), bundle.Name(project, operator)+".yaml"): content}, err
+	return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*rendered}}, nil
 }
 
 // render returns a bundle with its manifests.
@@ -148,16 +149,30 @@ func withMetadata(config *declcfg.DeclarativeConfig) error {
 	return migrate.Migrate(config)
 }
 
-// withoutDependencies removes the properties that OLM v1 refuses.
-func withoutDependencies(properties []property.Property) []property.Property {
-	return slices.DeleteFunc(properties, func(p property.Property) bool {
-		return p.Type == property.TypeGVKRequired || p.Type == property.TypePackageRequired || p.Type == property.TypeConstraint
-	})
+// WithoutDependencies returns the files of a catalog without the dependencies of bundles, which
+// OLM v1 refuses.
+func WithoutDependencies(catalog output.Files) (output.Files, error) {
+	files := output.Files{}
+	for path, content := range catalog {
+		config, err := declcfg.LoadReader(bytes.NewReader(content))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for i := range config.Bundles {
+			config.Bundles[i].Properties = slices.DeleteFunc(config.Bundles[i].Properties, func(p property.Property) bool {
+				return p.Type == property.TypeGVKRequired || p.Type == property.TypePackageRequired || p.Type == property.TypeConstraint
+			})
+		}
+		if files[path], err = encode(config); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return files, nil
 }
 
-func encode(config declcfg.DeclarativeConfig) ([]byte, error) {
+func encode(config *declcfg.DeclarativeConfig) ([]byte, error) {
 	var content bytes.Buffer
-	if err := declcfg.WriteYAML(config, &content); err != nil {
+	if err := declcfg.WriteYAML(*config, &content); err != nil {
 		return nil, err
 	}
 	documents, _ := bytes.CutPrefix(content.Bytes(), []byte("---\n")) // a document without a schema is refused

@@ -11,16 +11,34 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
 
-	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/catalog"
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/packaging/internal/output"
 )
 
 const root = "../../../.."
 
-func load(t *testing.T, render catalog.Render) *declcfg.DeclarativeConfig {
+// load returns the committed catalog, and that of OLM v1 which a release makes from it.
+func load(t *testing.T) (release, v1 *declcfg.DeclarativeConfig) {
 	t.Helper()
-	config, err := declcfg.LoadFS(t.Context(), os.DirFS(filepath.Join(root, "catalog", string(render))))
+	files, err := output.Read(filepath.Join(root, "catalog", catalog.Release))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := catalog.WithoutDependencies(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadFiles(t, files), loadFiles(t, other)
+}
+
+func loadFiles(t *testing.T, files output.Files) *declcfg.DeclarativeConfig {
+	t.Helper()
+	folder := t.TempDir()
+	if err := files.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	config, err := declcfg.LoadFS(t.Context(), os.DirFS(folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +47,10 @@ func load(t *testing.T, render catalog.Render) *declcfg.DeclarativeConfig {
 
 // TestCatalogsAreValid: the checks of `opm validate`.
 func TestCatalogsAreValid(t *testing.T) {
-	for _, render := range []catalog.Render{catalog.Release, catalog.OLMv1} {
-		if _, err := declcfg.ConvertToModel(*load(t, render)); err != nil {
-			t.Errorf("%s: %v", render, err)
+	release, v1 := load(t)
+	for about, config := range map[string]*declcfg.DeclarativeConfig{catalog.Release: release, catalog.OLMv1: v1} {
+		if _, err := declcfg.ConvertToModel(*config); err != nil {
+			t.Errorf("%s: %v", about, err)
 		}
 	}
 }
@@ -50,15 +69,53 @@ func TestTemplateHasTheChannelAndTheVersion(t *testing.T) {
 		change(project)
 		_, err = catalog.Packages(project, nil)
 		wrong := project.Channel == "stable-v1" || project.Version == "9.9.9"
-		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "a channel "+project.Channel+" with the entry meta-operator.v"+project.Version) {
+		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "one olm.channel "+project.Channel+" with the entry PACKAGE.v"+project.Version) {
 			t.Errorf("%s: %v", about, err)
 		}
 	}
 }
 
-// TestRendersDifferOnlyInDependencies: OLM v1 refuses a bundle with dependencies.
-func TestRendersDifferOnlyInDependencies(t *testing.T) {
-	release, v1 := load(t, catalog.Release), load(t, catalog.OLMv1)
+// TestVersionsBeforeAnOperatorsFirstOneAreLeftOut: an operator that is added later has no bundle
+// of the earlier versions in the graph.
+func TestVersionsBeforeAnOperatorsFirstOneAreLeftOut(t *testing.T) {
+	folder := t.TempDir()
+	for path, content := range map[string]string{
+		catalog.Template: "schema: olm.package\nname: PACKAGE\ndefaultChannel: c\n---\nschema: olm.channel\npackage: PACKAGE\nname: c\nentries:\n" +
+			"- name: PACKAGE.v1.0.0\n- {name: PACKAGE.v1.1.0, replaces: PACKAGE.v1.0.0}\n- {name: PACKAGE.v1.2.0, replaces: PACKAGE.v1.1.0}\n",
+		source.ProjectFile: "{version: 1.2.0, channel: c}",
+		"catalog/release/old-operator/old-operator.v1.0.0.yaml":     "",
+		"catalog/release/old-operator/old-operator.v1.1.0.yaml":     "",
+		"catalog/release/later-operator/later-operator.v1.1.0.yaml": "",
+	} {
+		if err := (output.Files{path: []byte(content)}).Write(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project, err := source.ReadSettings(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	project.Operators = []*source.Operator{{Name: "old"}, {Name: "later"}, {Name: "new"}}
+	files, err := catalog.Packages(project, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"old": "v1.0.0 <- ; v1.1.0 <- v1.0.0; v1.2.0 <- v1.1.0", "later": "v1.1.0 <- ; v1.2.0 <- v1.1.0", "new": "v1.2.0 <- ",
+	} {
+		var graph []string
+		for _, entry := range loadFiles(t, output.Files{"package.yaml": files[name+"-operator/package.yaml"]}).Channels[0].Entries {
+			graph = append(graph, entry.Name+" <- "+entry.Replaces)
+		}
+		if got := strings.ReplaceAll(strings.Join(graph, "; "), name+"-operator.", ""); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestCatalogsDifferOnlyInDependencies: OLM v1 refuses a bundle with dependencies.
+func TestCatalogsDifferOnlyInDependencies(t *testing.T) {
+	release, v1 := load(t)
 	isDependency := func(p property.Property) bool {
 		return slices.Contains([]string{property.TypeGVKRequired, property.TypePackageRequired, property.TypeConstraint}, p.Type)
 	}
@@ -98,22 +155,16 @@ func TestInstallPlanFits(t *testing.T) {
 	sum := 0
 	for _, operator := range project.Operators {
 		directory := filepath.Join(root, "operators", operator.Name, "bundle")
-		files, err := catalog.Bundle(project, operator, bundle.ImagesOf(project), directory, catalog.Imageless)
+		config, err := catalog.Imageless(directory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, content := range files {
-			config, err := declcfg.LoadReader(bytes.NewReader(content))
-			if err != nil {
-				t.Fatal(err)
-			}
-			size := catalog.Size(config)
-			t.Logf("%s: %d bytes", operator.Package(), size)
-			if size == 0 {
-				t.Errorf("%s has no manifests", operator.Package())
-			}
-			sum += size
+		size := catalog.Size(config)
+		t.Logf("%s: %d bytes", operator.Package(), size)
+		if size == 0 {
+			t.Errorf("%s has no manifests", operator.Package())
 		}
+		sum += size
 	}
 	if limit := 1_200_000; sum > limit {
 		t.Errorf("the manifests of all bundles have %d bytes, want at most %d", sum, limit)

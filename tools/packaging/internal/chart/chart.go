@@ -12,9 +12,8 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
-	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 // Umbrella is the name of the chart of all operators.
@@ -26,7 +25,7 @@ const Umbrella = "asterism"
 var files embed.FS
 
 // Files returns the files of all charts by their path in the folder charts.
-func Files(project *source.Project, images bundle.Images, icon []byte) (output.Files, error) {
+func Files(project *source.Project, images source.Images, icon []byte) (output.Files, error) {
 	all := output.Files{}
 	namespaceRights, err := readNamespaceRights(project)
 	if err != nil {
@@ -114,7 +113,6 @@ func (c *content) files() (output.Files, error) {
 		}
 		made[target] = []byte(strings.NewReplacer(words...).Replace(string(text)))
 	}
-	made[".helmignore"] = []byte("# Not needed in an installed chart.\nREADME.md\nci/\n.gitignore\n")
 	return made, nil
 }
 

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -30,10 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"asterism.dev/tools/packaging/internal/bundle"
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 const (
@@ -48,7 +45,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return chart.Files(project, bundle.ImagesOf(project), []byte("<svg/>"))
+		return chart.Files(project, source.ImagesOf(project), []byte("<svg/>"))
 	})
 )
 
@@ -203,16 +200,6 @@ func examples(t *testing.T, name string) map[string]map[string]any {
 	return found
 }
 
-func TestChartsAreTheSameInEachRun(t *testing.T) {
-	again, err := chart.Files(project(t), bundle.ImagesOf(project(t)), []byte("<svg/>"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(again, allFiles(t)) {
-		t.Error("two runs differ")
-	}
-}
-
 func TestHelmsLinterHasNoComplaints(t *testing.T) {
 	folder := t.TempDir()
 	if err := allFiles(t).Write(folder); err != nil {
@@ -287,24 +274,4 @@ func stored(t *testing.T, loaded *helm.Chart, rendered map[string]string) int {
 		t.Fatal(err)
 	}
 	return base64.StdEncoding.EncodedLen(compressed.Len())
-}
-
-func TestCommittedChartsAreThoseOfTheGenerator(t *testing.T) {
-	icon, err := os.ReadFile(filepath.Join(root, "tools/packaging/icon.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := chart.Files(project(t), bundle.ImagesOf(project(t)), icon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, content := range made {
-		committed, err := os.ReadFile(filepath.Join(root, "charts", path))
-		if err != nil {
-			t.Fatalf("%v; type: make generate-packages", err)
-		}
-		if !bytes.Equal(committed, content) {
-			t.Errorf("charts/%s is older than its sources; type: make generate-packages", path)
-		}
-	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 // namespaceRights has the objects for namespaces that are handed over, besides the objects of

@@ -9,16 +9,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
 const deploymentKind = "Deployment"
 
 // operatorChart returns the files of an operator's chart. Its templates are the objects of
 // the operator's kustomization with placeholders.
-func operatorChart(project *source.Project, operator *source.Operator, images bundle.Images, namespaceRights *namespaceRights, icon []byte) (output.Files, error) {
+func operatorChart(project *source.Project, operator *source.Operator, images source.Images, namespaceRights *namespaceRights, icon []byte) (output.Files, error) {
 	values, definitions, err := operatorValues(project, operator, images)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func operatorChart(project *source.Project, operator *source.Operator, images bu
 }
 
 // annotate adds what Artifact Hub shows of an operator.
-func annotate(operator *source.Operator, images bundle.Images, chart *content) error {
+func annotate(operator *source.Operator, images source.Images, chart *content) error {
 	var crds []map[string]string
 	var examples []any
 	for _, crd := range operator.CRDs {

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"asterism.dev/tools/packaging/internal/bundle"
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 var (
@@ -19,7 +18,7 @@ var (
 
 // operatorValues returns the values of an operator's chart. The schemas of the pod's settings
 // are those of the operators' own kinds.
-func operatorValues(project *source.Project, operator *source.Operator, images bundle.Images) ([]value, schema, error) {
+func operatorValues(project *source.Project, operator *source.Operator, images source.Images) ([]value, schema, error) {
 	pod, definitions, err := podSchemas(project)
 	if err != nil {
 		return nil, nil, err
@@ -76,11 +75,11 @@ func globalValue(shared []value) value {
 	}
 }
 
-func imageValues(project *source.Project, operator *source.Operator, images bundle.Images) value {
+func imageValues(project *source.Project, operator *source.Operator, images source.Images) value {
 	_, digest, _ := strings.Cut(images.Operator(operator), "@")
 	return value{key: "image", comment: "Image of the operator.", group: []value{
 		{key: "registry", comment: "Host and path of the registry.", defaultValue: project.Registry, schema: given},
-		{key: "repository", comment: "Name of the image in the registry.", defaultValue: operator.ImageName(), schema: given},
+		{key: "repository", comment: "Name of the image in the registry.", defaultValue: operator.Package(), schema: given},
 		{key: "tag", comment: "Tag of the image; empty for v and the appVersion of the chart.", defaultValue: "", schema: matching(`^([\w][\w.-]{0,127})?$`)},
 		{key: "digest", comment: "Digest of the image, such as sha256:0123…, instead of the tag.", defaultValue: digest, schema: matching(`^(sha256:[0-9a-f]{64})?$`)},
 		{key: "pullPolicy", comment: "When nodes pull the image.", defaultValue: "IfNotPresent", schema: schema{"enum": []any{"Always", "IfNotPresent", "Never"}}},
@@ -88,7 +87,7 @@ func imageValues(project *source.Project, operator *source.Operator, images bund
 }
 
 // operandValues are the images that the operator starts.
-func operandValues(operator *source.Operator, images bundle.Images) value {
+func operandValues(operator *source.Operator, images source.Images) value {
 	operands := value{key: "images", comment: "Images that the operator starts. An empty image stands for the operator's own default."}
 	for _, image := range operator.Images {
 		operands.group = append(operands.group, value{
@@ -100,7 +99,7 @@ func operandValues(operator *source.Operator, images bundle.Images) value {
 
 // operandKey turns RELATED_IMAGE_LIVENESS_PROBE into livenessProbe.
 func operandKey(image source.Image) (key string) {
-	for i, word := range strings.Split(strings.ToLower(strings.TrimPrefix(image.Variable, "RELATED_IMAGE_")), "_") {
+	for i, word := range strings.Split(image.Name(), "-") {
 		if i > 0 {
 			word = strings.ToUpper(word[:1]) + word[1:]
 		}

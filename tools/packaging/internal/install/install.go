@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/output"
-	"asterism.dev/tools/packaging/internal/source"
 )
 
-// Manifests are the files in dist, and the kustomizations that they are made from.
+// Manifests are the kustomizations of a release's manifests, by the names of the files.
 var Manifests = map[string]string{
 	"install.yaml":       "config/control-plane",
 	"shared-volume.yaml": "config/shared-volume",
@@ -28,7 +28,7 @@ var policyKinds = []string{"NetworkPolicy", "ValidatingAdmissionPolicy", "Valida
 
 // Files returns the manifests with the images of a version, and the policies for an
 // installation with OLM.
-func Files(project *source.Project, images bundle.Images) (output.Files, error) {
+func Files(project *source.Project, images source.Images) (output.Files, error) {
 	files := output.Files{}
 	var policies []any
 	for _, file := range slices.Sorted(maps.Keys(Manifests)) {
@@ -54,18 +54,8 @@ func Files(project *source.Project, images bundle.Images) (output.Files, error) 
 	return files, files.Add("policies.yaml", policies...)
 }
 
-// Images returns the list of all images. A release has a list of its own, with digests.
-func Images(project *source.Project, images bundle.Images) (output.Files, error) {
-	files := output.Files{}
-	var all []bundle.NamedImage
-	for _, operator := range project.Operators {
-		all = append(all, images.Of(operator)...)
-	}
-	return files, files.Add("images.yaml", map[string]any{"images": all})
-}
-
 // replace gives an operator's Deployment the images of the version.
-func replace(project *source.Project, object *unstructured.Unstructured, images bundle.Images) error {
+func replace(project *source.Project, object *unstructured.Unstructured, images source.Images) error {
 	if object.GetKind() != "Deployment" {
 		return nil
 	}

@@ -44,6 +44,23 @@ func (f Files) Include(folder string, files Files) {
 	}
 }
 
+// Read reads all files in a folder.
+func Read(folder string) (Files, error) {
+	files := Files{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		files[relative], err = os.ReadFile(path)
+		return err
+	})
+	return files, err
+}
+
 // Write writes the files below root, and removes every other file in the given folders.
 func (f Files) Write(root string, folders ...string) error {
 	for _, folder := range folders {

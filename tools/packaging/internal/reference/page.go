@@ -9,7 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"asterism.dev/tools/packaging/internal/source"
+	"asterism.dev/tools/internal/source"
 )
 
 // Page returns the page in Markdown.
