@@ -22,16 +22,16 @@ const (
 func writeModules(project *source.Project) error {
 	for _, change := range []struct {
 		file     string
-		requires bool
-	}{{"cli/go.mod", true}, {"tools/go.mod", false}} {
-		if err := writeModule(project, change.file, change.requires); err != nil {
+		indirect bool
+	}{{"cli/go.mod", false}, {"tools/go.mod", true}} {
+		if err := writeModule(project, change.file, change.indirect); err != nil {
 			return err
 		}
 	}
 	return writeLintWorkspace(project)
 }
 
-func writeModule(project *source.Project, file string, requires bool) error {
+func writeModule(project *source.Project, file string, indirect bool) error {
 	content, err := os.ReadFile(project.Path(file))
 	if err != nil {
 		return err
@@ -58,9 +58,7 @@ func writeModule(project *source.Project, file string, requires bool) error {
 		if err := mod.AddReplace(path, "", "../operators/"+operator.Name, ""); err != nil {
 			return err
 		}
-		if requires {
-			others = append(others, &modfile.Require{Mod: module.Version{Path: path, Version: noVersion}})
-		}
+		others = append(others, &modfile.Require{Mod: module.Version{Path: path, Version: noVersion}, Indirect: indirect})
 	}
 	mod.SetRequireSeparateIndirect(others)
 	mod.SortBlocks()
