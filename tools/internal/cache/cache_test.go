@@ -25,12 +25,17 @@ func TestLockWaitsAndIgnoresARemovedFile(t *testing.T) {
 	if err := os.Remove(path); err != nil { // as `down` does while it holds the lock
 		t.Fatal(err)
 	}
-	select {
-	case err := <-done:
-		t.Fatalf("two callers hold the lock (%v)", err)
-	default:
+	third, err := Lock(path, func() { t.Error("the lock of a new file waits") })
+	if err != nil {
+		t.Fatal(err)
 	}
 	first()
+	select {
+	case <-waiting: // for the third
+	case err := <-done:
+		t.Fatalf("two callers hold the lock (%v)", err)
+	}
+	third()
 	if err := <-done; err != nil {
 		t.Errorf("the second caller holds the lock of a removed file: %v", err)
 	}

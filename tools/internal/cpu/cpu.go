@@ -25,6 +25,9 @@ func Own() time.Duration {
 	return all
 }
 
+// podsCgroup is the kubelet's cgroup of all pods.
+const podsCgroup = "kubepods"
+
 // interval is the time between two looks at the clusters. The last one before the end of a
 // process counts.
 const interval = 5 * time.Second
@@ -89,9 +92,9 @@ func (c *Clusters) look() {
 			c.add(strconv.Itoa(p.PID)+" "+p.Ticks, p.CPU)
 		}
 	}
-	if time, found := c.ofPods(); found {
+	if used, found := c.ofPods(); found {
 		c.pods = true
-		c.add("pods", time)
+		c.add("pods", used)
 	}
 }
 
@@ -107,7 +110,7 @@ func (c *Clusters) add(name string, now time.Duration) {
 
 // ofPods reads the kubelet's cgroup of all pods, which keeps the time of pods that ended.
 func (c *Clusters) ofPods() (used time.Duration, found bool) {
-	if content, err := os.ReadFile(filepath.Join(c.cgroups, "kubepods", "cpu.stat")); err == nil { // version 2
+	if content, err := os.ReadFile(filepath.Join(c.cgroups, podsCgroup, "cpu.stat")); err == nil { // version 2
 		for line := range strings.Lines(string(content)) {
 			if text, is := strings.CutPrefix(line, "usage_usec "); is {
 				count, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -115,7 +118,7 @@ func (c *Clusters) ofPods() (used time.Duration, found bool) {
 			}
 		}
 	}
-	files, _ := filepath.Glob(filepath.Join(c.cgroups, "*", "kubepods", "cpuacct.usage")) // version 1
+	files, _ := filepath.Glob(filepath.Join(c.cgroups, "*", podsCgroup, "cpuacct.usage")) // version 1
 	for _, file := range files {
 		if content, err := os.ReadFile(file); err == nil {
 			count, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)

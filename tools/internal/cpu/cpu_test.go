@@ -56,7 +56,7 @@ func TestClustersCountProcessesAndPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("an ended process keeps its time", 4*time.Second, false)
-	usage := []string{cgroups, "cpuacct", "kubepods", "cpuacct.usage"}
+	usage := []string{cgroups, "cpuacct", podsCgroup, "cpuacct.usage"}
 	write(t, "2000000000\n", usage...)
 	expect("2 s of pods", 6*time.Second, true)
 	write(t, "500000000\n", usage...)
@@ -65,9 +65,9 @@ func TestClustersCountProcessesAndPods(t *testing.T) {
 
 func TestPodsOfVersion2(t *testing.T) {
 	cgroups := t.TempDir()
-	write(t, "user_usec 1\nusage_usec 1000000\nsystem_usec 2\n", cgroups, "kubepods", "cpu.stat")
+	write(t, "user_usec 1\nusage_usec 1000000\nsystem_usec 2\n", cgroups, podsCgroup, "cpu.stat")
 	c := newClusters(t.TempDir(), cgroups)
-	write(t, "user_usec 1\nusage_usec 4000000\nsystem_usec 2\n", cgroups, "kubepods", "cpu.stat")
+	write(t, "user_usec 1\nusage_usec 4000000\nsystem_usec 2\n", cgroups, podsCgroup, "cpu.stat")
 	if c.look(); c.used != 3*time.Second || !c.pods {
 		t.Errorf("got %s, pods %v", c.used, c.pods)
 	}

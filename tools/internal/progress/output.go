@@ -49,10 +49,10 @@ func (l *Line) Context(ctx context.Context) context.Context {
 }
 
 // Spent adds CPU time to the step of the context, if it has one.
-func Spent(ctx context.Context, time time.Duration) {
+func Spent(ctx context.Context, spent time.Duration) {
 	if l, found := ctx.Value(lineKey{}).(*Line); found {
 		l.progress.mu.Lock()
 		defer l.progress.mu.Unlock()
-		l.cpu += time
+		l.cpu += spent
 	}
 }
