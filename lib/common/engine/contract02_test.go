@@ -184,6 +184,7 @@ func TestCreateOnlyApply(t *testing.T) {
 			sent.SetUID(types.UID("00000000-0000-4000-8000-000000000000"))
 			g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(owner), client.ForceOwnership)).
 				To(MatchError(func(err error) bool { return errors.IsConflict(err) || errors.IsInvalid(err) }, "refused"))
+			g.Expect(stored.GetManagedFields()).To(ContainElement(HaveField("Manager", owner)))
 			for _, entry := range stored.GetManagedFields() {
 				if entry.Manager == owner {
 					g.Expect(entry.Operation).To(Equal(metav1.ManagedFieldsOperationApply))
@@ -210,7 +211,7 @@ func oneOfEach(namespace string) []map[string]any {
 		&corev1.ConfigMap{Data: map[string]string{"a": "1"}},
 		&corev1.Secret{Data: map[string][]byte{"a": []byte("1")}},
 		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-		&corev1.ServiceAccount{},
+		&corev1.ServiceAccount{AutomountServiceAccountToken: new(false)},
 		&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: new(""),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}},
@@ -226,7 +227,7 @@ func oneOfEach(namespace string) []map[string]any {
 		}},
 		&rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
 		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"}},
-		&widget.Widget{},
+		&widget.Widget{Spec: widget.Spec{Text: "x"}},
 		&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},

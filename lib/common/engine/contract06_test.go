@@ -100,15 +100,18 @@ func (w *world) copied(cr *widget.Widget, content string) {
 // onlyMetadata checks that only metadata of Secrets and ConfigMaps are listed or watched.
 func (w *world) onlyMetadata() {
 	w.t.Helper()
+	watched := map[string]bool{}
 	for _, request := range w.operator.Requests.Reads() {
 		if request.Resource != "secrets" && request.Resource != "configmaps" {
 			continue
 		}
 		if request.Verb != "get" {
+			watched[request.Resource] = true
 			w.Expect(request.MetadataOnly()).To(BeTrue(), "only metadata is watched: %s, %s", request, request.Accept)
 		}
 		w.Expect(request.Name).NotTo(HavePrefix("foreign"))
 	}
+	w.Expect(watched).To(HaveLen(2), "both kinds are watched")
 }
 
 // wholeSecrets reads complete Secrets, so that the cache watches complete Secrets.

@@ -88,6 +88,7 @@ func (w *world) retries(script *jobScript) {
 	w.awaitReady(cr)
 	w.Expect(cr.Status.Reported).To(Equal("uuid=42"))
 	w.Expect(w.created("retries")).To(Equal(2), "Jobs created")
+	w.Expect(w.jobs("retries")).To(HaveLen(1))
 	for _, stored := range w.jobs("retries") {
 		w.Expect(text(&stored)).NotTo(ContainSubstring("p4ssw0rd"))
 	}

@@ -166,6 +166,9 @@ func (w *World) Written() []string {
 // AwaitNothing waits until no object of the kinds belongs to the owner.
 func (w *World) AwaitNothing(owner types.UID, kinds ...client.Object) {
 	w.t.Helper()
+	if len(kinds) == 0 {
+		w.t.Fatal("no kinds are given")
+	}
 	for _, kind := range kinds {
 		gvk, err := apiutil.GVKForObject(kind, w.scheme)
 		if err != nil {

@@ -328,7 +328,9 @@ func (s Subject[T]) scales() {
 	gomega.Expect([]int32{status.Replicas, status.ReadyReplicas}).To(gomega.Equal([]int32{3, 3}))
 	selector, err := labels.Parse(status.Selector)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	for _, pod := range w.Running(object) {
+	pods := w.Running(object)
+	gomega.Expect(pods).To(gomega.HaveLen(3))
+	for _, pod := range pods {
 		gomega.Expect(selector.Matches(labels.Set(pod.Labels))).To(gomega.BeTrue(), "the scale subresource finds pod "+pod.Name)
 	}
 	gomega.Expect(w.Read(budget)).To(gomega.BeTrue())

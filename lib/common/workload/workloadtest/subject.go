@@ -151,7 +151,9 @@ func (w *World[T]) AwaitNewPods(object T, before string) (hash string) {
 		enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 		return unless(object.ServiceStatus().ConfigHash == hash, "the status is of "+object.ServiceStatus().ConfigHash)
 	})
-	for _, pod := range w.Running(object) {
+	pods := w.Running(object)
+	gomega.Expect(pods).NotTo(gomega.BeEmpty())
+	for _, pod := range pods {
 		gomega.Expect(configHash(pod.Annotations)).To(gomega.Equal(hash), "pod "+pod.Name)
 	}
 	return hash

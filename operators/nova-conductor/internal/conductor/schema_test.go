@@ -2,6 +2,7 @@ package conductor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
@@ -27,16 +29,24 @@ import (
 type world = workloadtest.World[*novav1.NovaConductor]
 
 // runs records the Jobs whose pods the kubelet has ended. fail, if set, is the error of the
-// next Job.
+// next Job, which starts when begin is closed; nil: at once.
 type runs struct {
-	mu   sync.Mutex
-	jobs []types.UID
-	fail string
+	mu    sync.Mutex
+	jobs  []types.UID
+	fail  string
+	begin chan struct{}
 }
 
 func (r *runs) end(pod *corev1.Pod) (code int32, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.begin != nil {
+		select {
+		case <-r.begin:
+		default:
+			return -1, ""
+		}
+	}
 	r.jobs = append(r.jobs, pod.OwnerReferences[0].UID)
 	if r.fail != "" {
 		message, r.fail = r.fail, ""
@@ -95,17 +105,36 @@ func syncsWhenNeeded() {
 }
 
 func retriesSync() {
-	synced := &runs{fail: "File \"manage.py\", line 1\n  stack\nAccess denied for mysql+pymysql://nova_api:change-me@db.example.org/"}
+	synced := &runs{begin: make(chan struct{}), fail: "File \"manage.py\", line 1\n  stack\nAccess denied for mysql+pymysql://nova_api:change-me@db.example.org/"}
 	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
 	cr := subject.Object()
 	w.Create(cr)
+	job := held(w)
+	close(synced.begin)
 	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionSchemaReady, engine.ReasonJobFailed, "db ended with 1", "Access denied for mysql+pymysql://nova_api:***@db.example.org")
 	Expect(enginetest.Conditions(cr)).NotTo(ContainSubstring("change-me"))
-	for _, job := range jobs(w) {
-		Expect(fmt.Sprint(job)).NotTo(ContainSubstring("change-me"))
-	}
+	Expect(w.Read(job)).To(BeTrue(), "the Job that has failed")
+	Expect(job.Status.Failed).To(BeEquivalentTo(1))
+	Expect(fmt.Sprint(job)).NotTo(ContainSubstring("change-me"))
+	w.Change(job, func() { controllerutil.RemoveFinalizer(job, heldFinalizer) })
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(synced.count()).To(Equal(2))
+}
+
+const heldFinalizer = "test.asterism.dev/held"
+
+// held waits for the Job, and adds a finalizer, with which it outlives its deletion.
+func held(w *world) *batchv1.Job {
+	GinkgoHelper()
+	enginetest.Eventually(GinkgoTB(), "the Job exists", func() error {
+		if len(jobs(w)) == 0 {
+			return errors.New("no Job")
+		}
+		return nil
+	})
+	job := &jobs(w)[0]
+	w.Change(job, func() { controllerutil.AddFinalizer(job, heldFinalizer) })
+	return job
 }
 
 func leavesSchema() {

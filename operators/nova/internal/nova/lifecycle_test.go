@@ -463,6 +463,15 @@ var _ = Describe("The table of services", func() {
 			}
 			return nil
 		})
+		// The operator requests the rows again when it has deleted all that it wants to delete.
+		c.Scale(scheduler, 1)
+		delete(kept, "scaled")
+		enginetest.Eventually(GinkgoTB(), "the row of the second pod is deleted", func() error {
+			if ids := c.rowIDs(); slices.Contains(ids, "scaled") {
+				return fmt.Errorf("left: %v", ids)
+			}
+			return nil
+		})
 		Expect(c.rowIDs()).To(ConsistOf(slices.Collect(maps.Keys(kept))))
 	})
 })

@@ -297,6 +297,9 @@ func checkBundle(t *testing.T, images map[string]v1.Image) {
 	if err := readYAML(filepath.Join(root, "operators/nova-api/bundle/metadata/annotations.yaml"), &annotations); err != nil {
 		t.Fatal(err)
 	}
+	if len(annotations.Annotations) == 0 {
+		t.Error("the bundle has no annotations")
+	}
 	for label, value := range annotations.Annotations {
 		if config.Config.Labels[label] != value {
 			t.Errorf("label %s is %q instead of %q", label, config.Config.Labels[label], value)

@@ -32,6 +32,9 @@ func operators(t *testing.T, test func(t *testing.T, operator *source.Operator, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(project.Operators) == 0 {
+		t.Fatal("the project has no operators")
+	}
 	for _, operator := range project.Operators {
 		t.Run(operator.Name, func(t *testing.T) {
 			bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "operators", operator.Name, "bundle"))
@@ -161,6 +164,9 @@ func TestCertification(t *testing.T) {
 		related := map[string]bool{}
 		for _, image := range bundle.CSV.Spec.RelatedImages {
 			related[image.Image] = true
+		}
+		if len(images(bundle.CSV)) == 0 {
+			t.Error("the Deployments have no images")
 		}
 		for _, image := range images(bundle.CSV) {
 			if !related[image] {

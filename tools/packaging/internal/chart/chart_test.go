@@ -110,6 +110,9 @@ func names(t *testing.T) []string {
 		name, _, _ := strings.Cut(path, "/")
 		found[name] = true
 	}
+	if len(found) == 0 {
+		t.Fatal("the generator makes no charts")
+	}
 	return slices.Sorted(maps.Keys(found))
 }
 
@@ -193,6 +196,9 @@ func examples(t *testing.T, name string) map[string]map[string]any {
 		if strings.HasPrefix(path, "ci/") {
 			found[filepath.Base(path)] = values(t, string(content))
 		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("chart %s has no examples", name)
 	}
 	return found
 }

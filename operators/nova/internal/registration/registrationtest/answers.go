@@ -50,6 +50,9 @@ func MustReportAnswers(t *testing.T, answers map[string]Answer, password config.
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			operations, address := connect(t, answer.handler(t))
+			if len(operations) == 0 {
+				t.Error("no operation was tried")
+			}
 			for operation, err := range operations {
 				if err == nil || !answer.Check(err) || !strings.Contains(err.Error(), address) {
 					t.Errorf("%s: got %T %v", operation, err, err)
