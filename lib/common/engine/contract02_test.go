@@ -211,7 +211,7 @@ func oneOfEach(namespace string) []map[string]any {
 		&corev1.ConfigMap{Data: map[string]string{"a": "1"}},
 		&corev1.Secret{Data: map[string][]byte{"a": []byte("1")}},
 		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-		&corev1.ServiceAccount{},
+		&corev1.ServiceAccount{AutomountServiceAccountToken: new(false)},
 		&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: new(""),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}},
@@ -227,7 +227,7 @@ func oneOfEach(namespace string) []map[string]any {
 		}},
 		&rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
 		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"}},
-		&widget.Widget{},
+		&widget.Widget{Spec: widget.Spec{Text: "x"}},
 		&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
