@@ -32,6 +32,8 @@ type Options struct {
 	// Mirror is the host and path of a registry with copies of the operands, which are
 	// the images of other projects. Without Mirror, their own registries are asked.
 	Mirror string
+	// Platforms of the images, default Platforms.
+	Platforms []string
 	// Push pushes the images to Registry.
 	Push bool
 	// Log receives a line for each image.
@@ -56,11 +58,12 @@ const (
 // release is a release that is being made.
 type release struct {
 	Options
-	folder    string // of the files, beside Output until the release is complete
-	project   *project
-	list      List
-	layout    layout.Path
-	published []published
+	folder        string   // of the files, beside Output until the release is complete
+	architectures []string // of the platforms
+	project       *project
+	list          List
+	layout        layout.Path
+	published     []published
 }
 
 // published is an image of this release, in the layout.
@@ -115,6 +118,9 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 		r.Version = r.project.Version
 	}
 	r.list.Version = r.Version
+	if r.architectures, err = architecturesOf(r.Options.Platforms); err != nil {
+		return nil, err
+	}
 	if r.Program == nil {
 		r.Program = r.goProgram
 	}
