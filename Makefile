@@ -83,7 +83,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := test-cli test-tools test-tools/efs-driver
+tool-tests := test-cli test-tools test-tools/efs-driver test-test/cloud
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
