@@ -11,6 +11,7 @@ import (
 func withOLM() {
 	var olmImage string
 	It("starts OLM", func(ctx SpecContext) {
+		awaitPrograms(ctx)
 		olmImage = pushOLM(imagePrefix)
 		installOLM(ctx, olmImage)
 		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))

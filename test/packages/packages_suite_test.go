@@ -18,6 +18,7 @@ const (
 	// cloudNamespace is the namespace of the demo's ControlPlane.
 	cloudNamespace = "openstack"
 	olmNamespace   = "olm"
+	olmLabel       = "olm"
 )
 
 // patience is the time limit of everything that does not wait by design.
@@ -34,6 +35,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	imagePrefix = serveRegistry()
 	first = makeRelease(ctx, imagePrefix, formerTree(ctx), nil)
 	second = makeRelease(ctx, imagePrefix, currentTree(ctx), &first)
+	if Label(olmLabel).MatchesLabelFilter(GinkgoLabelFilter()) {
+		buildPrograms()
+	}
 })
 
 // Each installation removes its operators and its ControlPlane at its end, so that the next one
@@ -42,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var _ = Describe("A release", func() {
 	Describe("with kubectl", Label("install"), Ordered, withKubectl)
 	Describe("with Helm", Label("helm"), Ordered, withHelm)
-	Describe("with OLM", Label("olm"), Ordered, withOLM)
+	Describe("with OLM", Label(olmLabel), Ordered, withOLM)
 })
 
 func TestPackages(t *testing.T) {
