@@ -93,7 +93,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := test-cli test-tools test-tools/efs-driver
+tool-tests := test-cli test-tools test-tools/efs-driver test-test/cloud
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
@@ -209,7 +209,7 @@ test-packages-suite = cd tools && GOWORK=off go run ./cluster up && . $(CURDIR)/
   GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
-packages-e2e: program-olm helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
+packages-e2e: helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
 	$(call test-packages-suite,install || helm || olm)
 
 .PHONY: install-e2e
@@ -221,11 +221,11 @@ helm-e2e: helm ## The part of packages-e2e with the real Helm (as root).
 	$(call test-packages-suite,helm)
 
 .PHONY: olm-e2e
-olm-e2e: program-olm ## The part of packages-e2e with the real OLM (as root).
+olm-e2e: ## The part of packages-e2e with the real OLM (as root).
 	$(call test-packages-suite,olm)
 
 .PHONY: program-olm
-program-olm:
+program-olm: # the suite builds it while other installations wait
 	mkdir -p $(programs)
 	cd tools/olm && GOWORK=off go build -ldflags '-s -w' -tags $(olm-tags) -o $(programs)/ tool ./cp
 

@@ -151,13 +151,13 @@ func cellSpecs(namespace string) {
 		Expect(nova.serversOn(ctx, "demo-cell2-fake")).To(ConsistOf(before))
 		nova.bootOn(ctx, "demo-cell2-fake")
 
-		_, failures := metadata.stop()
+		_, failures := metadata.Stop()
 		Expect(failures).To(BeEmpty())
 		mode(ctx, "GlobalAndPerCell", true, true)
 		metadata = startLoad(ctx, metadataOf("demo-metadata"), "", 5)
 		mode(ctx, "Global", true, false)
 		for _, load := range []*steadyLoad{api, metadata} {
-			answered, failures := load.stop()
+			answered, failures := load.Stop()
 			AddReportEntry("requests", answered)
 			Expect(failures).To(BeEmpty())
 			Expect(answered).To(BeNumerically(">", 100))

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	shared "asterism.dev/test/cloud"
 )
 
 const (
@@ -71,31 +71,12 @@ func connect() {
 // stateFolder returns the folder of tools/cluster with the kubeconfig and the audit log.
 func stateFolder() string { return filepath.Dir(os.Getenv("KUBECONFIG")) }
 
-func repository(parts ...string) string {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	Expect(err).NotTo(HaveOccurred())
-	return filepath.Join(append([]string{root}, parts...)...)
-}
-
-// run runs a program and returns its standard output.
-func run(ctx context.Context, stdin, program string, args ...string) (string, error) {
-	var out, problem bytes.Buffer
-	command := exec.CommandContext(ctx, program, args...)
-	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &out, &problem
-	command.WaitDelay = 10 * time.Second
-	if err := command.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", program, strings.Join(args, " "), err, out.String(), problem.String())
-	}
-	return out.String(), nil
-}
-
-// kubectl runs kubectl, which must succeed.
-func kubectl(ctx context.Context, args ...string) string {
-	GinkgoHelper()
-	out, err := run(ctx, "", "kubectl", args...)
-	Expect(err).NotTo(HaveOccurred())
-	return out
-}
+// The helpers that test/packages uses as well.
+var (
+	repository = shared.Repository
+	run        = shared.Run
+	kubectl    = shared.Kubectl
+)
 
 // apply applies manifests to a namespace, as a user would.
 func apply(ctx context.Context, namespace, manifests string) {
@@ -104,8 +85,7 @@ func apply(ctx context.Context, namespace, manifests string) {
 }
 
 func tryApply(ctx context.Context, namespace, manifests string) error {
-	_, err := run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager="+tester, "--namespace="+namespace, "-f", "-")
-	return err
+	return shared.Apply(ctx, manifests, "--field-manager="+tester, "--namespace="+namespace)
 }
 
 // execIn runs a command in the pod's default container.

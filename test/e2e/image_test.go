@@ -190,7 +190,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 		Eventually(func() int { // the last pods answer for ten seconds after their deletion
 			return len(podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "api-uwsgi"}))
 		}).WithContext(ctx).Should(Equal(2))
-		answered, failures := requests.stop()
+		answered, failures := requests.Stop()
 		AddReportEntry("requests", answered)
 		Expect(failures).To(BeEmpty())
 		Expect(answered).To(BeNumerically(">", 1000))

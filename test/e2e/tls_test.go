@@ -3,11 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shared "asterism.dev/test/cloud"
 )
 
 const tlsControlPlane = `
@@ -114,13 +113,16 @@ var _ = Describe("TLS", Ordered, func() {
 	})
 
 	It("replaces the authority without a lost request", func(ctx SpecContext) {
-		finish := load(ctx, "http://demo-api."+tlsNamespace+".svc.cluster.local:8774/v2.1/flavors", signIn(ctx, tlsNamespace).provider.Token())
+		requests := shared.StartLoad(ctx, shared.Requests{
+			URLs:  []string{shared.ServiceURL(ctx, "http://demo-api."+tlsNamespace+".svc:8774/v2.1/flavors")},
+			Token: signIn(ctx, tlsNamespace).provider.Token(), PerSecond: 8,
+		})
 		awaitTrust(ctx, first.pem()+second.pem())
 		for _, server := range tlsServers {
 			present(ctx, server, second.sign(inAYear, server.hosts()...))
 		}
 		awaitTrust(ctx, second.pem())
-		answered, lost := finish()
+		answered, lost := requests.Stop()
 		AddReportEntry("requests", fmt.Sprintf("%d answered, %d lost", answered, len(lost)))
 		Expect(lost).To(BeEmpty(), func() string {
 			return kubectl(ctx, "get", "events", "--namespace="+tlsNamespace, "--sort-by=.lastTimestamp", "--field-selector=involvedObject.kind=Pod")
@@ -195,54 +197,4 @@ func awaitTrust(ctx context.Context, authorities string) {
 		}).WithContext(ctx).Should(Succeed(), func() string { return explain(tlsNamespace) })
 	}
 	awaitSettled(ctx, tlsNamespace)
-}
-
-// load requests a URL eight times a second until finish is called. finish returns the
-// number of responses with status 200, and the errors of the other requests.
-func load(ctx context.Context, url, token string) (finish func() (answered int, lost []string)) {
-	ctx, cancel := context.WithCancel(ctx)
-	var answered atomic.Int64
-	failures, done := make(chan string, 1000), make(chan struct{})
-	send := func() {
-		request, err := http.NewRequest(http.MethodGet, url, nil) // without ctx, so that the last request gets its response
-		if err != nil {
-			failures <- err.Error()
-			return
-		}
-		request.Header.Set("X-Auth-Token", token)
-		response, err := httpClient.Do(request)
-		if err != nil {
-			failures <- time.Now().Format(time.TimeOnly) + " " + err.Error()
-			return
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			failures <- time.Now().Format(time.TimeOnly) + " " + response.Status
-			return
-		}
-		answered.Add(1)
-	}
-	go func() {
-		defer close(done)
-		var sent sync.WaitGroup
-		for tick := time.NewTicker(time.Second / 8); ctx.Err() == nil; {
-			select {
-			case <-ctx.Done():
-				tick.Stop()
-			case <-tick.C:
-				sent.Go(send)
-			}
-		}
-		sent.Wait()
-		close(failures)
-	}()
-	return func() (int, []string) {
-		cancel()
-		<-done
-		var lost []string
-		for failure := range failures {
-			lost = append(lost, failure)
-		}
-		return int(answered.Load()), lost
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 )
 
 // installOLM starts OLM with its own CRDs and the image of tools/olm.
@@ -24,22 +25,25 @@ func installOLM(ctx context.Context, image string) {
 	kubectl(ctx, "wait", "deployment", "--all", "--namespace", olmNamespace, "--for=condition=Available", "--timeout=5m")
 }
 
-// serveCatalog tells OLM to serve the catalog of an image.
-func serveCatalog(ctx context.Context, image string) {
+// serveCatalog tells OLM to serve the catalog of a release.
+func serveCatalog(ctx context.Context, of release) {
 	GinkgoHelper()
-	apply(ctx, fmt.Sprintf(`
-apiVersion: operators.coreos.com/v1alpha1
-kind: CatalogSource
-metadata: {name: asterism, namespace: %s}
-spec:
-  sourceType: grpc
-  image: %s
-  displayName: Asterism
-  grpcPodConfig:
-    securityContextConfig: restricted
-    extractContent: {catalogDir: /configs}
-`, olmNamespace, image))
+	kubectl(ctx, "apply", "--namespace", olmNamespace, "-f", catalogSource(of))
 }
+
+// serveOtherCatalog tells OLM to serve an image in place of the catalog of a release.
+func serveOtherCatalog(ctx context.Context, of release, image string) {
+	GinkgoHelper()
+	var source map[string]any
+	readYAML(catalogSource(of), &source)
+	source["spec"].(map[string]any)["image"] = image
+	content, err := yaml.Marshal(source)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = run(ctx, string(content), "kubectl", "apply", "--namespace", olmNamespace, "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func catalogSource(of release) string { return filepath.Join(of.folder, "catalogsource.yaml") }
 
 // subscribe applies a file of config/olm for the catalog of this suite.
 func subscribe(ctx context.Context, file string) {
@@ -101,18 +105,18 @@ func statusOf(ctx context.Context, namespace, field string) map[string]string {
 }
 
 // message is the message of the phase of an operator's ClusterServiceVersion.
-func message(ctx context.Context, operator, version string) string {
+func message(ctx context.Context, operator string, of release) string {
 	GinkgoHelper()
-	return statusOf(ctx, systemNamespace, "message")[operator+"-operator.v"+version]
+	return statusOf(ctx, systemNamespace, "message")[of.packaged(operator)]
 }
 
-// expectInstalled waits until all operators of the control plane are of the version, and OLM
-// has removed earlier versions.
-func expectInstalled(ctx context.Context, version string) {
+// expectInstalled waits until all operators of the control plane are those of the release, and
+// OLM has removed earlier versions.
+func expectInstalled(ctx context.Context, of release) {
 	GinkgoHelper()
 	all := map[string]string{}
-	for _, operator := range operators {
-		all[operator+"-operator.v"+version] = "Succeeded"
+	for _, operator := range of.operators() {
+		all[of.packaged(operator)] = "Succeeded"
 	}
 	Eventually(func() map[string]string { return phases(ctx, systemNamespace) }).WithContext(ctx).Should(Equal(all), explain(ctx))
 }

@@ -10,23 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"asterism.dev/test/project"
+	"asterism.dev/test/cloud"
 )
-
-// operators are the operators of the control plane.
-var operators []string
-
-func readOperators() {
-	GinkgoHelper()
-	all, err := project.Operators(repository())
-	Expect(err).NotTo(HaveOccurred())
-	for _, operator := range all {
-		if operator.Namespace == systemNamespace {
-			operators = append(operators, operator.Name)
-		}
-	}
-	Expect(operators).NotTo(BeEmpty())
-}
 
 // can answers "yes" or "no" for the right of an operator of the control plane in a
 // namespace.
@@ -46,7 +31,7 @@ func canAs(ctx context.Context, accountNamespace, account, verb, resource, names
 // ControlPlane, and not in other namespaces.
 func expectRightsInCloud(ctx context.Context, others ...string) {
 	GinkgoHelper()
-	for _, operator := range operators {
+	for _, operator := range first.operators() {
 		Expect(can(ctx, operator, "list", "secrets", cloudNamespace)).To(Equal("yes"), operator)
 		for _, other := range append(others, "default", "kube-system") {
 			Expect(can(ctx, operator, "list", "secrets", other)).To(Equal("no"), operator+" in "+other)
@@ -54,11 +39,15 @@ func expectRightsInCloud(ctx context.Context, others ...string) {
 	}
 }
 
-// deployCloud deploys the ControlPlane of the demo, and boots a server.
-func deployCloud(ctx context.Context) {
+// deployCloud deploys the ControlPlane of the demo, and boots a server of that name: the
+// databases may have servers of a former ControlPlane.
+func deployCloud(ctx context.Context, server string) {
 	GinkgoHelper()
 	measure("ACTIVE", func() {
 		makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+imagePrefix)
+		out, err := run(ctx, "", repository("examples", "demo", "boot-server"), server, cloudNamespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(MatchRegexp("server %s .* is ACTIVE", server))
 	})
 }
 
@@ -66,31 +55,50 @@ func deployCloud(ctx context.Context) {
 // contains.
 func novaImage() string { return imagePrefix + "/demo/openstack:bookworm" }
 
+// schedulerSample has a NovaScheduler and the Secrets that it needs.
+func schedulerSample() string {
+	return repository("operators", "nova-scheduler", "config", "samples", "scheduler.yaml")
+}
+
 // expectNothingElsewhere expects that no operator reports on an object outside of its
 // namespaces.
 func expectNothingElsewhere(ctx context.Context) {
 	GinkgoHelper()
-	apply(ctx, scheduler)
-	defer kubectl(ctx, "delete", "novascheduler/other", "--namespace=default")
+	kubectl(ctx, "apply", "--namespace=default", "-f", schedulerSample())
+	defer kubectl(ctx, "delete", "--namespace=default", "-f", schedulerSample())
 	Consistently(func() string {
-		return kubectl(ctx, "get", "novascheduler/other", "--namespace=default", "--output=jsonpath={.status}")
+		return kubectl(ctx, "get", "novascheduler/scheduler", "--namespace=default", "--output=jsonpath={.status}")
 	}, 10*time.Second, time.Second).Should(BeEmpty())
 }
 
 // expectNoInterruption changes the operators, and expects that no request to the compute
-// API fails, that the pods of Nova stay, and that the user's objects do not change.
+// API fails, that the pods of Nova stay, and that the user's objects do not change. The
+// requests read the demo's server, and so need Keystone, the API database and a cell: Nova
+// answers without the servers of a cell that it does not reach.
 func expectNoInterruption(ctx context.Context, change func()) {
 	GinkgoHelper()
 	pods, before := podUIDs(ctx, cloudNamespace), specs(ctx)
-	requests := load(ctx)
+	load := cloud.StartLoad(ctx, cloud.Requests{
+		URLs:  []string{cloud.ServiceURL(ctx, "http://demo-api."+cloudNamespace+".svc:8774/v2.1/servers")},
+		Token: issueToken(ctx), Contains: `"demo"`, PerSecond: 5,
+	})
 	change()
 	expectReady(ctx)
-	answered, failed := requests()
-	AddReportEntry("requests", fmt.Sprintf("%d answered, %d failed", answered, failed))
-	Expect(failed).To(BeZero())
-	Expect(answered).NotTo(BeZero())
+	floor := load.Floor()
+	answered, failures := load.Stop()
+	AddReportEntry("requests", fmt.Sprintf("%d answered, %d failed", answered, len(failures)))
+	Expect(failures).To(BeEmpty())
+	Expect(answered).To(BeNumerically(">=", floor))
 	Expect(podUIDs(ctx, cloudNamespace)).To(Equal(pods), "the pods of Nova")
 	Expect(specs(ctx)).To(Equal(before), "the specs of the user's objects")
+}
+
+// issueToken returns a token of the administrator.
+func issueToken(ctx context.Context) string {
+	GinkgoHelper()
+	out := kubectl(ctx, "exec", "--namespace", cloudNamespace, "deployment/openstackclient", "--",
+		"openstack", "token", "issue", "--format", "value", "--column", "id")
+	return strings.TrimSpace(out)
 }
 
 // expectReady waits until the ControlPlane is ready.
@@ -112,38 +120,3 @@ func specs(ctx context.Context) string {
 	Expect(err).NotTo(HaveOccurred())
 	return string(content)
 }
-
-// load requests the compute API from within the cluster until stop is called.
-func load(ctx context.Context) (stop func() (answered, failed int)) {
-	GinkgoHelper()
-	const script = `while [ ! -e /tmp/stop ]; do
-  if python3 -c 'import urllib.request; urllib.request.urlopen("http://demo-api.openstack.svc.cluster.local:8774/", timeout=5)' 2>/dev/null; then echo ok; else echo failed; fi
-  sleep 0.2
-done`
-	execute := []string{"exec", "--namespace", cloudNamespace, "deployment/openstackclient", "--"}
-	kubectl(ctx, append(execute, "rm", "-f", "/tmp/stop")...)
-	result := make(chan string, 1)
-	go func() {
-		defer GinkgoRecover()
-		out, err := run(ctx, "", "kubectl", append(execute, "sh", "-c", script)...)
-		Expect(err).NotTo(HaveOccurred())
-		result <- out
-	}()
-	return func() (answered, failed int) {
-		kubectl(ctx, append(execute, "touch", "/tmp/stop")...)
-		out := <-result
-		return strings.Count(out, "ok\n"), strings.Count(out, "failed\n")
-	}
-}
-
-const scheduler = `
-apiVersion: nova.asterism.dev/v1alpha1
-kind: NovaScheduler
-metadata: {name: other, namespace: default}
-spec:
-  containerImage: quay.example/nova:1
-  apiDatabaseSecretRef: {name: api-database}
-  cell0DatabaseSecretRef: {name: cell0-database}
-  messageBusSecretRef: {name: bus}
-  identitySecretRef: {name: nova-identity}
-`

@@ -1,10 +1,8 @@
 package packages
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,44 +10,25 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"asterism.dev/test/cloud"
 )
 
-// repository returns a path in the repository.
-func repository(parts ...string) string {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	Expect(err).NotTo(HaveOccurred())
-	return filepath.Join(append([]string{root}, parts...)...)
-}
-
-// run runs a program and returns its standard output.
-func run(ctx context.Context, stdin, name string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, name, args...)
-	command.Stdin = strings.NewReader(stdin)
-	var errors bytes.Buffer
-	command.Stderr = &errors
-	out, err := command.Output()
-	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, errors.String())
-	}
-	return string(out), err
-}
+// The helpers that test/e2e uses as well.
+var (
+	repository = cloud.Repository
+	run        = cloud.Run
+	kubectl    = cloud.Kubectl
+)
 
 // program returns the path of a program that the Makefile builds for this suite.
 func program(name string) string { return filepath.Join(os.Getenv("PROGRAMS"), name) }
 
-// kubectl runs kubectl, and fails the spec if kubectl fails.
-func kubectl(ctx context.Context, args ...string) string {
-	GinkgoHelper()
-	out, err := run(ctx, "", "kubectl", args...)
-	Expect(err).NotTo(HaveOccurred())
-	return out
-}
-
 // apply applies manifests server-side.
-func apply(ctx context.Context, manifests string) {
+func apply(ctx context.Context, manifests string, options ...string) {
 	GinkgoHelper()
-	_, err := run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-")
-	Expect(err).NotTo(HaveOccurred())
+	Expect(cloud.Apply(ctx, manifests, options...)).To(Succeed())
 }
 
 // makeTarget runs a target of the repository's Makefile, and shows its output.
@@ -61,17 +40,26 @@ func makeTarget(ctx context.Context, args ...string) {
 	Expect(command.Run()).To(Succeed(), "make %s", strings.Join(args, " "))
 }
 
+// readYAML reads the fields of a file that a struct has.
+func readYAML(path string, into any) {
+	GinkgoHelper()
+	content, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.Unmarshal(content, into)).To(Succeed(), path)
+}
+
 // object is an object of the cluster.
 type object struct {
+	Kind     string
 	Metadata struct {
 		Name, Namespace, UID string
-		Annotations          map[string]string
+		Generation           int
 	}
 	Spec   map[string]any
 	Status map[string]any
 }
 
-// list returns the objects of a resource in a namespace.
+// list returns the objects of a resource, or of several, in a namespace.
 func list(ctx context.Context, resource, namespace string) []object {
 	GinkgoHelper()
 	var all struct{ Items []object }

@@ -19,15 +19,16 @@ func withHelm() {
 	}
 
 	It("installs all operators by one chart", func(ctx SpecContext) {
+		kubectl(ctx, "apply", "-f", repository("config", "operator-namespaces.yaml"))
 		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
 		measure("all operators available", func() {
-			helm(ctx, "install", first, "--create-namespace", "--set", "global.asterism.watchNamespaces={"+cloudNamespace+"}")
+			helm(ctx, "install", first, "--set", "global.asterism.watchNamespaces={"+cloudNamespace+"}")
 		})
 	})
 
 	It("gives operators rights in the listed namespaces alone", func(ctx SpecContext) { expectRightsInCloud(ctx, systemNamespace) })
 
-	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx) })
+	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx, "with-helm") })
 
 	It("leaves other namespaces alone", func(ctx SpecContext) { expectNothingElsewhere(ctx) })
 
@@ -61,6 +62,6 @@ func withHelm() {
 		expectRemoved(ctx)
 		Expect(kinds(ctx)).NotTo(BeEmpty())
 		deleteKinds(ctx)
-		deleteNamespaces(ctx, cloudNamespace, systemNamespace)
+		deleteNamespaces(ctx, systemNamespace, storageNamespace)
 	})
 }

@@ -2,18 +2,16 @@ package packages
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/yaml"
 )
 
 // listedImage is an entry of the list of images of a release.
-type listedImage struct{ Name, Image, Digest string }
+type listedImage struct{ Name, Kind, Image, Digest string }
 
 // pinned is the reference by digest.
 func (i listedImage) pinned() string { return i.Image + "@" + i.Digest }
@@ -21,11 +19,22 @@ func (i listedImage) pinned() string { return i.Image + "@" + i.Digest }
 // images returns the list of images of a release, images.yaml.
 func (r release) images() []listedImage {
 	GinkgoHelper()
-	content, err := os.ReadFile(filepath.Join(r.folder, "images.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	var list struct{ Images []listedImage }
-	Expect(yaml.Unmarshal(content, &list)).To(Succeed())
+	readYAML(filepath.Join(r.folder, "images.yaml"), &list)
 	return list.Images
+}
+
+// operators returns the operators of the control plane: all of the release except that of
+// shared volumes, which is installed on its own.
+func (r release) operators() (names []string) {
+	GinkgoHelper()
+	for _, image := range r.images() {
+		if name := strings.TrimSuffix(image.Name, "-operator"); image.Kind == "operator" && name != "shared-volume" {
+			names = append(names, name)
+		}
+	}
+	Expect(names).NotTo(BeEmpty())
+	return names
 }
 
 // image returns an entry of the list by its name.
@@ -60,7 +69,7 @@ func expectListedImages(ctx context.Context, of release, chosen ...string) {
 		}
 	}
 	Expect(unlisted).To(BeEmpty(), "images.yaml lists %v", listed)
-	for _, operator := range operators {
+	for _, operator := range of.operators() {
 		Expect(found).To(HaveKey(operator + "-operator"))
 	}
 	AddReportEntry("images", found)
@@ -91,9 +100,9 @@ func operatorImages(ctx context.Context) string {
 
 // awaitRollout waits until the pods of all operators of the control plane are of the newest
 // revision.
-func awaitRollout(ctx context.Context) {
+func awaitRollout(ctx context.Context, of release) {
 	GinkgoHelper()
-	for _, operator := range operators {
+	for _, operator := range of.operators() {
 		kubectl(ctx, "rollout", "status", "deployment/asterism-"+operator+"-operator", "--namespace", systemNamespace, "--timeout=5m")
 	}
 }

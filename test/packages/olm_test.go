@@ -11,6 +11,7 @@ import (
 func withOLM() {
 	var olmImage string
 	It("starts OLM", func(ctx SpecContext) {
+		awaitPrograms(ctx)
 		olmImage = pushOLM(imagePrefix)
 		installOLM(ctx, olmImage)
 		kubectl(ctx, "apply", "--server-side", "-f", repository("examples", "demo", "namespace.yaml"))
@@ -19,7 +20,7 @@ func withOLM() {
 	})
 
 	It("names a package that the catalog lacks", func(ctx SpecContext) {
-		serveCatalog(ctx, pushCatalogWithout(imagePrefix, first.folder, "nova-scheduler-operator"))
+		serveOtherCatalog(ctx, first, pushCatalogWithout(imagePrefix, first.folder, "nova-scheduler-operator"))
 		subscribe(ctx, "control-plane.yaml")
 		Eventually(func() string {
 			return kubectl(ctx, "get", "subscription/asterism", "--namespace", systemNamespace, `--output=jsonpath={.status.conditions[?(@.type=="ResolutionFailed")].message}`)
@@ -29,10 +30,10 @@ func withOLM() {
 	})
 
 	It("installs all operators by one Subscription", func(ctx SpecContext) {
-		serveCatalog(ctx, first.image("catalog").pinned())
+		serveCatalog(ctx, first)
 		measure("all operators Succeeded", func() {
 			subscribe(ctx, "control-plane.yaml")
-			expectInstalled(ctx, "0.1.0")
+			expectInstalled(ctx, first)
 		})
 		plans := list(ctx, "installplans", systemNamespace)
 		Expect(plans).To(HaveLen(1))
@@ -43,23 +44,24 @@ func withOLM() {
 
 	It("gives operators rights in the namespaces of the OperatorGroup alone", func(ctx SpecContext) {
 		expectRightsInCloud(ctx) // OLM gives the same rights in the namespace of the operators
-		for _, operator := range operators {
+		for _, operator := range first.operators() {
 			Expect(can(ctx, operator, "list", "rolebindings.rbac.authorization.k8s.io", cloudNamespace)).To(Equal("no"), operator)
 		}
 	})
 
 	It("gives an operator rights on its own OperatorCondition alone", func(ctx SpecContext) {
+		operators := first.operators()
 		for i, operator := range operators {
 			other := operators[(i+1)%len(operators)]
-			Expect(can(ctx, operator, "patch", condition(operator, "0.1.0"), systemNamespace)).To(Equal("yes"), operator)
-			Expect(can(ctx, operator, "patch", condition(other, "0.1.0"), systemNamespace)).To(Equal("no"), operator)
+			Expect(can(ctx, operator, "patch", condition(operator, first), systemNamespace)).To(Equal("yes"), operator)
+			Expect(can(ctx, operator, "patch", condition(other, first), systemNamespace)).To(Equal("no"), operator)
 			for _, verb := range []string{"list", "watch", "create", "delete"} {
 				Expect(can(ctx, operator, verb, "operatorconditions.operators.coreos.com", systemNamespace)).To(Equal("no"), operator)
 			}
 		}
 	})
 
-	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx) })
+	It("runs operators of a ControlPlane with an ACTIVE server", func(ctx SpecContext) { deployCloud(ctx, "with-olm") })
 
 	It("leaves other namespaces alone", func(ctx SpecContext) { expectNothingElsewhere(ctx) })
 
@@ -72,7 +74,7 @@ func withOLM() {
 			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).Should(Equal(operatorPods))
 			measure("the second OperatorGroup deleted: all operators Succeeded", func() {
 				kubectl(ctx, "delete", "operatorgroup/second", "--namespace", systemNamespace)
-				expectInstalled(ctx, "0.1.0")
+				expectInstalled(ctx, first)
 			})
 		})
 		Expect(podUIDs(ctx, systemNamespace)).To(Equal(operatorPods))
@@ -86,7 +88,7 @@ func withOLM() {
 		Eventually(func() string {
 			return kubectl(ctx, "get", "deployment/asterism-nova-operator", "--namespace", systemNamespace, "--output=jsonpath={.spec.template.spec.containers[0].env}")
 		}).WithContext(ctx).Should(ContainSubstring(novaImage()))
-		awaitRollout(ctx)
+		awaitRollout(ctx, first)
 		kubectl(ctx, "patch", "controlplane/demo", "--namespace", cloudNamespace, "--type=json", "--patch", `[{"op": "remove", "path": "/spec/containerImage"}]`)
 		expectReady(ctx)
 		Expect(podUIDs(ctx, cloudNamespace)).To(Equal(pods), "the default image is the image of the pods")
@@ -97,23 +99,24 @@ func withOLM() {
 		unlock := lockSchema(ctx)
 		job := restartSchemaJob(ctx)
 		for _, operator := range synchronising {
-			Eventually(func() string { return upgradeable(ctx, operator, "0.1.0") }).WithContext(ctx).Should(Equal("False the upgrade waits until these Jobs end: Job " + job))
+			Eventually(func() string { return upgradeable(ctx, operator, first) }).WithContext(ctx).Should(Equal("False the upgrade waits until these Jobs end: Job " + job))
 		}
 		held := podUIDs(ctx, systemNamespace)
 		expectNoInterruption(ctx, func() {
-			serveCatalog(ctx, second.image("catalog").pinned())
+			kubectl(ctx, "apply", "-f", policies(second))
+			serveCatalog(ctx, second)
 			for _, operator := range synchronising {
-				Eventually(func() string { return message(ctx, operator, "0.2.0") }).WithContext(ctx).Should(ContainSubstring("Job "+job), explain(ctx))
+				Eventually(func() string { return message(ctx, operator, second) }).WithContext(ctx).Should(ContainSubstring("Job "+job), explain(ctx))
 			}
 			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).
 				Should(SatisfyAll(podsOf("nova", held), podsOf("nova-conductor", held)))
 			measure("the schema is synchronised: all operators Succeeded", func() {
 				unlock()
-				expectInstalled(ctx, "0.2.0")
+				expectInstalled(ctx, second)
 			})
 		})
 		for _, operator := range synchronising {
-			Eventually(func() string { return upgradeable(ctx, operator, "0.2.0") }).WithContext(ctx).Should(Equal("True "))
+			Eventually(func() string { return upgradeable(ctx, operator, second) }).WithContext(ctx).Should(Equal("True "))
 		}
 	})
 
@@ -127,7 +130,7 @@ func withOLM() {
 				return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
 			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"))
 		}
-		kubectl(ctx, "delete", "-f", policies(first))
+		kubectl(ctx, "delete", "-f", policies(second))
 		By("deleting the roles of users, which OLM keeps")
 		kubectl(ctx, "delete", "clusterroles", ofAsterism)
 		expectRemoved(ctx)

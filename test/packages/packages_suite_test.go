@@ -18,32 +18,35 @@ const (
 	// cloudNamespace is the namespace of the demo's ControlPlane.
 	cloudNamespace = "openstack"
 	olmNamespace   = "olm"
+	olmLabel       = "olm"
 )
 
 // patience is the time limit of everything that does not wait by design.
 const patience = 10 * time.Minute
 
-// imagePrefix is that of the images of this suite, and first and second are the releases
-// 0.1.0 and 0.2.0 in it.
+// imagePrefix is that of the images of this suite. The release first is of an earlier commit,
+// and second is of this tree.
 var (
 	imagePrefix   string
 	first, second release
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	readOperators()
 	imagePrefix = serveRegistry()
-	pushOperands(imagePrefix)
-	first = makeRelease(ctx, imagePrefix, "0.1.0", nil)
-	second = makeRelease(ctx, imagePrefix, "0.2.0", &first)
+	first = makeRelease(ctx, imagePrefix, formerTree(ctx), nil)
+	second = makeRelease(ctx, imagePrefix, currentTree(ctx), &first)
+	if Label(olmLabel).MatchesLabelFilter(GinkgoLabelFilter()) {
+		buildPrograms()
+	}
 })
 
-// Each installation removes its objects at its end, so that the next one finds a cluster
-// without them.
+// Each installation removes its operators and its ControlPlane at its end, so that the next one
+// finds a cluster without them. MariaDB, RabbitMQ, Keystone and Placement stay from Helm to OLM.
+// The demo and the suite of test/e2e show a ControlPlane with the operators of dist/install.yaml.
 var _ = Describe("A release", func() {
 	Describe("with kubectl", Label("install"), Ordered, withKubectl)
 	Describe("with Helm", Label("helm"), Ordered, withHelm)
-	Describe("with OLM", Label("olm"), Ordered, withOLM)
+	Describe("with OLM", Label(olmLabel), Ordered, withOLM)
 })
 
 func TestPackages(t *testing.T) {

@@ -110,20 +110,22 @@ func rootFS(image containers.Image) containers.RootFS {
 	return config.RootFS
 }
 
-// operands are the images of other projects that config/packaging.yaml names.
-var operands = []string{
-	"efs-csi-driver/amazon/aws-efs-csi-driver:v3.4.1",
-	"sig-storage/csi-node-driver-registrar:v2.17.0",
-	"sig-storage/livenessprobe:v2.19.0",
-}
-
-// pushOperands pushes an empty image for each operand, whose registries this machine may
-// not reach. No pod of this suite runs these images.
-func pushOperands(prefix string) {
+// pushOperands pushes an empty image for each image of other projects that the operators of a
+// tree start: this machine may not reach their registries. No pod of this suite runs them.
+func pushOperands(prefix, tree string) {
 	GinkgoHelper()
-	for _, operand := range operands {
-		tag, err := name.NewTag(prefix + "/" + operand)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(remote.Write(tag, empty.Image)).To(Succeed())
+	files, err := filepath.Glob(filepath.Join(tree, "operators", "*", "packaging.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	for _, file := range files {
+		var operator struct{ Images []struct{ Image string } }
+		readYAML(file, &operator)
+		for _, operand := range operator.Images {
+			original, err := name.NewTag(operand.Image)
+			Expect(err).NotTo(HaveOccurred())
+			copied, err := name.NewTag(prefix + "/" + original.RepositoryStr() + ":" + original.TagStr())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(remote.Write(copied, empty.Image)).To(Succeed())
+		}
 	}
 }

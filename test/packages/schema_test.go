@@ -16,14 +16,14 @@ import (
 var synchronising = []string{"nova", "nova-conductor"}
 
 // condition names the OperatorCondition of an operator.
-func condition(operator, version string) string {
-	return "operatorconditions.operators.coreos.com/" + operator + "-operator.v" + version
+func condition(operator string, of release) string {
+	return "operatorconditions.operators.coreos.com/" + of.packaged(operator)
 }
 
 // upgradeable returns status and message of the condition that an operator reports to OLM.
-func upgradeable(ctx context.Context, operator, version string) string {
+func upgradeable(ctx context.Context, operator string, of release) string {
 	GinkgoHelper()
-	return kubectl(ctx, "get", condition(operator, version), "--namespace", systemNamespace,
+	return kubectl(ctx, "get", condition(operator, of), "--namespace", systemNamespace,
 		`--output=jsonpath={range .spec.conditions[?(@.type=="Upgradeable")]}{.status} {.message}{end}`)
 }
 

@@ -28,7 +28,7 @@ func sharedVolumesWithOLM() {
 		measure("the operator of shared volumes Succeeded", func() {
 			subscribe(ctx, "shared-volume.yaml")
 			Eventually(func() map[string]string { return phases(ctx, storageNamespace) }).WithContext(ctx).
-				Should(Equal(map[string]string{"shared-volume-operator.v0.1.0": "Succeeded"}), explain(ctx))
+				Should(Equal(map[string]string{first.packaged("shared-volume"): "Succeeded"}), explain(ctx))
 		})
 		By("waiting for the ControlPlane, whose operator has not been restarted")
 		Eventually(func() string { return sharedVolumes(ctx) }).WithContext(ctx).Should(ContainSubstring("SharedVolumePolicy"))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,8 +30,9 @@ const usage = `usage:
         build ` + openstackimage.Image + ` from Debian's packages, or its variants for tests (needs root and debootstrap)
   images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
         pack the EFS CSI driver for a cluster on this machine
-  images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH] [--push]
-        build the operators for amd64 and arm64, their bundles and the catalogs
+  images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
+                 [--platforms linux/amd64,linux/arm64] [--push]
+        build the operators, their bundles and the catalogs (default: for all of these platforms)
   images plugin --output DIR [--root DIR] [--version V] [--address URL]
         build kubectl asterism for Linux and macOS, with a manifest for krew
 `
@@ -108,10 +110,11 @@ func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, outp
 	flags.StringVar(&options.Version, "version", "", "version of the images (default: that of config/packaging.yaml)")
 	flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images, to read their digests")
 	flags.BoolVar(&options.Push, "push", false, "push the images to the registry")
+	platforms := flags.String("platforms", strings.Join(release.Platforms, ","), "platforms of the images, separated by commas")
 	if err := parse(flags, args, "output"); err != nil {
 		return "", err
 	}
-	options.Output = *output
+	options.Output, options.Platforms = *output, strings.Split(*platforms, ",")
 	_, err := release.Write(ctx, options)
 	return filepath.Join(*output, release.ListFile), err
 }

@@ -40,7 +40,7 @@ func (r *release) operators(ctx context.Context) error {
 			summary: operator.Summary, description: operator.Description,
 			config: v1.Config{Entrypoint: []string{"/manager"}, User: operatorimage.User, WorkingDir: "/"},
 		}
-		for _, architecture := range architectures {
+		for _, architecture := range r.architectures {
 			r.note("build %s for %s", operator.Name, architecture)
 			program, info, err := r.program(ctx, operator.Name, architecture)
 			if err != nil {
@@ -137,7 +137,7 @@ func (r *release) addFolder(image content, folder, prefix string) error {
 	if err != nil {
 		return err
 	}
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		image.variants = append(image.variants, ociimage.Variant{Architecture: architecture, Files: files})
 	}
 	return r.add(image)

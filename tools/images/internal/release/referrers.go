@@ -75,7 +75,7 @@ func (r *release) billOfMaterials(image content, entry Image, digests []string) 
 
 func (r *release) provenance(image content, entry Image, digests []string) ([]byte, error) {
 	platforms, flags := []any{}, []any{}
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		platforms = append(platforms, "linux/"+architecture)
 	}
 	for _, flag := range (gobuild.Program{}).Flags() {

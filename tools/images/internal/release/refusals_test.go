@@ -190,6 +190,30 @@ func TestProgramOfAnotherArchitectureIsRefused(t *testing.T) {
 	}
 }
 
+func TestPlatformsAreSomeOfThoseOfARelease(t *testing.T) {
+	for _, c := range []struct {
+		platforms, architectures []string
+		err                      string
+	}{
+		{nil, []string{"amd64", "arm64"}, ""},
+		{[]string{"linux/amd64"}, []string{"amd64"}, ""},
+		{[]string{"linux/arm64", "linux/amd64", "linux/arm64"}, []string{"amd64", "arm64"}, ""},
+		{[]string{"linux/amd64", "linux/s390x"}, nil, `--platforms: "linux/s390x" is not a platform of a release: choose from linux/amd64,linux/arm64`},
+		{[]string{"amd64"}, nil, `--platforms: "amd64" is`},
+		{[]string{""}, nil, `--platforms: "" is`},
+	} {
+		r, err := prepare(t.Context(), Options{Root: root, Platforms: c.platforms})
+		switch {
+		case c.err != "":
+			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
+				t.Errorf("%q: got error %v", c.platforms, err)
+			}
+		case err != nil || !slices.Equal(r.architectures, c.architectures):
+			t.Errorf("%q: got %v, %v", c.platforms, r, err)
+		}
+	}
+}
+
 func TestSourceDateEpochReplacesTheDate(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	project, err := readProject(t.Context(), root)

@@ -34,6 +34,8 @@ type Options struct {
 	// Mirror is the host and path of a registry with copies of the operands, which are
 	// the images of other projects. Without Mirror, their own registries are asked.
 	Mirror string
+	// Platforms of the images, default Platforms.
+	Platforms []string
 	// Push pushes the images to Registry.
 	Push bool
 	// Log receives a line for each image.
@@ -58,11 +60,12 @@ const (
 // release is a release that is being made.
 type release struct {
 	Options
-	folder    string // of the files, beside Output until the release is complete
-	project   *project
-	list      List
-	layout    layout.Path
-	published []published
+	folder        string   // of the files, beside Output until the release is complete
+	architectures []string // of the platforms
+	project       *project
+	list          List
+	layout        layout.Path
+	published     []published
 }
 
 // published is an image of this release, in the layout.
@@ -118,6 +121,9 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	}
 	r.project.Registry, r.project.Version = r.Registry, r.Version
 	r.list.Version = r.Version
+	if r.architectures, err = architecturesOf(r.Options.Platforms); err != nil {
+		return nil, err
+	}
 	if r.Program == nil {
 		r.Program = r.goProgram
 	}

@@ -149,6 +149,36 @@ func TestRelease(t *testing.T) {
 	t.Run("a mirror of the list has all images that bundles and catalogs name", func(t *testing.T) { checkMirror(t, list, mirror) })
 }
 
+func TestReleaseOfOnePlatform(t *testing.T) {
+	r, err := prepare(t.Context(), Options{
+		Root: root, Output: filepath.Join(t.TempDir(), "release"), Platforms: []string{"linux/arm64"}, Log: io.Discard, Program: tinyProgram(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func(context.Context) error{r.createFolder, r.operators} {
+		if err := step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, image := range r.published {
+		manifest, err := image.index.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(manifest.Manifests) != 1 || manifest.Manifests[0].Platform.String() != "linux/arm64" {
+			t.Errorf("%s is for %v", image.Name, manifest.Manifests)
+		}
+		origin := string(read(t, r.folder, originFolder, image.Name+".intoto.json"))
+		if strings.Contains(origin, "linux/amd64") || !strings.Contains(origin, "linux/arm64") {
+			t.Errorf("provenance of %s: %s", image.Name, origin)
+		}
+	}
+	if len(r.published) == 0 {
+		t.Error("the release has no images")
+	}
+}
+
 func checkReplaced(t *testing.T, folder string) {
 	t.Helper()
 	files := filesOf(t, filepath.Dir(folder))
