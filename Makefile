@@ -1,5 +1,5 @@
 # `make help` lists the targets. Every list of modules is a glob: a new operator needs
-# a directory, a line in go.work, and the lines in config that `make verify-config` checks.
+# a directory and a line in go.work, and `make generate` writes what else lists the operators.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,7 +29,7 @@ generate-operators := $(addprefix generate-,$(operators))
 tidy-modules := $(addprefix tidy-,$(modules) $(outside))
 
 .PHONY: generate
-generate: generate-common $(generate-operators) generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, packages and the texts of the CLI.
+generate: generate-common $(generate-operators) generate-lists generate-packages generate-cli ## Regenerate deep copies, CRDs, RBAC, lists of operators, packages, and texts of the CLI.
 
 .PHONY: generate-common
 generate-common: generators
@@ -47,9 +47,14 @@ $(generate-operators): generate-%: generators
 	cd operators/$* && controller-gen rbac:roleName=operator paths=./... output:rbac:dir=config/rbac
 	descriptions operators/$*/config/crd/*_*.yaml
 
-# Bundles, catalogs, dist and charts are made from the manifests.
+# The kustomizations, modules and sources that list the operators.
+.PHONY: generate-lists
+generate-lists: $(generate-operators)
+	cd tools && GOWORK=off go run ./operator lists
+
+# Bundles, the catalog and charts are made from the manifests.
 .PHONY: generate-packages
-generate-packages: $(generate-operators)
+generate-packages: $(generate-operators) generate-lists
 	cd tools && GOWORK=off go run ./packaging
 
 .PHONY: generators
@@ -57,20 +62,9 @@ generators:
 	cd tools/generators && GOWORK=off go build -o $(CACHE)/bin/ sigs.k8s.io/controller-tools/cmd/controller-gen ./descriptions
 
 .PHONY: verify
-verify: generate $(tidy-modules) verify-config ## Regenerate everything; fail if the tree is not clean afterwards.
+verify: generate $(tidy-modules) ## Regenerate everything; fail if the tree is not clean afterwards.
 	@changed=$$(git status --porcelain); [[ -z $$changed ]] || { \
 	  printf 'The tree is not clean after "make generate": commit these changes:\n%s\n' "$$changed" >&2; exit 1; }
-
-# config installs every operator, and the RoleBindings of a namespace give it rights.
-.PHONY: verify-config
-verify-config:
-	@for operator in $(operators); do \
-	  folder=control-plane; [[ $$operator != shared-volume ]] || folder=shared-volume; \
-	  grep -qx -- "- ../../operators/$$operator/config" config/$$folder/kustomization.yaml || { \
-	    echo "config/$$folder/kustomization.yaml lacks the line \"- ../../operators/$$operator/config\": add the line" >&2; exit 1; }; \
-	  [[ $$folder != control-plane ]] || (($$(grep -o "name: asterism-$$operator-operator\b" config/namespace/rolebindings.yaml | wc -l) == 3)) || { \
-	    echo "config/namespace/rolebindings.yaml must name asterism-$$operator-operator three times: add a RoleBinding" >&2; exit 1; }; \
-	done
 
 .PHONY: $(tidy-modules)
 $(tidy-modules): tidy-%:
@@ -260,17 +254,9 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 ##### Style
 
 .PHONY: lint
-lint: linter lint-requirements ## Run the linters of .golangci.yml.
+lint: linter ## Run the linters of .golangci.yml.
 	GOWORK=$(CURDIR)/tools/lint/go.work golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
 	cd tools/efs-driver && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
-
-# Only nova and meta may import other operators. A module cannot import a module that it
-# does not require.
-.PHONY: lint-requirements
-lint-requirements:
-	@! grep -nE '^(require)?[[:space:]]+asterism\.dev/operators/' \
-	  $(patsubst %,operators/%/go.mod,$(filter-out nova meta,$(operators))) || { \
-	  echo 'A service operator must not require another operator.' >&2; exit 1; }
 
 # .ci/run leaves this target out, because govulncheck sends requests to vuln.go.dev.
 .PHONY: vulncheck

@@ -65,6 +65,21 @@ func TestProblems(t *testing.T) {
 		want   string            // part of the only problem; empty without a problem
 	}{
 		"nothing": {},
+		"an operator that README does not list": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n"},
+			want:   "README.md: no row of its table is about the operator nova",
+		},
+		"an operator that SECURITY lists": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "SECURITY.md": "| nova-api, nova |  |\n"},
+		},
+		"an operator that SECURITY does not list": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "SECURITY.md": "| nova-api | nova |\n"},
+			want:   "SECURITY.md: no row of its table is about the operator nova",
+		},
+		"an operator without its chart": {
+			change: map[string]string{"operators/nova/go.mod": "module nova\n", "README.md": "[nova](operators/nova)", "docs/helm.md": "[nova](../operators/nova)"},
+			want:   "docs/helm.md: no row of its table is about the operator nova",
+		},
 		"a dead link": {
 			change: map[string]string{"docs/a.md": "[b](b.md)"},
 			want:   "docs/a.md: link b.md: docs/b.md does not exist",

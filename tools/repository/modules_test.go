@@ -42,6 +42,51 @@ func TestModulesAgreeAboutVersions(t *testing.T) {
 	}
 }
 
+// Only nova and meta may import other operators. A module cannot import a module that it does
+// not require.
+func TestServicesRequireNoOtherOperator(t *testing.T) {
+	const operators = "asterism.dev/operators/"
+	requiring := map[string]bool{}
+	for _, module := range modules(t) {
+		name, isOperator := strings.CutPrefix(module, "operators/")
+		if !isOperator {
+			continue
+		}
+		for _, require := range parse(t, module).Require {
+			if !strings.HasPrefix(require.Mod.Path, operators) {
+				continue
+			}
+			requiring[name] = true
+			if name != "nova" && name != "meta" {
+				t.Errorf("%s/go.mod requires %s: a service operator knows no other operator", module, require.Mod.Path)
+			}
+		}
+	}
+	if !requiring["nova"] || !requiring["meta"] {
+		t.Errorf("operators with requirements: %v; want nova and meta: the search is broken", requiring)
+	}
+}
+
+func TestWorkspaceHasEveryOperator(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(root, "go.work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := modfile.ParseWork("go.work", content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []string
+	for _, use := range work.Use {
+		used = append(used, filepath.Clean(use.Path))
+	}
+	for _, module := range modules(t) {
+		if strings.HasPrefix(module, "operators/") && !slices.Contains(used, module) {
+			t.Errorf("go.work lacks ./%s: type: go work use ./%s", module, module)
+		}
+	}
+}
+
 // modules lists the folders with a go.mod, except those of other projects' programs.
 func modules(t *testing.T) (folders []string) {
 	t.Helper()

@@ -12,37 +12,14 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"asterism.dev/cli/internal/apigroup"
-	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
-	novaapiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
-	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
-	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
-	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
-	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
-	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
-	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
-
-// clusterScoped are the kinds of Asterism that have no namespace.
-var clusterScoped = []string{"SharedVolumeDriver", "SharedVolumePolicy"}
 
 // Scheme has the kinds of every operator, and those of Kubernetes.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme,
-		metav1alpha1.AddToScheme,
-		novav1.AddToScheme,
-		novaapiv1.AddToScheme,
-		computev1.AddToScheme,
-		conductorv1.AddToScheme,
-		metadatav1.AddToScheme,
-		novncproxyv1.AddToScheme,
-		schedulerv1.AddToScheme,
-		storagev1.AddToScheme,
-	} {
+	for _, add := range slices.Concat([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, addKinds) {
 		if err := add(scheme); err != nil {
 			// The error is one of the source code, and the tests find it.
 			panic(err) //nolint:forbidigo // a scheme that is not complete would hide kinds

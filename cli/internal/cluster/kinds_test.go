@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestKindsAreThoseOfTheOperators compares the scheme with every definition of the repository:
-// a new operator needs a line in newScheme.
+// TestKindsAreThoseOfTheOperators compares the scheme with every definition of the repository.
 func TestKindsAreThoseOfTheOperators(t *testing.T) {
 	paths, err := filepath.Glob("../../../operators/*/config/crd/*_*.yaml")
 	if err != nil || len(paths) == 0 {
