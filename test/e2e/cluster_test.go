@@ -55,6 +55,7 @@ func connect() {
 		return
 	}
 	logf.SetLogger(GinkgoLogr)
+	readKinds()
 	var err error
 	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	Expect(err).NotTo(HaveOccurred(), "run this with `make e2e`, which boots a cluster and names it in KUBECONFIG")
@@ -165,24 +166,12 @@ func releaseFinalizers(ctx context.Context, namespace string) {
 
 var withoutFinalizers = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 
-// asterismKinds are Asterism's kinds, parents before children.
-var asterismKinds = []string{
-	"ControlPlane", "Nova", "NovaCell", "NovaConductor", "NovaScheduler", "NovaMetadata", "NovaNoVNCProxy", "NovaAPI", "NovaCompute", sharedVolume,
-}
-
 const sharedVolume = "SharedVolume"
 
 // object returns an empty object of one of Asterism's kinds.
 func object(kind, namespace, name string) *unstructured.Unstructured {
-	group := "nova.asterism.dev"
-	switch kind {
-	case "ControlPlane":
-		group = "asterism.dev"
-	case sharedVolume:
-		group = "storage.asterism.dev"
-	}
 	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(group + "/v1alpha1")
+	o.SetAPIVersion(groups[kind] + "/v1alpha1")
 	o.SetKind(kind)
 	o.SetNamespace(namespace)
 	o.SetName(name)

@@ -24,9 +24,6 @@ import (
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// fieldOwners are the field managers of the demo's operators.
-var fieldOwners = []string{"meta", "nova", "nova-cell", "nova-conductor", "nova-scheduler", "nova-api", "nova-metadata", "nova-novncproxy", "nova-compute"}
-
 // driftSpecs change every field that an operator owns.
 func driftSpecs() {
 	It("restores every field that its operators own, and restarts no pod", func(ctx SpecContext) {
@@ -113,7 +110,7 @@ func driftAll(ctx context.Context) {
 			continue
 		}
 		for _, entry := range o.GetManagedFields() {
-			if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !slices.Contains(fieldOwners, entry.Manager) {
+			if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !isPlaneOperator(entry.Manager) {
 				continue
 			}
 			workers.Go(func() {

@@ -31,6 +31,7 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
+	readOperators()
 	imagePrefix = serveRegistry()
 	pushOperands(imagePrefix)
 	first = makeRelease(ctx, imagePrefix, "0.1.0", nil)
