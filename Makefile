@@ -50,12 +50,28 @@ $(generate-operators): generate-%: generators
 # The kustomizations, modules and sources that list the operators.
 .PHONY: generate-lists
 generate-lists: $(generate-operators)
-	cd tools && GOWORK=off go run ./operator lists
+	$(write-lists)
 
 # Bundles, the catalog and charts are made from the manifests.
 .PHONY: generate-packages
 generate-packages: $(generate-operators) generate-lists
-	cd tools && GOWORK=off go run ./packaging
+	$(write-packages)
+
+write-lists := cd tools && GOWORK=off go run ./operator lists
+write-packages := cd tools && GOWORK=off go run ./packaging
+
+.PHONY: operator
+operator: ## Write the skeleton of a new operator, NAME=nova-example.
+	cd tools && GOWORK=off go run ./operator new -name '$(NAME)'
+	$(MAKE) --no-print-directory generate-$(NAME)
+	$(write-lists)
+	$(write-packages)
+	$(MAKE) --no-print-directory generate-cli
+	cd operators/$(NAME) && go test ./internal/... -run /Golden -skip TestSuite -update
+	@echo 'operators/$(NAME) is a copy of the operator of the scheduler. Next:'; \
+	echo '1. Write its kind (api), stages (internal), texts (README.md, packaging.yaml) and samples; then "make generate tidy", and golden files by -update.'; \
+	echo '2. Add it to the tables of README.md, SECURITY.md and docs/helm.md: "cd tools && GOWORK=off go run ./docs" names what is missing.'; \
+	echo '3. Run "make test lint verify".'
 
 .PHONY: generators
 generators:

@@ -1,5 +1,6 @@
-// Command operator keeps everything that lists the operators: the kustomizations in config, the
-// modules of the CLI, the tools and the linters, and the kinds that the CLI knows.
+// Command operator writes the skeleton of a new operator, and everything that lists the
+// operators: the kustomizations in config, the modules of the CLI, the tools and the linters,
+// and the kinds that the CLI knows.
 package main
 
 import (
@@ -9,6 +10,8 @@ import (
 )
 
 const usage = `usage:
+  operator new -name NAME [-root DIR]
+        copy operators/` + model + ` with other names, and add it to go.work
   operator lists [-root DIR]
         write what lists the operators, from the folders in operators
 `
@@ -27,10 +30,13 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("operator "+args[0], flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	root := flags.String("root", "..", "directory of the repository")
+	name := flags.String("name", "", "name of a new operator, such as nova-example")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	switch args[0] {
+	case "new":
+		return create(*root, *name)
 	case "lists":
 		return writeLists(*root)
 	default:
