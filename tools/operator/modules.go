@@ -11,27 +11,22 @@ import (
 	"asterism.dev/tools/internal/source"
 )
 
-const (
-	modulePrefix = "asterism.dev/operators/"
-	// noVersion is that of modules that a replace line finds in the repository.
-	noVersion = "v0.0.0"
-)
+const modulePrefix = "asterism.dev/operators/"
 
 // writeModules lists the operators in the go.mod of the CLI, which imports their APIs, in that of
 // the tools, which import the CLI, and in the workspace of the linters.
 func writeModules(project *source.Project) error {
-	for _, change := range []struct {
-		file     string
-		indirect bool
-	}{{"cli/go.mod", false}, {"tools/go.mod", true}} {
-		if err := writeModule(project, change.file, change.indirect); err != nil {
+	for _, file := range []string{"cli/go.mod", "tools/go.mod"} {
+		if err := writeModule(project, file); err != nil {
 			return err
 		}
 	}
 	return writeLintWorkspace(project)
 }
 
-func writeModule(project *source.Project, file string, indirect bool) error {
+// writeModule requires every operator if the module requires one, because the module then
+// imports what lists all of them.
+func writeModule(project *source.Project, file string) error {
 	content, err := os.ReadFile(project.Path(file))
 	if err != nil {
 		return err
@@ -40,10 +35,13 @@ func writeModule(project *source.Project, file string, indirect bool) error {
 	if err != nil {
 		return err
 	}
-	var others []*modfile.Require
+	var requires []*modfile.Require
+	var example *modfile.Require
 	for _, require := range mod.Require {
-		if !strings.HasPrefix(require.Mod.Path, modulePrefix) {
-			others = append(others, require)
+		if strings.HasPrefix(require.Mod.Path, modulePrefix) {
+			example = require
+		} else {
+			requires = append(requires, require)
 		}
 	}
 	for _, replace := range append([]*modfile.Replace(nil), mod.Replace...) {
@@ -58,9 +56,11 @@ func writeModule(project *source.Project, file string, indirect bool) error {
 		if err := mod.AddReplace(path, "", "../operators/"+operator.Name, ""); err != nil {
 			return err
 		}
-		others = append(others, &modfile.Require{Mod: module.Version{Path: path, Version: noVersion}, Indirect: indirect})
+		if example != nil {
+			requires = append(requires, &modfile.Require{Mod: module.Version{Path: path, Version: example.Mod.Version}, Indirect: example.Indirect})
+		}
 	}
-	mod.SetRequireSeparateIndirect(others)
+	mod.SetRequireSeparateIndirect(requires)
 	mod.SortBlocks()
 	mod.Cleanup()
 	formatted, err := mod.Format()
