@@ -50,7 +50,7 @@ func writeLists(root string) error {
 	}
 	for file, name := range map[string]string{
 		"config/namespace/rolebindings.yaml":              "rolebindings.yaml",
-		"cli/internal/cluster/operators.go":               "operators.go.tmpl",
+		"cli/cluster/operators.go":                        "operators.go.tmpl",
 		"cli/internal/meaning/generate/operators_test.go": "operators_test.go.tmpl",
 	} {
 		var content bytes.Buffer

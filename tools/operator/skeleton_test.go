@@ -14,7 +14,7 @@ const root = "../.."
 
 // generatedLists are the files outside of an operator's folder that list the operator, and
 // that `make operator` writes besides go.work.
-var generatedLists = regexp.MustCompile(`^(catalog/release/nova-example-operator/|charts/|cli/go\.mod|cli/internal/cluster/operators\.go|` +
+var generatedLists = regexp.MustCompile(`^(catalog/release/nova-example-operator/|charts/|cli/go\.mod|cli/cluster/operators\.go|` +
 	`cli/internal/meaning/|config/control-plane/kustomization\.yaml|config/namespace/rolebindings\.yaml|docs/api\.md|tools/go\.mod|tools/lint/go\.work)`)
 
 // TestSkeleton makes an operator in a copy of the repository. Its own tests pass, and nothing
