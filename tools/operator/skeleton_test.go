@@ -31,7 +31,7 @@ func TestSkeleton(t *testing.T) {
 		}
 	})
 	t.Run("the CLI knows its kind", func(t *testing.T) {
-		command(t, filepath.Join(copied, "cli"), "env", "GOWORK=off", "go", "test", "./internal/cluster")
+		command(t, filepath.Join(copied, "cli"), "env", "GOWORK=off", "go", "test", "./cluster")
 	})
 	t.Run("only its folder, go.work and generated files change", func(t *testing.T) {
 		changed := map[string]bool{}
