@@ -154,6 +154,7 @@ func cellSpecs(namespace string) {
 		_, failures := metadata.Stop()
 		Expect(failures).To(BeEmpty())
 		mode(ctx, "GlobalAndPerCell", true, true)
+		awaitAnswer(ctx, metadataOf("demo-metadata"))
 		metadata = startLoad(ctx, metadataOf("demo-metadata"), "", 5)
 		mode(ctx, "Global", true, false)
 		for _, load := range []*steadyLoad{api, metadata} {
