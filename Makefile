@@ -288,8 +288,8 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 # have deadlines, the linter takes what they leave of the processors.
 .PHONY: lint
 lint: linter ## Run the linters of .golangci.yml.
-	GOWORK=$(CURDIR)/tools/lint/go.work golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
-	cd tools/efs-driver && GOWORK=off golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	GOWORK=$(CURDIR)/tools/lint/go.work GOGC=400 nice golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
+	cd tools/efs-driver && GOWORK=off nice golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 # .ci/run leaves this target out, because govulncheck sends requests to vuln.go.dev.
 .PHONY: vulncheck

@@ -10,23 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"asterism.dev/test/project"
+	"asterism.dev/test/cloud"
 )
-
-// operators are the operators of the control plane.
-var operators []string
-
-func readOperators() {
-	GinkgoHelper()
-	all, err := project.Operators(repository())
-	Expect(err).NotTo(HaveOccurred())
-	for _, operator := range all {
-		if operator.Namespace == systemNamespace {
-			operators = append(operators, operator.Name)
-		}
-	}
-	Expect(operators).NotTo(BeEmpty())
-}
 
 // can answers "yes" or "no" for the right of an operator of the control plane in a
 // namespace.

@@ -32,7 +32,6 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	readOperators()
 	imagePrefix = serveRegistry()
 	first = makeRelease(ctx, imagePrefix, formerTree(ctx), nil)
 	second = makeRelease(ctx, imagePrefix, currentTree(ctx), &first)
