@@ -93,7 +93,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := test-cli test-tools test-tools/efs-driver test-test/cloud
+tool-tests := test-cli test-tools test-tools/efs-driver test-test/cloud test-test/project
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
