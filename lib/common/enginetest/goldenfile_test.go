@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 )
 
 const (
@@ -29,32 +29,32 @@ func cases(t *testing.T) string {
 	for _, recorded := range []struct{ name, output string }{{"minimal", minimalOutput}, {"deleted", deletedOutput}, {"scaled", scaledOutput}} {
 		dir := filepath.Join(folder, recorded.name)
 		write(t, filepath.Join(dir, "in.yaml"), "")
-		NewWithT(t).Expect(updateGolden(dir, recorded.output)).To(Succeed())
-		NewWithT(t).Expect(checkGolden(dir, recorded.output)).To(Succeed())
+		gomega.NewWithT(t).Expect(updateGolden(dir, recorded.output)).To(gomega.Succeed())
+		gomega.NewWithT(t).Expect(checkGolden(dir, recorded.output)).To(gomega.Succeed())
 	}
 	return folder
 }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	NewWithT(t).Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
-	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	gomega.NewWithT(t).Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(gomega.Succeed())
+	gomega.NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(gomega.Succeed())
 }
 
 func TestGoldenFiles(t *testing.T) {
-	g, folder := NewWithT(t), cases(t)
-	g.Expect(readFile(folder, "scaled", "out.diff")).To(Equal(scaledDifference))
-	g.Expect(readFile(folder, "deleted", "out.yaml")).To(Equal(deletedOutput), "its difference is longer")
+	g, folder := gomega.NewWithT(t), cases(t)
+	g.Expect(readFile(folder, "scaled", "out.diff")).To(gomega.Equal(scaledDifference))
+	g.Expect(readFile(folder, "deleted", "out.yaml")).To(gomega.Equal(deletedOutput), "its difference is longer")
 	files, err := filepath.Glob(filepath.Join(folder, "*", "out.*"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(3))
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(files).To(gomega.HaveLen(3))
 
-	g.Expect(orphans(folder)).To(BeEmpty())
-	g.Expect(os.Remove(filepath.Join(folder, "deleted", "in.yaml"))).To(Succeed())
-	g.Expect(orphans(folder)).To(ConsistOf(filepath.Join(folder, "deleted", "out.yaml")))
+	g.Expect(orphans(folder)).To(gomega.BeEmpty())
+	g.Expect(os.Remove(filepath.Join(folder, "deleted", "in.yaml"))).To(gomega.Succeed())
+	g.Expect(orphans(folder)).To(gomega.ConsistOf(filepath.Join(folder, "deleted", "out.yaml")))
 
-	g.Expect(updateGolden(filepath.Join(folder, "scaled"), deletedOutput)).To(Succeed())
-	g.Expect(filepath.Join(folder, "scaled", "out.diff")).NotTo(BeAnExistingFile(), "the stale file")
+	g.Expect(updateGolden(filepath.Join(folder, "scaled"), deletedOutput)).To(gomega.Succeed())
+	g.Expect(filepath.Join(folder, "scaled", "out.diff")).NotTo(gomega.BeAnExistingFile(), "the stale file")
 }
 
 func TestGoldenFilesRefuse(t *testing.T) {
@@ -101,7 +101,7 @@ func TestGoldenFilesRefuse(t *testing.T) {
 			if fault.change != nil {
 				fault.change(folder)
 			}
-			NewWithT(t).Expect(checkGolden(filepath.Join(folder, "scaled"), fault.output)).To(MatchError(ContainSubstring(fault.found)))
+			gomega.NewWithT(t).Expect(checkGolden(filepath.Join(folder, "scaled"), fault.output)).To(gomega.MatchError(gomega.ContainSubstring(fault.found)))
 		})
 	}
 }
