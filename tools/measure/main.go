@@ -56,11 +56,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch {
 	case *record == "":
-		return errors.New("--record is missing\n" + usage)
+		return fmt.Errorf("--record is missing\n%s", usage)
 	case isTable:
 		return table(out, *record, append(reports, flags.Args()...))
 	case *name == "" || flags.NArg() == 0:
-		return errors.New("--name or the command is missing\n" + usage)
+		return fmt.Errorf("--name or the command is missing\n%s", usage)
 	}
 	return measure(ctx, *record, *name, flags.Args())
 }

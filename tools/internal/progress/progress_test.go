@@ -23,10 +23,11 @@ func (c *clock) time() time.Time {
 	return c.now
 }
 
-func (c *clock) pass(d time.Duration) {
+// second lets a second pass.
+func (c *clock) second() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+	c.now = c.now.Add(time.Second)
 }
 
 // screen is what a terminal shows: it knows the two escape sequences up and clear.
@@ -63,7 +64,7 @@ func TestFileRepeatsARunningStepOnceAMinute(t *testing.T) {
 	p, clock, out := recorded(12)
 	line := p.Begin(3, "Building")
 	for i := range 10 * 60 {
-		clock.pass(time.Second)
+		clock.second()
 		line.Note("package " + strconv.Itoa(i))
 		p.tick()
 	}
@@ -76,7 +77,7 @@ func TestFileShowsEachMessageOnce(t *testing.T) {
 	p, clock, out := recorded(12)
 	line := p.Begin(3, "Deploying")
 	for range 3 {
-		clock.pass(time.Second)
+		clock.second()
 		line.Say("waiting for the database")
 	}
 	line.Say("waiting for the API")
@@ -92,7 +93,7 @@ func TestTerminalShowsOneLineForEachRunningStep(t *testing.T) {
 	p.now, p.started, p.width = clock.time, clock.time(), func() int { return 40 }
 	second, first := p.Begin(2, "Second"), p.Begin(1, "First")
 	for range 100 {
-		clock.pass(time.Second)
+		clock.second()
 		p.tick()
 	}
 	second.Say("a detail that is far too long for this terminal")
@@ -157,7 +158,7 @@ func TestSpentTimeBelongsToTheStepOfTheContext(t *testing.T) {
 	first, second := p.Begin(1, "First"), p.Begin(2, "Second")
 	Spent(second.Context(t.Context()), time.Minute)
 	Spent(t.Context(), time.Hour)
-	clock.pass(time.Second)
+	clock.second()
 	first.End(nil, false)
 	second.End(nil, false)
 	for i, want := range []time.Duration{0, time.Minute} {

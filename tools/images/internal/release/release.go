@@ -121,7 +121,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	}
 	r.project.Registry, r.project.Version = r.Registry, r.Version
 	r.list.Version = r.Version
-	if r.architectures, err = architecturesOf(r.Options.Platforms); err != nil {
+	if r.architectures, err = architecturesOf(r.Platforms); err != nil {
 		return nil, err
 	}
 	if r.Program == nil {
