@@ -16,16 +16,9 @@ import (
 
 	"asterism.dev/tools/internal/gobuild"
 	"asterism.dev/tools/internal/progress"
+	"asterism.dev/tools/internal/source"
+	"asterism.dev/tools/packaging/packages"
 )
-
-// installation returns the folder of config that the demo deploys: on an existing cluster
-// without the operator of shared volumes, whose driver needs EFS.
-func (d *demo) installation() string {
-	if d.existing {
-		return "control-plane"
-	}
-	return "default"
-}
 
 // operators returns the operators that the demo deploys.
 func (d *demo) operators() ([]string, error) {
@@ -102,7 +95,10 @@ func (d *demo) buildOperator(ctx context.Context, line *progress.Line, part, nam
 	return tag, err
 }
 
-func operatorImage(name string) string { return "asterism.dev/" + name + "-operator" }
+// registryOfDemo is the prefix of the images that no registry has.
+const registryOfDemo = "asterism.dev"
+
+func operatorImage(name string) string { return registryOfDemo + "/" + name + "-operator" }
 
 func (d *demo) operatorArchive(name, tag string) string {
 	return d.work("images", name+"-operator-"+tag+".tar")
@@ -137,7 +133,7 @@ func (d *demo) image(name string) string {
 	if d.registry == "" {
 		return name
 	}
-	return strings.TrimSuffix(d.registry, "/") + strings.TrimPrefix(name, "asterism.dev")
+	return strings.TrimSuffix(d.registry, "/") + strings.TrimPrefix(name, registryOfDemo)
 }
 
 // imageOverride is an entry of a kustomization's images.
@@ -172,13 +168,26 @@ func (d *demo) writeInstallations() error {
 	return nil
 }
 
-// writeOverlay writes the overlay with which the demo deploys the operators.
+// writeOverlay writes the manifests of a release, and the overlay with which the demo deploys
+// them: on an existing cluster without the operator of shared volumes, whose driver needs EFS.
 func (d *demo) writeOverlay() error {
-	var changes []patch
+	project, err := source.Read(d.root)
+	if err != nil {
+		return err
+	}
+	const folder = "manifests"
+	if err := packages.WriteManifests(project, source.Images{Registry: registryOfDemo, Tag: "demo"}, d.work(folder)); err != nil {
+		return err
+	}
+	manifests, changes := "resources: [install.yaml]\n", []patch(nil)
 	if !d.existing {
+		manifests = "resources: [install.yaml, shared-volume.yaml]\n"
 		changes = append(changes, d.driverImages())
 	}
-	return d.writeKustomization("operators", filepath.Join("config", d.installation()), d.operatorOverrides(), changes...)
+	if err := os.WriteFile(d.work(folder, "kustomization.yaml"), []byte(manifests), 0o644); err != nil {
+		return err
+	}
+	return d.writeKustomization("operators", filepath.Join(".demo", folder), d.operatorOverrides(), changes...)
 }
 
 func (d *demo) operatorOverrides() []imageOverride {

@@ -58,14 +58,17 @@ func (d *demo) buildDriver(ctx context.Context, line *progress.Line) error {
 // driverImages sets the driver's images in the operator's environment, as on a cluster
 // without access to the public registries.
 func (d *demo) driverImages() patch {
-	var operations []string
+	name := operatorDeployment(sharedVolume).name
+	lines := []string{
+		"apiVersion: apps/v1", "kind: Deployment", "metadata: {name: " + name + "}",
+		"spec: {template: {spec: {containers: [{name: operator, env: [",
+	}
 	for _, image := range driverImages {
-		operations = append(operations, fmt.Sprintf("- {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: %s, value: %q}}",
-			image.variable, image.name+":"+d.driver))
+		lines = append(lines, fmt.Sprintf("  {name: %s, value: %q},", image.variable, image.name+":"+d.driver))
 	}
 	return patch{
-		Target: map[string]string{"kind": cluster.Deployment.Kind, "name": operatorDeployment(sharedVolume).name},
-		Patch:  strings.Join(operations, "\n"),
+		Target: map[string]string{"kind": cluster.Deployment.Kind, "name": name},
+		Patch:  strings.Join(append(lines, "]}]}}}"), "\n"),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,7 @@ func inCopy(t *testing.T) *demo {
 		t.Fatal(err)
 	}
 	d := &demo{root: t.TempDir(), driver: "0123456789ab", tags: map[string]string{"meta": "ba9876543210"}}
-	for _, folder := range []string{"config", "examples"} {
+	for _, folder := range []string{"config", "examples", "operators"} {
 		if err := os.CopyFS(filepath.Join(d.root, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func inCopy(t *testing.T) *demo {
 	return d
 }
 
-func overlay(t *testing.T, d *demo) (patches []patch) {
+func overlay(t *testing.T, d *demo) (resources string, patches []patch) {
 	t.Helper()
 	if err := d.writeOverlay(); err != nil {
 		t.Fatal(err)
@@ -47,19 +48,21 @@ func overlay(t *testing.T, d *demo) (patches []patch) {
 	if err := yaml.Unmarshal(content, &written); err != nil {
 		t.Fatal(err)
 	}
-	return written.Patches
+	manifests, err := os.ReadFile(d.work("manifests", "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(manifests), written.Patches
 }
 
 func TestDriverHasImagesOfTheDemo(t *testing.T) {
 	d := inCopy(t)
-	patches := overlay(t, d)
+	_, patches := overlay(t, d)
 	if len(patches) != 1 || patches[0].Target["name"] != "asterism-shared-volume-operator" {
 		t.Fatalf("patches %+v", patches)
 	}
-	var operations []struct {
-		Value corev1.EnvVar
-	}
-	if err := yaml.Unmarshal([]byte(patches[0].Patch), &operations); err != nil {
+	var changed appsv1.Deployment
+	if err := yaml.Unmarshal([]byte(patches[0].Patch), &changed); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
@@ -67,11 +70,11 @@ func TestDriverHasImagesOfTheDemo(t *testing.T) {
 		"RELATED_IMAGE_NODE_DRIVER_REGISTRAR": "asterism.dev/demo/csi-node-driver-registrar:0123456789ab",
 		"RELATED_IMAGE_LIVENESS_PROBE":        "asterism.dev/demo/livenessprobe:0123456789ab",
 	}
-	for _, operation := range operations {
-		if want[operation.Value.Name] != operation.Value.Value {
-			t.Errorf("%s is %s", operation.Value.Name, operation.Value.Value)
+	for _, variable := range changed.Spec.Template.Spec.Containers[0].Env {
+		if want[variable.Name] != variable.Value {
+			t.Errorf("%s is %s", variable.Name, variable.Value)
 		}
-		delete(want, operation.Value.Name)
+		delete(want, variable.Name)
 	}
 	if len(want) > 0 {
 		t.Errorf("images that no patch sets: %v", want)
@@ -86,8 +89,8 @@ func TestDriverHasImagesOfTheDemo(t *testing.T) {
 func TestExistingClusterGetsNoDriver(t *testing.T) {
 	d := inCopy(t)
 	d.existing, d.registry = true, "registry.example/demo"
-	if patches := overlay(t, d); len(patches) != 0 || d.installation() != "control-plane" {
-		t.Errorf("%s with patches %+v", d.installation(), patches)
+	if resources, patches := overlay(t, d); len(patches) != 0 || resources != "resources: [install.yaml]\n" {
+		t.Errorf("%s with patches %+v", resources, patches)
 	}
 	if names, err := d.operators(); err != nil || len(names) < 6 || slices.Contains(names, sharedVolume) {
 		t.Errorf("operators %v, %v", names, err)
