@@ -203,7 +203,8 @@ e2e: demo ## Run every test that needs a node, on the cluster of the demo (as ro
 # modules, like Helm.
 programs := $(CACHE)/packages
 olm-tags := containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1
-olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)
+olm := github.com/operator-framework/operator-lifecycle-manager
+olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go mod download $(olm) && GOWORK=off go list -m -f '{{.Dir}}' $(olm))
 test-packages-suite = cd tools && GOWORK=off go run ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
   GOWORK=off go tool ginkgo --timeout=60m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
