@@ -55,7 +55,6 @@ func connect() {
 		return
 	}
 	logf.SetLogger(GinkgoLogr)
-	readKinds()
 	var err error
 	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	Expect(err).NotTo(HaveOccurred(), "run this with `make e2e`, which boots a cluster and names it in KUBECONFIG")

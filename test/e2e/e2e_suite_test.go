@@ -16,6 +16,8 @@ import (
 )
 
 func TestE2E(t *testing.T) {
+	RegisterTestingT(t)
+	readKinds() // the containers name objects before any spec runs
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Nova on a real cluster")
 }

@@ -38,8 +38,7 @@ spec:
   fileSystems: [{fileSystemID: ` + fileSystem + `, accessPointIDs: [` + otherAccessPoint + `]}]
 `
 
-// These specs use the unchanged examples, with the demo's driver and volume. They are
-// Serial because they make the demo's operators work, which other specs watch.
+// These specs use the unchanged examples, with the demo's driver and volume.
 var _ = Describe("A shared volume", Ordered, func() {
 	images := object(sharedVolume, teamNamespace, "images")
 
