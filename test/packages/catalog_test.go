@@ -110,15 +110,15 @@ func message(ctx context.Context, operator string, of release) string {
 	return statusOf(ctx, systemNamespace, "message")[of.packaged(operator)]
 }
 
-// expectInstalled waits until all operators of the control plane are those of the release, and
-// OLM has removed earlier versions.
-func expectInstalled(ctx context.Context, of release) {
+// expectInstalled waits until the operators in a namespace, those of the control plane or that
+// of shared volumes, are those of the release, and OLM has removed earlier versions.
+func expectInstalled(ctx context.Context, namespace string, of release, operators ...string) {
 	GinkgoHelper()
 	all := map[string]string{}
-	for _, operator := range of.operators() {
+	for _, operator := range operators {
 		all[of.packaged(operator)] = "Succeeded"
 	}
-	Eventually(func() map[string]string { return phases(ctx, systemNamespace) }).WithContext(ctx).Should(Equal(all), explain(ctx))
+	Eventually(func() map[string]string { return phases(ctx, namespace) }).WithContext(ctx).Should(Equal(all), explain(ctx))
 }
 
 // explain lists what OLM says about packages that are not installed.

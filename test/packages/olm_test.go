@@ -33,7 +33,7 @@ func withOLM() {
 		serveCatalog(ctx, first)
 		measure("all operators Succeeded", func() {
 			subscribe(ctx, "control-plane.yaml")
-			expectInstalled(ctx, first)
+			expectInstalled(ctx, systemNamespace, first, first.operators()...)
 		})
 		plans := list(ctx, "installplans", systemNamespace)
 		Expect(plans).To(HaveLen(1))
@@ -74,7 +74,7 @@ func withOLM() {
 			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).Should(Equal(operatorPods))
 			measure("the second OperatorGroup deleted: all operators Succeeded", func() {
 				kubectl(ctx, "delete", "operatorgroup/second", "--namespace", systemNamespace)
-				expectInstalled(ctx, first)
+				expectInstalled(ctx, systemNamespace, first, first.operators()...)
 			})
 		})
 		Expect(podUIDs(ctx, systemNamespace)).To(Equal(operatorPods))
@@ -112,9 +112,10 @@ func withOLM() {
 				Should(SatisfyAll(podsOf("nova", held), podsOf("nova-conductor", held)))
 			measure("the schema is synchronised: all operators Succeeded", func() {
 				unlock()
-				expectInstalled(ctx, second)
+				expectInstalled(ctx, systemNamespace, second, second.operators()...)
 			})
 		})
+		measure("the operator of shared volumes Succeeded", func() { expectInstalled(ctx, storageNamespace, second, "shared-volume") })
 		for _, operator := range synchronising {
 			Eventually(func() string { return upgradeable(ctx, operator, second) }).WithContext(ctx).Should(Equal("True "))
 		}
@@ -124,11 +125,10 @@ func withOLM() {
 		deleteControlPlanes(ctx)
 		removeDriver(ctx)
 		for _, namespace := range []string{systemNamespace, storageNamespace} {
-			kubectl(ctx, "delete", "subscriptions", "--all", "--namespace", namespace)
-			kubectl(ctx, "delete", "clusterserviceversions", "--all", "--namespace", namespace)
+			kubectl(ctx, "delete", "subscriptions,clusterserviceversions", "--all", "--timeout=2m", "--namespace", namespace)
 			Eventually(func() string {
 				return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
-			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"))
+			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"), explain(ctx))
 		}
 		kubectl(ctx, "delete", "-f", policies(second))
 		By("deleting the roles of users, which OLM keeps")

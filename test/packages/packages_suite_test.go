@@ -22,7 +22,7 @@ const (
 )
 
 // patience is the time limit of everything that does not wait by design.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // imagePrefix is that of the images of this suite. The release first is of an earlier commit,
 // and second is of this tree.

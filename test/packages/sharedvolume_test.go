@@ -27,8 +27,7 @@ func sharedVolumesWithOLM() {
 	It("installs the operator of shared volumes in a namespace of its own", func(ctx SpecContext) {
 		measure("the operator of shared volumes Succeeded", func() {
 			subscribe(ctx, "shared-volume.yaml")
-			Eventually(func() map[string]string { return phases(ctx, storageNamespace) }).WithContext(ctx).
-				Should(Equal(map[string]string{first.packaged("shared-volume"): "Succeeded"}), explain(ctx))
+			expectInstalled(ctx, storageNamespace, first, "shared-volume")
 		})
 		By("waiting for the ControlPlane, whose operator has not been restarted")
 		Eventually(func() string { return sharedVolumes(ctx) }).WithContext(ctx).Should(ContainSubstring("SharedVolumePolicy"))
