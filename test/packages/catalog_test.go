@@ -111,14 +111,18 @@ func message(ctx context.Context, operator string, of release) string {
 }
 
 // expectInstalled waits until the operators in a namespace, those of the control plane or that
-// of shared volumes, are those of the release, and OLM has removed earlier versions.
+// of shared volumes, are those of the release, OLM has removed earlier versions, and its
+// InstallPlans are complete: one that is not would create deleted operators again.
 func expectInstalled(ctx context.Context, namespace string, of release, operators ...string) {
 	GinkgoHelper()
 	all := map[string]string{}
 	for _, operator := range operators {
 		all[of.packaged(operator)] = "Succeeded"
 	}
-	Eventually(func() map[string]string { return phases(ctx, namespace) }).WithContext(ctx).Should(Equal(all), explain(ctx))
+	Eventually(func(g Gomega) {
+		g.Expect(phases(ctx, namespace)).To(Equal(all))
+		g.Expect(list(ctx, "installplans", namespace)).To(HaveEach(HaveField("Status", HaveKeyWithValue("phase", "Complete"))))
+	}).WithContext(ctx).Should(Succeed(), explain(ctx))
 }
 
 // explain lists what OLM says about packages that are not installed.
