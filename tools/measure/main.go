@@ -70,7 +70,9 @@ func measure(ctx context.Context, record, name string, args []string) error {
 	clusters, started := cpu.Observe(), time.Now()
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	// The command's own children end as well.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	failure := command.Run()
 	used, _ := clusters.Used()
 	if state := command.ProcessState; state != nil {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,5 +84,37 @@ func TestReportThatIsNoReportIsNamed(t *testing.T) {
 	}
 	if _, err := readSpecs(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestInterruptionEndsTheProcessesOfTheCommand(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "record")
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = write // which the sleeping process inherits, and holds open until it ends
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"--record", record, "--name", "sleep", "--", "sh", "-c", "sleep 300 & echo started; wait"}, write)
+	}()
+	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "started\n" {
+		t.Fatalf("got %q: %v", line, err)
+	}
+	os.Stdout = stdout
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("an interrupted command succeeded")
+	}
+	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(10*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a process of the command runs on: %v", err)
+	}
+	if content, err := os.ReadFile(record); err != nil || !strings.HasPrefix(string(content), "sleep ") {
+		t.Errorf("got %q: %v", content, err)
 	}
 }
