@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,17 @@ func TestProblems(t *testing.T) {
 			change: map[string]string{"docs/troubleshooting.md": repository["docs/troubleshooting.md"] + "\n### Old\n"},
 			want:   `heading "Old" is not a reason`,
 		},
+		"tests that exist": {
+			change: map[string]string{"docs/a.md": "`TestA`, e2e \"A b\"", "lib/a_test.go": "package a\n\nfunc TestA(t *testing.T) {}\n", "test/e2e/b_test.go": "var _ = Describe(\"A b\", func() {})\n"},
+		},
+		"a test that does not exist": {
+			change: map[string]string{"docs/a.md": "`TestA`", "lib/a_test.go": "package a\n\nfunc TestAB(t *testing.T) {}\n"},
+			want:   "docs/a.md: there is no test `TestA`",
+		},
+		"a container of specs that does not exist": {
+			change: map[string]string{"docs/a.md": "e2e \"A b\"", "test/e2e/b_test.go": "var _ = Describe(\"A\", func() {})\n"},
+			want:   `docs/a.md: there is no test e2e "A b"`,
+		},
 		"a contract without a link": {
 			change: map[string]string{"lib/common/engine/contract02_test.go": "package engine\n"},
 			want:   "docs/contracts.md: no link to ../lib/common/engine/contract02_test.go",
@@ -184,6 +197,31 @@ func write(t *testing.T, change map[string]string) (root string) {
 		}
 	}
 	return root
+}
+
+// TestSiteHasEveryPage compares the pages with those that Hugo reads, in whose patterns a star
+// stands for a part of a path without a slash.
+func TestSiteHasEveryPage(t *testing.T) {
+	settings, err := os.ReadFile("site/hugo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := regexp.MustCompile(`(?m)^files = \[(.*)\]$`).FindSubmatch(settings)
+	if files == nil {
+		t.Fatal("the settings have no list of files")
+	}
+	all, err := readPages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range all.sorted() {
+		if !slices.ContainsFunc(strings.Split(string(files[1]), ", "), func(pattern string) bool {
+			found, err := path.Match(strings.Trim(pattern, `"`), page.path)
+			return err == nil && found
+		}) {
+			t.Errorf("%s is not on the site", page.path)
+		}
+	}
 }
 
 // TestInstallations checks that the demo's installations are found.

@@ -1,6 +1,7 @@
 // Command docs checks the repository's Markdown pages against the repository: their
 // links, the files and make targets in their commands, the reasons of conditions and
-// events in the troubleshooting page, the contracts of the engine, and the tables of the operators.
+// events in the troubleshooting page, the contracts of the engine, the tables of the operators, and the
+// tests that pages name.
 package main
 
 import (
@@ -33,7 +34,7 @@ func check(root string) ([]string, error) {
 		return nil, err
 	}
 	var problems []string
-	for _, rule := range []func(string, pages) ([]string, error){checkLinks, checkCommands, checkReasons, checkContracts, checkOperators} {
+	for _, rule := range []func(string, pages) ([]string, error){checkLinks, checkCommands, checkReasons, checkContracts, checkOperators, checkTests} {
 		found, err := rule(root, all)
 		if err != nil {
 			return nil, err
