@@ -16,7 +16,7 @@ import (
 
 // TestPage checks that each example with a prompt in docs/cli.md is in a transcript, so that
 // the page shows outputs of the program. An example may be the beginning of an output, and has
-// the names of files of a user.
+// the names of files of a user. The page has other examples without output: they succeed.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cli.md")
 	if err != nil {
@@ -35,17 +35,30 @@ func TestPage(t *testing.T) {
 		transcripts.Write(content)
 	}
 	known := strings.NewReplacer("testdata/release", ".release", "testdata/snippet/", "").Replace(transcripts.String())
-	examples := 0
+	broken, err := filepath.Abs("testdata/broken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // one writes a file
+	examples, commands := 0, 0
 	for i, block := range strings.Split(string(page), "\n```") {
-		if text := strings.TrimPrefix(block, "\n"); i%2 == 1 && strings.HasPrefix(text, prompt) {
+		text := strings.TrimPrefix(block, "\n")
+		if arguments, found := strings.CutPrefix(text, strings.TrimPrefix(prompt, "$ ")); i%2 == 1 && found {
+			commands++
+			var out, errOut bytes.Buffer
+			if code := run(t.Context(), strings.Fields(arguments), newTestEnvironment(t, broken, &out, &errOut)); code != 0 {
+				t.Errorf("%s: exit code %d: %s", text, code, &errOut)
+			}
+		}
+		if i%2 == 1 && strings.HasPrefix(text, prompt) {
 			examples++
 			if !strings.Contains(known, text+"\n") {
 				t.Errorf("no transcript contains this example:\n%s", text)
 			}
 		}
 	}
-	if examples < 5 {
-		t.Errorf("the page has %d examples", examples)
+	if examples < 5 || commands < 2 {
+		t.Errorf("the page has %d examples with output and %d without", examples, commands)
 	}
 }
 

@@ -1,31 +1,14 @@
 package main
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
-
-	"asterism.dev/cli/internal/meaning"
 )
 
 const repository = "../../../.."
-
-func TestMeaningsAreThoseOfTheSources(t *testing.T) {
-	want, err := read(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := meaning.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Error("meanings.json is older than its sources: type \"make generate-cli\"")
-	}
-}
 
 func TestConditionsAreThoseOfTheAPI(t *testing.T) {
 	book, err := read(repository)
