@@ -3,7 +3,6 @@
 package plugin
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -16,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/internal/archive"
 	"asterism.dev/tools/internal/gobuild"
 	"asterism.dev/tools/internal/source"
 )
@@ -122,29 +122,22 @@ func (o Options) archive(ctx context.Context, platform Platform, created time.Ti
 	if err != nil {
 		return download{}, err
 	}
+	files := []archive.File{{Path: program, Mode: 0o755}, {Path: "LICENSE", Mode: 0o644}}
+	for i, path := range []string{binary, filepath.Join(o.Root, "LICENSE")} {
+		if files[i].Content, err = os.ReadFile(path); err != nil {
+			return download{}, err
+		}
+	}
+	packed, err := archive.Tar(created, files...)
+	if err != nil {
+		return download{}, err
+	}
 	var content bytes.Buffer
 	zipped, err := gzip.NewWriterLevel(&content, gzip.BestCompression)
 	if err != nil {
 		return download{}, err
 	}
-	files := tar.NewWriter(zipped)
-	for _, file := range []struct {
-		name, path string
-		mode       int64
-	}{{program, binary, 0o755}, {"LICENSE", filepath.Join(o.Root, "LICENSE"), 0o644}} {
-		text, err := os.ReadFile(file.path)
-		if err != nil {
-			return download{}, err
-		}
-		header := &tar.Header{Name: file.name, Mode: file.mode, Size: int64(len(text)), ModTime: created, Format: tar.FormatPAX}
-		if err := files.WriteHeader(header); err != nil {
-			return download{}, err
-		}
-		if _, err := files.Write(text); err != nil {
-			return download{}, err
-		}
-	}
-	if err := files.Close(); err != nil {
+	if _, err := zipped.Write(packed); err != nil {
 		return download{}, err
 	}
 	if err := zipped.Close(); err != nil {

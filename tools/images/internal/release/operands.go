@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"asterism.dev/tools/internal/registry"
 )
 
 // resolveOperands asks registries for the digests of the operands. It comes first, because
@@ -40,10 +40,10 @@ func (r *release) operandDigest(ctx context.Context, image string) (string, erro
 			return "", fmt.Errorf("OPERAND_MIRROR (--mirror): %w", err)
 		}
 	}
-	found, err := remote.Head(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	digest, err := registry.Digest(ctx, reference)
 	if err != nil {
 		return "", fmt.Errorf("registry %s gives no digest: if this machine cannot reach the registry, copy the image to another registry as HOST/PATH/%s:%s, and type \"make release OPERAND_MIRROR=HOST/PATH …\" (images release --mirror): %w",
 			reference.RegistryStr(), original.RepositoryStr(), original.TagStr(), err)
 	}
-	return found.Digest.String(), nil
+	return digest, nil
 }
