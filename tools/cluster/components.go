@@ -139,7 +139,7 @@ func (c *cluster) writeKubeconfigs(authority *authority) error {
 		if login.name == adminName {
 			path = filepath.Join(c.dir, "kubeconfig")
 		}
-		if err := writeFile(path, []byte(content), 0o600); err != nil {
+		if err := writeFile(path, content, 0o600); err != nil {
 			return err
 		}
 	}

@@ -4,17 +4,19 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"text/template"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // validity is longer than the life of any development cluster.
@@ -61,33 +63,16 @@ func (a *authority) path(name, extension string) string {
 }
 
 func (a *authority) read() error {
-	certPEM, err := readPEM(a.path(a.name, "crt"))
+	pair, err := tls.LoadX509KeyPair(a.path(a.name, "crt"), a.path(a.name, "key"))
 	if err != nil {
-		return err
+		return fmt.Errorf("authority in %s: %w", a.dir, err)
 	}
-	keyPEM, err := readPEM(a.path(a.name, "key"))
-	if err != nil {
-		return err
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("authority in %s has a key of type %T", a.dir, pair.PrivateKey)
 	}
-	if a.cert, err = x509.ParseCertificate(certPEM); err != nil {
-		return fmt.Errorf("%s: %w", a.path(a.name, "crt"), err)
-	}
-	if a.key, err = x509.ParseECPrivateKey(keyPEM); err != nil {
-		return fmt.Errorf("%s: %w", a.path(a.name, "key"), err)
-	}
+	a.cert, a.key = pair.Leaf, key
 	return nil
-}
-
-func readPEM(path string) ([]byte, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("%s contains no PEM block", path)
-	}
-	return block.Bytes, nil
 }
 
 func newCertificate(user string, groups []string) *x509.Certificate {
@@ -157,37 +142,16 @@ func writeServiceAccountKey(path string) error {
 	return writeKey(path, key)
 }
 
-var kubeconfigTemplate = template.Must(template.New("kubeconfig").Parse(`apiVersion: v1
-kind: Config
-current-context: asterism
-clusters:
-- name: asterism
-  cluster:
-    server: {{ .Server }}
-    certificate-authority-data: {{ .Authority }}
-users:
-- name: {{ .User }}
-  user:
-    client-certificate-data: {{ .Certificate }}
-    client-key-data: {{ .Key }}
-contexts:
-- name: asterism
-  context:
-    cluster: asterism
-    user: {{ .User }}
-`))
-
-// kubeconfig renders the kubeconfig of a client certificate.
-func (a *authority) kubeconfig(server, name string) (string, error) {
-	values := map[string]string{"Server": server, "User": name}
-	for key, path := range map[string]string{
-		"Authority": a.path(a.name, "crt"), "Certificate": a.path(name, "crt"), "Key": a.path(name, "key"),
-	} {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		values[key] = base64.StdEncoding.EncodeToString(content)
+// kubeconfig returns the kubeconfig of a client certificate.
+func (a *authority) kubeconfig(server, name string) ([]byte, error) {
+	const cluster = "asterism"
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = cluster
+	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthority: a.path(a.name, "crt")}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificate: a.path(name, "crt"), ClientKey: a.path(name, "key")}
+	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: name}
+	if err := clientcmdapi.FlattenConfig(config); err != nil { // the content of the files
+		return nil, err
 	}
-	return render(kubeconfigTemplate, values)
+	return clientcmd.Write(*config)
 }

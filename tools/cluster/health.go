@@ -23,24 +23,7 @@ func (c *cluster) get(url string) func(ctx context.Context) error {
 
 // plain returns a check of a health endpoint on loopback without TLS.
 func (c *cluster) plain(port, path string) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		url := fmt.Sprintf("http://%s:%d%s", loopback, c.state.Ports[port], path)
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		if err := response.Body.Close(); err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", url, response.Status)
-		}
-		return nil
-	}
+	return c.get(fmt.Sprintf("http://%s:%d%s", loopback, c.state.Ports[port], path))
 }
 
 // read sends a request as the administrator and decodes the JSON response if `into` is set.
