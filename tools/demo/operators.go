@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/operatorimage"
 	"asterism.dev/tools/internal/progress"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/packages"
@@ -89,10 +90,7 @@ func (d *demo) buildOperator(ctx context.Context, line *progress.Line, part, nam
 	if err := d.removeArchives(name); err != nil {
 		return "", err
 	}
-	_, err = d.output(ctx, command{args: []string{
-		d.work("bin", "images"), "operator", "--name", operatorImage(name) + ":" + tag, "--binary", binary, "--output", archive,
-	}})
-	return tag, err
+	return tag, operatorimage.Write(operatorImage(name)+":"+tag, binary, archive)
 }
 
 // registryOfDemo is the prefix of the images that no registry has.

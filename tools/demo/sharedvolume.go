@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
+	"asterism.dev/tools/internal/driverimage"
 	"asterism.dev/tools/internal/gobuild"
 	"asterism.dev/tools/internal/progress"
 )
@@ -24,9 +25,9 @@ const sharedVolume = "shared-volume"
 type driverImage struct{ variable, name string }
 
 var driverImages = []driverImage{
-	{"RELATED_IMAGE_EFS_CSI_DRIVER", "asterism.dev/demo/aws-efs-csi-driver"},
-	{"RELATED_IMAGE_NODE_DRIVER_REGISTRAR", "asterism.dev/demo/csi-node-driver-registrar"},
-	{"RELATED_IMAGE_LIVENESS_PROBE", "asterism.dev/demo/livenessprobe"},
+	{"RELATED_IMAGE_EFS_CSI_DRIVER", driverimage.Driver},
+	{"RELATED_IMAGE_NODE_DRIVER_REGISTRAR", driverimage.Registrar},
+	{"RELATED_IMAGE_LIVENESS_PROBE", driverimage.Probe},
 }
 
 func (d *demo) driverArchive() string { return d.work("images", "efs-driver.tar") }
@@ -48,11 +49,7 @@ func (d *demo) buildDriver(ctx context.Context, line *progress.Line) error {
 		return err
 	}
 	d.driver = tag
-	_, err = d.output(ctx, command{args: []string{
-		d.work("bin", "images"), "efs-driver", "--tag", tag, "--driver", d.work("bin", driver),
-		"--stand-in", d.work("bin", standIn), "--output", d.driverArchive(),
-	}})
-	return err
+	return driverimage.Write(ctx, tag, d.work("bin", driver), d.work("bin", standIn), d.driverArchive())
 }
 
 // driverImages sets the driver's images in the operator's environment, as on a cluster

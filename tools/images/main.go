@@ -1,6 +1,5 @@
-// Command images builds the project's container images without a container daemon: an
-// operator's from its binary, the demo's OpenStack image from Debian's packages, those of
-// the EFS CSI driver, and all images of a release. It also packs kubectl asterism.
+// Command images builds container images without a container daemon: the demo's OpenStack
+// image from Debian's packages, and all images of a release. It also packs kubectl asterism.
 package main
 
 import (
@@ -16,20 +15,14 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"asterism.dev/tools/images/internal/driverimage"
 	"asterism.dev/tools/images/internal/openstackimage"
-	"asterism.dev/tools/images/internal/operatorimage"
 	"asterism.dev/tools/images/internal/plugin"
 	"asterism.dev/tools/images/internal/release"
 )
 
 const usage = `usage:
-  images operator --name NAME:TAG --binary PATH --output FILE.tar
-        pack one static binary into an empty image
   images openstack --output FILE.tar [--variants] [--mirror URL] [--rebuild]
-        build ` + openstackimage.Image + ` from Debian's packages, or its variants for tests (needs root and debootstrap)
-  images efs-driver --tag TAG --driver PATH --stand-in PATH --output FILE.tar
-        pack the EFS CSI driver for a cluster on this machine
+        build ` + openstackimage.Image + ` from Debian's packages, or its variants for tests (needs root and mmdebstrap)
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
                  [--platforms linux/amd64,linux/arm64] [--push]
         build the operators, their bundles and the catalogs (default: for all of these platforms)
@@ -59,13 +52,6 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	output := flags.String("output", "", "docker-archive to write, or folder of a release")
 	switch command {
-	case "operator":
-		name := flags.String("name", "", "name and tag of the image")
-		binary := flags.String("binary", "", "static Linux binary")
-		if err := parse(flags, args, "name", "binary", "output"); err != nil {
-			return "", err
-		}
-		return *output, operatorimage.Write(*name, *binary, *output)
 	case "openstack":
 		variants := flags.Bool("variants", false, "build the variants of the image, with other WSGI servers")
 		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
@@ -76,14 +62,6 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
 			Output: *output, Variants: *variants, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
 		})
-	case "efs-driver":
-		tag := flags.String("tag", "", "tag of the three images")
-		driver := flags.String("driver", "", "the driver, a static binary")
-		standIn := flags.String("stand-in", "", "tools/efs-driver, a static binary")
-		if err := parse(flags, args, "tag", "driver", "stand-in", "output"); err != nil {
-			return "", err
-		}
-		return *output, driverimage.Write(ctx, *tag, *driver, *standIn, *output)
 	case "release":
 		return releaseImages(ctx, flags, args, output)
 	case "plugin":

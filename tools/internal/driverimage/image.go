@@ -14,9 +14,9 @@ import (
 
 // Names of the images, which differ in the program that they start.
 const (
-	driverName    = "asterism.dev/demo/aws-efs-csi-driver"
-	registrarName = "asterism.dev/demo/csi-node-driver-registrar"
-	probeName     = "asterism.dev/demo/livenessprobe"
+	Driver    = "asterism.dev/demo/aws-efs-csi-driver"
+	Registrar = "asterism.dev/demo/csi-node-driver-registrar"
+	Probe     = "asterism.dev/demo/livenessprobe"
 )
 
 const (
@@ -54,7 +54,7 @@ func Write(ctx context.Context, tag, driver, standIn, output string) error {
 		return err
 	}
 	images := map[string]archive.Image{}
-	for name, path := range map[string]string{driverName: driverPath, registrarName: registrarPath, probeName: probePath} {
+	for name, path := range map[string]string{Driver: driverPath, Registrar: registrarPath, Probe: probePath} {
 		images[name+":"+tag] = archive.Image{Config: configuration("/" + path), Layers: []v1.Layer{layer}}
 	}
 	return archive.Write(output, images)

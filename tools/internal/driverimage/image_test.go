@@ -62,7 +62,7 @@ func TestEachImageStartsItsProgram(t *testing.T) {
 
 // TestMountRunsInTheImage runs mount and umount with only the files of the image.
 func TestMountRunsInTheImage(t *testing.T) {
-	root := unpack(t, image(t, write(t), driverName))
+	root := unpack(t, image(t, write(t), Driver))
 	for _, program := range []string{"/usr/bin/mount", "/usr/bin/umount"} {
 		command := exec.Command("unshare", "--user", "--map-root-user", "--root="+root, program, "--version")
 		if output, err := command.CombinedOutput(); err != nil {

@@ -103,7 +103,7 @@ func (o *Operator) Package() string { return o.Name + "-operator" }
 func (p *Project) readOperator(name string) (*Operator, error) {
 	operator := &Operator{Name: name, Samples: map[string]*unstructured.Unstructured{}}
 	folder := p.Path("operators", name)
-	if err := readYAML(filepath.Join(folder, "packaging.yaml"), operator); err != nil {
+	if err := ReadYAML(filepath.Join(folder, "packaging.yaml"), operator); err != nil {
 		return nil, err
 	}
 	objects, err := Render(filepath.Join(folder, "config"))

@@ -60,7 +60,7 @@ const ProjectFile = "config/packaging.yaml"
 // ReadSettings reads the Project without its operators.
 func ReadSettings(root string) (*Project, error) {
 	project := &Project{root: root}
-	return project, readYAML(filepath.Join(root, ProjectFile), project)
+	return project, ReadYAML(filepath.Join(root, ProjectFile), project)
 }
 
 // Read reads the Project and every operator of the repository with this root.
@@ -118,7 +118,8 @@ func (p *Project) VersionRange() (string, error) {
 	return fmt.Sprintf(">=%d.%d.0 <%d.%d.0-0", version.Major, version.Minor, version.Major, version.Minor+1), nil
 }
 
-func readYAML(path string, into any) error {
+// ReadYAML reads a file of YAML, and refuses fields that into lacks.
+func ReadYAML(path string, into any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
 	"asterism.dev/tools/packaging/internal/catalog"
 	"asterism.dev/tools/packaging/internal/chart"
 	"asterism.dev/tools/packaging/internal/install"
-	"asterism.dev/tools/packaging/internal/output"
 	"asterism.dev/tools/packaging/internal/reference"
 )
 

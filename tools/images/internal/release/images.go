@@ -4,11 +4,11 @@ import (
 	"context"
 	"debug/buildinfo"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +16,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 
 	"asterism.dev/tools/images/internal/ociimage"
-	"asterism.dev/tools/images/internal/operatorimage"
+	"asterism.dev/tools/internal/operatorimage"
+	"asterism.dev/tools/internal/output"
+	"asterism.dev/tools/internal/source"
 )
 
 // Names of the catalogs' images.
@@ -88,7 +90,7 @@ func (r *release) bundles(context.Context) error {
 		var annotations struct {
 			Annotations map[string]string `json:"annotations"`
 		}
-		if err := readYAML(filepath.Join(folder, "metadata", "annotations.yaml"), &annotations); err != nil {
+		if err := source.ReadYAML(filepath.Join(folder, "metadata", "annotations.yaml"), &annotations); err != nil {
 			return err
 		}
 		err := r.addFolder(content{
@@ -121,21 +123,13 @@ func (r *release) catalogs(context.Context) error {
 // addFolder adds an image of the files of a folder. The files are the same for every
 // architecture; the index has variants so that every node finds its own.
 func (r *release) addFolder(image content, folder, prefix string) error {
-	var files []ociimage.File
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(folder, path)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		files = append(files, ociimage.File{Path: prefix + filepath.ToSlash(relative), Mode: 0o644, Content: text})
-		return err
-	})
+	contents, err := output.Read(folder)
 	if err != nil {
 		return err
+	}
+	var files []ociimage.File
+	for _, path := range slices.Sorted(maps.Keys(contents)) {
+		files = append(files, ociimage.File{Path: prefix + filepath.ToSlash(path), Mode: 0o644, Content: contents[path]})
 	}
 	for _, architecture := range r.architectures {
 		image.variants = append(image.variants, ociimage.Variant{Architecture: architecture, Files: files})

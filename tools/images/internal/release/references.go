@@ -5,33 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"go.yaml.in/yaml/v3"
+
+	"asterism.dev/tools/internal/output"
 )
 
 // checkReferences fails if a bundle, a catalog, dist or a chart refers to an image that the
 // list lacks, or refers to an image by tag: a mirror of the list would be incomplete. Examples
 // for users are JSON inside of annotations, and name images of users.
-func checkReferences(output string, list List) error {
+func checkReferences(folder string, list List) error {
 	var missing []error
 	visit := func(file, reference string) {
 		if !list.has(reference) {
 			missing = append(missing, fmt.Errorf("%s refers to %q, which %s does not list by digest", file, reference, ListFile))
 		}
 	}
-	err := eachReference(output, []string{bundlesFolder, catalogFolder, distFolder}, visit)
-	return errors.Join(append(missing, err, eachChartReference(output, visit))...)
+	err := eachReference(folder, []string{bundlesFolder, catalogFolder, distFolder}, visit)
+	return errors.Join(append(missing, err, eachChartReference(folder, visit))...)
 }
 
 // eachChartReference calls visit for every reference in the values and the annotations of the
 // charts. Templates have no references, and the values in ci are examples for users.
-func eachChartReference(output string, visit func(file, reference string)) error {
-	charts, err := filepath.Glob(filepath.Join(output, chartsFolder, "*"))
+func eachChartReference(folder string, visit func(file, reference string)) error {
+	charts, err := filepath.Glob(filepath.Join(folder, chartsFolder, "*"))
 	if err != nil {
 		return err
 	}
@@ -83,27 +86,20 @@ func annotationReferences(chart []byte, visit func(string)) error {
 
 // eachReference calls visit for every reference in the folders of a release, with the path of
 // the file in the release.
-func eachReference(output string, folders []string, visit func(file, reference string)) error {
+func eachReference(release string, folders []string, visit func(file, reference string)) error {
 	for _, folder := range folders {
-		err := filepath.WalkDir(filepath.Join(output, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Base(filepath.Dir(path)) == "scorecard" {
-				return err // the image in the configuration of scorecard is a tool of developers
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			file, err := filepath.Rel(output, path)
-			if err != nil {
-				return err
-			}
-			if err := referencesIn(content, func(reference string) { visit(file, reference) }); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			return nil
-		})
+		contents, err := output.Read(filepath.Join(release, folder))
 		if err != nil {
 			return err
+		}
+		for _, path := range slices.Sorted(maps.Keys(contents)) {
+			if filepath.Base(filepath.Dir(path)) == "scorecard" {
+				continue // the image in the configuration of scorecard is a tool of developers
+			}
+			file := filepath.Join(folder, path)
+			if err := referencesIn(contents[path], func(reference string) { visit(file, reference) }); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
 		}
 	}
 	return nil

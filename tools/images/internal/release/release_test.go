@@ -30,6 +30,7 @@ import (
 	"asterism.dev/tools/images/internal/provenance"
 	"asterism.dev/tools/images/internal/sbom"
 	"asterism.dev/tools/internal/gobuild"
+	"asterism.dev/tools/internal/source"
 )
 
 const root = "../../../.."
@@ -126,7 +127,8 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("no file of the former release remains", func(t *testing.T) { checkReplaced(t, folder) })
 	t.Run("the list is complete and readable", func(t *testing.T) {
-		stored, err := ReadList(filepath.Join(folder, ListFile))
+		var stored List
+		err := source.ReadYAML(filepath.Join(folder, ListFile), &stored)
 		if err != nil || !slices.Equal(stored.Images, list.Images) {
 			t.Errorf("%v, read %v", err, stored.Images)
 		}
@@ -323,7 +325,7 @@ func checkBundle(t *testing.T, images map[string]v1.Image) {
 	var annotations struct {
 		Annotations map[string]string `json:"annotations"`
 	}
-	if err := readYAML(filepath.Join(root, "operators/nova-api/bundle/metadata/annotations.yaml"), &annotations); err != nil {
+	if err := source.ReadYAML(filepath.Join(root, "operators/nova-api/bundle/metadata/annotations.yaml"), &annotations); err != nil {
 		t.Fatal(err)
 	}
 	if len(annotations.Annotations) == 0 {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // Files returns the files of an operator's bundle by their paths in the directory of the

@@ -18,9 +18,9 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/image"
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // Template is the path of the hand-written upgrade graph, which all operators share.
@@ -177,18 +177,4 @@ func encode(config *declcfg.DeclarativeConfig) ([]byte, error) {
 	}
 	documents, _ := bytes.CutPrefix(content.Bytes(), []byte("---\n")) // a document without a schema is refused
 	return append([]byte(output.Header), documents...), nil
-}
-
-// Size is the sum of the sizes of a bundle's objects as JSON, in bytes: OLM copies the
-// objects of a bundle without image into the InstallPlan.
-func Size(config *declcfg.DeclarativeConfig) (size int) {
-	for _, b := range config.Bundles {
-		for _, object := range b.Objects {
-			var compact bytes.Buffer
-			if json.Compact(&compact, []byte(object)) == nil {
-				size += compact.Len()
-			}
-		}
-	}
-	return size
 }

@@ -12,8 +12,8 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // Umbrella is the name of the chart of all operators.

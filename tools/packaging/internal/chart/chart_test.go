@@ -28,9 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/chart"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 const (

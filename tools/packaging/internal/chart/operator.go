@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 const deploymentKind = "Deployment"

@@ -12,8 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // serviceChart returns the files of a chart that renders the resource of a service. The

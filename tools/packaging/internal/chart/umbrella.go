@@ -5,8 +5,8 @@ import (
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // umbrellaChart returns the files of the chart that installs all operators, as the package of

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"asterism.dev/tools/packaging/internal/output"
+	"asterism.dev/tools/internal/output"
 )
 
 // value is a key of values.yaml. values.yaml, values.schema.json and the table of the README

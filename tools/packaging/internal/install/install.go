@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
 	"asterism.dev/tools/packaging/internal/bundle"
-	"asterism.dev/tools/packaging/internal/output"
 )
 
 // Manifests are the kustomizations of a release's manifests, by the names of the files.
