@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"asterism.dev/tools/internal/apt"
 	"asterism.dev/tools/internal/process"
 	"asterism.dev/tools/internal/progress"
 )
@@ -39,26 +40,12 @@ func missingPackages() []string {
 	return missing
 }
 
-// installPackages refreshes the package lists only if the first attempt fails: they may be missing or stale.
 func (c *cluster) installPackages(ctx context.Context, missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if !exists("/usr/bin/apt-get") {
-		return fmt.Errorf("packages %s are missing (names of Debian): install them", strings.Join(missing, ", "))
-	}
 	return c.progress.During("installing Debian packages: "+strings.Join(missing, " "), func(line *progress.Line) error {
-		install := func() error {
-			args := []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"}
-			return follow(ctx, line, "env", append(args, missing...)...)
-		}
-		if install() == nil {
-			return nil
-		}
-		if err := follow(ctx, line, "apt-get", "update"); err != nil {
-			return err
-		}
-		return install()
+		return apt.Install(func(name string, args ...string) error { return follow(ctx, line, name, args...) }, missing...)
 	})
 }
 

@@ -101,7 +101,7 @@ func (d *demo) checkRequirements() error {
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("the demo boots a Kubernetes node on this machine and builds an image with debootstrap: both need root.\n" +
+		return errors.New("the demo boots a Kubernetes node on this machine and builds an image with mmdebstrap: both need root.\n" +
 			"Type one of these:\n\n" +
 			"  sudo -E env PATH=\"$PATH\" make demo                    # a cluster on this machine, removed by make demo-down\n" +
 			"  make demo CLUSTER=existing IMAGE_REGISTRY=HOST/PATH   # the cluster of KUBECONFIG; without root if that registry has the OpenStack image")

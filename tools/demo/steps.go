@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"asterism.dev/tools/internal/gobuild"
@@ -72,17 +71,13 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 	}
 }
 
-// prepareTools builds the repository's tools, and installs debootstrap before another
-// step may use apt-get.
+// prepareTools builds the repository's tools.
 func (d *demo) prepareTools(ctx context.Context, line *progress.Line) error {
 	tools := []string{"cluster", "images"}
 	if d.existing {
 		tools = tools[1:]
 	}
-	if err := d.buildTools(ctx, line, tools...); err != nil {
-		return err
-	}
-	return d.installDebootstrap(ctx, line)
+	return d.buildTools(ctx, line, tools...)
 }
 
 func (d *demo) buildTools(ctx context.Context, line *progress.Line, names ...string) error {
@@ -97,23 +92,4 @@ func (d *demo) buildTools(ctx context.Context, line *progress.Line, names ...str
 func (d *demo) build(ctx context.Context, line *progress.Line, part, name string, program gobuild.Program) error {
 	program.Verbose = true
 	return d.run(ctx, line, command{name: "build-" + name, part: part, dir: program.Dir, env: program.Env(), args: program.Args()})
-}
-
-// installDebootstrap refreshes the package lists only if the first attempt fails: they may be
-// missing or stale.
-func (d *demo) installDebootstrap(ctx context.Context, line *progress.Line) error {
-	if lookPath("debootstrap", d.env) != "debootstrap" || lookPath("apt-get", d.env) == "apt-get" || os.Geteuid() != 0 {
-		return nil // building the image reports a missing debootstrap
-	}
-	install := command{
-		name: "debootstrap", env: []string{"DEBIAN_FRONTEND=noninteractive"},
-		args: []string{"apt-get", "install", "-y", "--no-install-recommends", "debootstrap"},
-	}
-	if err := d.run(ctx, line, install); err == nil || ctx.Err() != nil {
-		return err
-	}
-	if err := d.run(ctx, line, command{name: "apt-update", args: []string{"apt-get", "update"}}); err != nil {
-		return err
-	}
-	return d.run(ctx, line, install)
 }

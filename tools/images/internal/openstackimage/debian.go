@@ -2,27 +2,59 @@ package openstackimage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
-	"asterism.dev/tools/images/internal/aptsource"
 	"asterism.dev/tools/internal/mounts"
 	"asterism.dev/tools/internal/process"
 )
 
+// keyring has the keys of Debian's archive. Apt installs nothing that none of them has signed.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// mmdebstrap creates the build's root file system, and runs the hooks of the options inside.
+func (b *build) mmdebstrap(ctx context.Context, input io.Reader, options ...string) error {
+	all := []string{
+		"--mode=root", "--format=directory", "--verbose", "--dpkgopt=" + dpkgOptions,
+		"--skip=cleanup,chroot/start-stop-daemon", // configure.sh cleans
+	}
+	if settings := aptSettings(ctx); settings != "" {
+		all = append(all, "--aptopt="+settings)
+	}
+	return b.inNamespaces(ctx, input, "mmdebstrap", slices.Concat(all, options, []string{suite, b.root()}, b.sources)...)
+}
+
+// hook is an option of mmdebstrap: a shell script that it runs. $1 is the root file system,
+// and the arguments follow.
+func hook(when, script string, args ...string) string {
+	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+	words := []string{"sh -euc", quote(script), "sh", `"$1"`}
+	for _, arg := range args {
+		words = append(words, quote(arg))
+	}
+	return "--" + when + "-hook=" + strings.Join(words, " ")
+}
+
 // inNamespaces runs a command in new namespaces of mounts, processes and host name. When
 // this program ends, even killed, the kernel ends the command with its processes. The
 // command's mounts are not visible outside.
-func (b *build) inNamespaces(ctx context.Context, name string, args ...string) error {
+func (b *build) inNamespaces(ctx context.Context, input io.Reader, name string, args ...string) error {
 	command := exec.CommandContext(ctx, "sh", append([]string{"-euc", `hostname localhost; exec "$@"`, "sh", name}, args...)...)
-	command.Env = append(proxies(ctx),
-		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"}
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy"} {
+		if value, ok := os.LookupEnv(name); ok {
+			command.Env = append(command.Env, name+"="+value)
+		}
+	}
+	command.Stdin = input
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 		Unshareflags: syscall.CLONE_NEWNS,
@@ -32,12 +64,6 @@ func (b *build) inNamespaces(ctx context.Context, name string, args ...string) e
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return b.logged(command)
-}
-
-// inRoot runs a shell script inside the root file system.
-func (b *build) inRoot(ctx context.Context, script string, args ...string) error {
-	const enter = `mount -t proc proc "$1/proc"; mount --bind /dev "$1/dev"; exec chroot "$@"`
-	return b.inNamespaces(ctx, "sh", append([]string{"-euc", enter, "sh", b.root(), "sh", "-euxc", script, "sh"}, args...)...)
 }
 
 // logged runs a command with its output in the build's log. An error contains the log's
@@ -61,73 +87,52 @@ func (b *build) logged(command *exec.Cmd) error {
 	return nil
 }
 
-// prepareApt makes apt usable in the root file system, and reads the lists of packages.
-func (b *build) prepareApt(ctx context.Context, recipe base) error {
-	if err := configureApt(ctx, b.root(), b.debian); err != nil {
-		return err
+// errNoSource reports that apt knows no source of Debian's own archive.
+var errNoSource = errors.New("no source of Debian " + suite + " is configured on this machine: add it to /etc/apt, or set --mirror URL")
+
+// debianSources returns the lines of sources.list for the mirror, or for the machine's own
+// sources of Debian. Whatever a source of the machine demands, its packages must be signed by
+// Debian. A third party's repository may use the same names of suites and components; apt knows
+// it by its origin.
+func debianSources(ctx context.Context, mirror string) ([]string, error) {
+	line := func(uri, suite string) string {
+		return fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, uri, suite)
 	}
-	if err := b.resolveNames(ctx); err != nil {
-		return err
+	if mirror != "" {
+		return []string{line(mirror, suite)}, nil
 	}
-	return b.inRoot(ctx, recipe.Prepare)
+	output, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)",
+		"Created-By: Packages", "Component: main", "Origin: Debian").Output()
+	if err != nil {
+		return nil, fmt.Errorf("read the package sources of this machine: %w", err)
+	}
+	var sources []string
+	for target := range strings.Lines(string(output)) {
+		codename, uri, _ := strings.Cut(strings.TrimSpace(target), " ")
+		ours := slices.Contains([]string{suite, suite + "-updates", suite + "-security"}, codename)
+		if source := line(uri, codename); ours && !slices.Contains(sources, source) { // a target for each architecture
+			sources = append(sources, source)
+		}
+	}
+	if !slices.ContainsFunc(sources, func(source string) bool { return strings.HasSuffix(source, " "+suite+" main") }) {
+		return nil, errNoSource
+	}
+	return sources, nil
 }
 
-// resolveNames gives the root file system the machine's name servers, which the image lacks.
-func (b *build) resolveNames(ctx context.Context) error {
-	target := filepath.Join(b.root(), "etc", "resolv.conf")
-	return b.logged(exec.CommandContext(ctx, "cp", "--remove-destination", "--dereference", "/etc/resolv.conf", target))
-}
-
-// configureApt writes the machine's sources to the root file system, and the settings that
-// they may need: proxies, checks of dates, and retries.
-func configureApt(ctx context.Context, root string, debian aptsource.Debian) error {
+// aptSettings returns the machine's settings that its sources may need: proxies, checks of
+// dates, and retries.
+func aptSettings(ctx context.Context) string {
+	output, _ := exec.CommandContext(ctx, "apt-config", "dump", "Acquire").Output() // none without apt
 	var settings strings.Builder
-	for line := range strings.Lines(aptSettings(ctx)) {
+	for line := range strings.Lines(string(output)) {
 		for _, prefix := range []string{"Acquire::http::Proxy ", "Acquire::https::Proxy ", "Acquire::Check-", "Acquire::Retries "} {
 			if strings.HasPrefix(line, prefix) {
 				settings.WriteString(line)
 			}
 		}
 	}
-	for path, content := range map[string]string{
-		"etc/apt/sources.list":       strings.Join(debian.Lines, "\n") + "\n",
-		"etc/apt/apt.conf.d/90build": settings.String(),
-	} {
-		if err := os.WriteFile(filepath.Join(root, path), []byte(content), 0o644); err != nil {
-			return fmt.Errorf("configure apt: %w", err)
-		}
-	}
-	return nil
-}
-
-// aptSettings returns apt's configuration of downloads, empty without apt.
-func aptSettings(ctx context.Context) string {
-	output, err := exec.CommandContext(ctx, "apt-config", "dump", "Acquire").Output()
-	if err != nil {
-		return ""
-	}
-	return string(output)
-}
-
-// proxies returns the environment variables with proxies for debootstrap's downloads.
-func proxies(ctx context.Context) []string {
-	var found []string
-	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy"} {
-		if value, ok := os.LookupEnv(name); ok {
-			found = append(found, name+"="+value)
-		}
-	}
-	if len(found) > 0 {
-		return found
-	}
-	for line := range strings.Lines(aptSettings(ctx)) {
-		for _, scheme := range []string{"http", "https"} {
-			if value, ok := strings.CutPrefix(strings.TrimSpace(line), "Acquire::"+scheme+"::Proxy "); ok {
-				found = append(found, scheme+"_proxy="+strings.Trim(value, `";`))
-			}
-		}
-	}
-	return found
+	return settings.String()
 }
 
 // removeTree deletes a build directory, and fails if a mount is inside it.

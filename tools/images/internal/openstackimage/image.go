@@ -12,12 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"asterism.dev/tools/images/internal/aptsource"
+	"asterism.dev/tools/internal/apt"
 	"asterism.dev/tools/internal/archive"
 	"asterism.dev/tools/internal/cache"
 	"asterism.dev/tools/internal/progress"
@@ -64,7 +64,7 @@ func Write(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	return publish(image, options.Output)
+	return publish(ctx, image, options.Output)
 }
 
 // cached returns the path of the archive of a recipe in the cache, which make builds if it
@@ -78,7 +78,7 @@ func cached(ctx context.Context, options Options, folder string, recipe any, run
 	if _, err := os.Stat(path); err == nil && !options.Rebuild {
 		return path, nil
 	}
-	b := &build{dir: filepath.Join(folder, key+".building"), output: path, progress: progress.New(options.Log, 4)}
+	b := &build{dir: filepath.Join(folder, key+".building"), output: path, progress: progress.New(options.Log, 2)}
 	if err := b.prepare(ctx, options.Mirror); err != nil {
 		return "", err
 	}
@@ -91,8 +91,8 @@ func cached(ctx context.Context, options Options, folder string, recipe any, run
 // build builds the archive of a recipe in its own directory.
 type build struct {
 	dir      string
-	output   string // the archive
-	debian   aptsource.Debian
+	output   string   // the archive
+	sources  []string // lines of sources.list
 	progress *progress.Progress
 	line     *progress.Line // of the running step
 }
@@ -111,21 +111,33 @@ func (b *build) step(name string, run func() error) error {
 
 func (b *build) prepare(ctx context.Context, mirror string) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("building the demo image needs root (debootstrap and chroot): run the same command with sudo -E")
-	}
-	if err := b.requireDebootstrap(ctx); err != nil {
-		return err
-	}
-	if b.debian, err = findDebian(mirror); err != nil {
-		return err
+		return errors.New("building the demo image needs root (mmdebstrap and chroot): run the same command with sudo -E")
 	}
 	if err := b.clean(); err != nil { // leftovers of a failed or killed run
+		return err
+	}
+	run := func(name string, args ...string) error { return b.logged(exec.CommandContext(ctx, name, args...)) }
+	if !present("/usr/bin/mmdebstrap") || !present(keyring) {
+		if err := apt.Install(run, "mmdebstrap", "debian-archive-keyring"); err != nil {
+			return err
+		}
+	}
+	b.sources, err = debianSources(ctx, mirror)
+	if errors.Is(err, errNoSource) && run("apt-get", "update") == nil { // apt knows only sources that it has read
+		b.sources, err = debianSources(ctx, mirror)
+	}
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(b.root(), 0o755); err != nil {
 		return fmt.Errorf("build directory: %w", err)
 	}
-	return nil
+	return os.WriteFile(b.excluded(), []byte(excluded), 0o644) //nolint:gosec // nothing secret
+}
+
+func present(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // clean removes the build's directory and its log.
@@ -139,34 +151,26 @@ func (b *build) clean() error {
 	return nil
 }
 
-func (b *build) log() string  { return b.dir + ".log" }
-func (b *build) root() string { return filepath.Join(b.dir, "rootfs") }
+func (b *build) log() string      { return b.dir + ".log" }
+func (b *build) root() string     { return filepath.Join(b.dir, "rootfs") }
+func (b *build) excluded() string { return filepath.Join(b.dir, "excluded") }
+
+// layer is the tar file of a layer.
+func (b *build) layer(name string) string { return filepath.Join(b.dir, name+".tar") }
 
 // image builds the demo's image, of one layer.
 func (b *build) image(ctx context.Context, recipe recipe) error {
-	if err := b.step("bootstrap Debian "+suite, func() error {
-		return b.inNamespaces(ctx, "debootstrap", "--force-check-gpg", "--variant=minbase", "--include=ca-certificates", suite, b.root(), b.debian.Mirror)
-	}); err != nil {
-		return err
-	}
-	if err := b.step("install MariaDB, RabbitMQ and OpenStack", func() error {
-		if err := b.prepareApt(ctx, recipe.base); err != nil {
-			return err
-		}
-		return b.inRoot(ctx, recipe.Install, recipe.Packages...)
-	}); err != nil {
-		return err
-	}
-	if err := b.step("configure for any uid, remove unneeded files", func() error {
-		if err := b.inRoot(ctx, recipe.Configure); err != nil {
-			return err
-		}
-		options := []string{"--create", "--file", b.layer("base"), "--directory", b.root(), "--sort=name", "--numeric-owner"}
-		return b.logged(exec.CommandContext(ctx, "tar", slices.Concat(options, excluded("--exclude=.%s"), []string{"."})...))
+	if err := b.step("install MariaDB, RabbitMQ and OpenStack on Debian "+suite, func() error {
+		return b.mmdebstrap(ctx, nil, "--variant=minbase", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include="+strings.Join(recipe.Packages, ","),
+			hook("setup", recipe.Hosts), hook("customize", `chroot "$1" sh -euxc "$2"`, recipe.Configure))
 	}); err != nil {
 		return err
 	}
 	return b.step("pack "+Image, func() error {
+		if err := b.logged(exec.CommandContext(ctx, "tar", "--create", "--file", b.layer("base"), "--directory", b.root(),
+			"--exclude-from", b.excluded(), "--sort=name", "--numeric-owner", ".")); err != nil {
+			return err
+		}
 		layer, err := archive.LayerFromFile(b.layer("base"))
 		if err != nil {
 			return err
@@ -181,91 +185,15 @@ func created(config v1.ConfigFile) v1.ConfigFile {
 	return config
 }
 
-// layer is the tar file of a layer.
-func (b *build) layer(name string) string { return filepath.Join(b.dir, name+".tar") }
-
-// unpacked are the files that only the build needs: apt's, and those of kernel and machine.
-var unpacked = []string{
-	"/dev/*", "/proc/*", "/sys/*", "/tmp/*", "/var/lib/apt/lists/*", "/var/cache/apt/*",
-	"/etc/apt/sources.list", "/etc/apt/apt.conf.d/90build", "/etc/dpkg/dpkg.cfg.d/image", "/usr/sbin/policy-rc.d",
-}
-
-// excluded returns an option of tar or find for each unpacked path.
-func excluded(format string) []string {
-	var options []string
-	for _, path := range unpacked {
-		options = append(options, fmt.Sprintf(format, path))
-	}
-	return options
-}
-
-// requireDebootstrap installs a missing debootstrap with apt-get.
-func (b *build) requireDebootstrap(ctx context.Context) error {
-	if _, err := exec.LookPath("debootstrap"); err == nil {
-		return nil
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return errors.New("debootstrap is missing: install it with this system's package manager")
-	}
-	command := exec.CommandContext(ctx, "apt-get", "install", "-y", "--no-install-recommends", "debootstrap")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("debootstrap is missing: run apt-get update && apt-get install debootstrap: %w\n%s", err, output)
-	}
-	return nil
-}
-
-func findDebian(mirror string) (aptsource.Debian, error) {
-	if mirror != "" {
-		return aptsource.Debian{Mirror: mirror, Lines: []string{"deb " + mirror + " " + suite + " main"}}, nil
-	}
-	const apt = "/etc/apt"
-	sources, err := aptsource.Read(apt)
-	if err != nil {
-		return aptsource.Debian{}, err
-	}
-	debian, err := aptsource.FindDebian(sources, suite)
-	if err != nil {
-		return aptsource.Debian{}, fmt.Errorf("%w: add a source to %s, or set --mirror URL", err, apt)
-	}
-	return debian, nil
-}
-
 // publish links the cached file to output, or copies it if a hard link is not possible.
-func publish(cached, output string) error {
+func publish(ctx context.Context, cached, output string) error {
 	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", output, err)
 	}
 	partial := output + ".partial"
-	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write %s: %w", output, err)
-	}
-	if err := os.Link(cached, partial); err != nil {
-		if err := copyFile(cached, partial); err != nil {
-			return fmt.Errorf("write %s: %w", output, err)
-		}
-	}
-	if err := os.Rename(partial, output); err != nil {
-		return fmt.Errorf("write %s: %w", output, err)
-	}
-	// Renaming one link of a file onto another of the same file does nothing.
-	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write %s: %w", output, err)
+	const link = `[ ! "$1" -ef "$3" ] || exit 0; cp --force --link "$1" "$2" 2>/dev/null || cp --force "$1" "$2"; mv --force "$2" "$3"`
+	if message, err := exec.CommandContext(ctx, "sh", "-euc", link, "sh", cached, partial, output).CombinedOutput(); err != nil {
+		return fmt.Errorf("write %s: %w\n%s", output, err, message)
 	}
 	return nil
-}
-
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = source.Close() }()
-	target, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(target, source); err != nil {
-		return errors.Join(err, target.Close())
-	}
-	return target.Close()
 }

@@ -20,8 +20,10 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"image":        func(r *recipe) { r.Image += "x" },
 		"suite":        func(r *recipe) { r.Suite += "x" },
 		"packages":     func(r *recipe) { r.Packages = append(r.Packages, "tini") },
-		"prepare":      func(r *recipe) { r.Prepare += "\n" },
-		"install":      func(r *recipe) { r.Install += "\n" },
+		"hosts":        func(r *recipe) { r.Hosts += "\n" },
+		"dpkg":         func(r *recipe) { r.Dpkg += "\n" },
+		"excluded":     func(r *recipe) { r.Excluded += "\n" },
+		"add":          func(r *recipe) { r.Add += "\n" },
 		"configure":    func(r *recipe) { r.Configure += "\n" },
 		"addition":     func(r *recipe) { r.Additions = r.Additions[1:] },
 		"server":       func(r *recipe) { r.Additions[0].Packages = nil },
@@ -59,7 +61,7 @@ func TestKeyIsStable(t *testing.T) {
 }
 
 func TestScriptsAreValidShell(t *testing.T) {
-	for name, script := range map[string]string{"prepare.sh": prepareScript, "install.sh": installScript, "configure.sh": configureScript, "kolla.sh": kollaScript, "kolla_start": kollaStart} {
+	for name, script := range map[string]string{"hosts": hostsScript, "add.sh": addScript, "configure.sh": configureScript, "kolla.sh": kollaScript, "kolla_start": kollaStart} {
 		if output, err := exec.Command("sh", "-n", "-c", script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}

@@ -15,12 +15,14 @@ import (
 var (
 	//go:embed packages
 	packages string
-	//go:embed prepare.sh
-	prepareScript string
-	//go:embed install.sh
-	installScript string
+	//go:embed dpkg.cfg
+	dpkgOptions string
+	//go:embed excluded
+	excluded string // patterns of tar: what only the build needs
 	//go:embed configure.sh
 	configureScript string
+	//go:embed add.sh
+	addScript string
 	//go:embed kolla.sh
 	kollaScript string
 	//go:embed kolla_start
@@ -29,21 +31,26 @@ var (
 	kollaSetConfigs string
 )
 
+// hostsScript names the host itself, which the scripts of the OpenStack packages look up.
+const hostsScript = `printf '127.0.0.1 localhost\n::1 localhost\n' > "$1/etc/hosts"`
+
 // base is everything in this repository that determines the content of the demo's image. It
 // does not contain the packages' versions, which the mirror determines.
 type base struct {
 	Image     string
 	Suite     string
 	Packages  []string
-	Prepare   string
-	Install   string
+	Hosts     string
+	Dpkg      string
 	Configure string
+	Excluded  string
 	Config    v1.ConfigFile
 }
 
 // recipe also determines the content of the variants.
 type recipe struct {
 	base
+	Add       string
 	Additions []addition
 	Variants  []variant
 }
@@ -55,11 +62,13 @@ func newRecipe(architecture string) recipe {
 			Image:     Image,
 			Suite:     suite,
 			Packages:  strings.Fields(packages),
-			Prepare:   prepareScript,
-			Install:   installScript,
+			Hosts:     hostsScript,
+			Dpkg:      dpkgOptions,
 			Configure: configureScript,
+			Excluded:  excluded,
 			Config:    config(architecture),
 		},
+		Add:       addScript,
 		Additions: additions,
 		Variants:  variants,
 	}

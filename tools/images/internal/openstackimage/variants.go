@@ -2,8 +2,9 @@ package openstackimage
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -33,14 +34,11 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 	if err != nil {
 		return err
 	}
-	if err := b.step("unpack "+Image, func() error { return b.unpack(ctx, recipe.base, base) }); err != nil {
+	if err := b.step("add layers to "+Image, func() error { return b.add(ctx, recipe, base) }); err != nil {
 		return err
 	}
 	layers := map[string]v1.Layer{}
 	for _, addition := range recipe.Additions {
-		if err := b.step("add "+addition.Name, func() error { return b.add(ctx, recipe, addition) }); err != nil {
-			return err
-		}
 		if layers[addition.Name], err = archive.LayerFromFile(b.layer(addition.Name)); err != nil {
 			return err
 		}
@@ -63,47 +61,22 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 	})
 }
 
-// unpack unpacks the image, and makes apt usable in it again.
-func (b *build) unpack(ctx context.Context, recipe base, layer v1.Layer) error {
-	content, err := layer.Uncompressed()
+// add unpacks the image, and builds the layers of the additions one after the other.
+func (b *build) add(ctx context.Context, recipe recipe, base v1.Layer) error {
+	content, err := base.Uncompressed()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	unpack := exec.CommandContext(ctx, "tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", b.root())
-	unpack.Stdin = content
-	if err := b.logged(unpack); err != nil {
-		return err
+	settings := filepath.Join(b.dir, "apt.conf") // configure.sh removes mmdebstrap's own file
+	const unpack = `cp "$MMDEBSTRAP_APT_CONFIG" "$2"; tar --extract --numeric-owner --preserve-permissions --directory "$1"`
+	options := []string{"--variant=custom", hook("setup", unpack, settings)}
+	for _, addition := range recipe.Additions {
+		options = append(options, hook("customize", recipe.Add, slices.Concat([]string{
+			b.layer(addition.Name), settings, strings.Join(addition.Packages, " "), b.excluded(), recipe.Configure, addition.Script,
+		}, addition.Arguments)...))
 	}
-	return b.prepareApt(ctx, recipe)
-}
-
-// add installs the packages of an addition. Its layer consists of the files that changed: a
-// file that changes gets a later ctime.
-func (b *build) add(ctx context.Context, recipe recipe, addition addition) error {
-	stamp := filepath.Join(b.dir, addition.Name+".stamp")
-	if err := b.logged(exec.CommandContext(ctx, "touch", stamp)); err != nil {
-		return err
-	}
-	if err := b.resolveNames(ctx); err != nil {
-		return err
-	}
-	const install = `apt-get -q -y --no-install-recommends install "$@"`
-	for _, step := range []struct {
-		script    string
-		arguments []string
-	}{{install, addition.Packages}, {recipe.Configure, nil}, {addition.Script, addition.Arguments}} {
-		if err := b.inRoot(ctx, step.script, step.arguments...); err != nil {
-			return err
-		}
-	}
-	const changed = `cd "$1"; file=$2 stamp=$3; shift 3
-find . -xdev -cnewer "$stamp" "$@" -print0 | tar --create --file "$file" --numeric-owner --no-recursion --null --files-from -`
-	var others []string
-	for _, path := range excluded(".%s") {
-		others = append(others, "!", "-path", path)
-	}
-	return b.logged(exec.CommandContext(ctx, "sh", append([]string{"-euc", changed, "sh", b.root(), b.layer(addition.Name), stamp}, others...)...))
+	return b.mmdebstrap(ctx, content, options...)
 }
 
 // without is a layer that removes files of the layers below: it has an empty file with a
