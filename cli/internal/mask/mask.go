@@ -4,6 +4,7 @@ package mask
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,58 +27,43 @@ var harmless = []string{
 // Masker replaces the values of the Secrets that it knows, and texts that have the form of a
 // secret.
 type Masker struct {
-	known []known // the longest first, because a value may be the beginning of another
+	known   map[string]bool
+	tooMany string // the Secret after which the Masker learns no more; "": none
 }
 
-// known is a value of a Secret, in one encoding.
-type known struct {
-	value string
-	probe string // a part of the value that every spelling of the value contains
-	masks config.Masks
-}
+// maxKnown bounds the values that a Masker knows. Every editor of a namespace may write a
+// Secret with a hundred thousand values, and each text is searched for each value.
+const maxKnown = 20000
 
 // New returns a Masker that knows no Secret.
-func New() *Masker { return &Masker{} }
+func New() *Masker { return &Masker{known: map[string]bool{}} }
 
 // shortest is the length from which the value of an unknown key counts as a secret. Shorter
 // values may be ordinary words, and every such word in a log would be hidden.
 const shortest = 12
 
-// Learn adds the values of a Secret.
-func (m *Masker) Learn(data map[string][]byte) {
+// Learn adds the values of a Secret. If the Masker would know more than 20,000 values, it
+// hides every text from now on.
+func (m *Masker) Learn(secret string, data map[string][]byte) {
 	for key, value := range data {
 		if slices.Contains(harmless, key) || len(value) < shortest && !secretKey.MatchString(key) {
 			continue
 		}
-		masks := config.Masks{}
-		masks.Add(map[string][]byte{"secret " + key: value}) // Masks asks whether the key names a secret
-		for text := range masks {
-			m.add(text)
+		m.learn(secret, value)
+		for found := range config.SnippetSecrets(string(value)) {
+			m.learn(secret, []byte(found))
 		}
 	}
 }
 
-func (m *Masker) add(value string) {
-	at, found := slices.BinarySearchFunc(m.known, value, func(k known, value string) int {
-		return cmp.Or(cmp.Compare(len(value), len(k.value)), cmp.Compare(k.value, value))
-	})
-	if !found {
-		m.known = slices.Insert(m.known, at, known{value: value, probe: probe(value), masks: config.Masks{value: nil}})
-	}
-}
-
-var letters = regexp.MustCompile(`[A-Za-z0-9]+`)
-
-// probe returns the longest sequence of letters and digits, which no encoding of Masks
-// changes. To look for it is much faster than to look for every spelling of the value.
-func probe(value string) string {
-	longest := ""
-	for _, part := range letters.FindAllString(value, -1) {
-		if len(part) > len(longest) {
-			longest = part
+func (m *Masker) learn(secret string, value []byte) {
+	for text := range config.Spelt(value) {
+		if len(m.known) >= maxKnown {
+			m.tooMany = cmp.Or(m.tooMany, secret)
+			return
 		}
+		m.known[strings.Clone(text)] = true
 	}
-	return longest
 }
 
 // secretKey matches the keys of Secrets whose values are secret in any length.
@@ -102,27 +88,53 @@ var (
 
 // Text replaces the secrets in a text.
 func (m *Masker) Text(text string) string {
-	for _, k := range m.known {
-		if strings.Contains(text, k.probe) {
-			text = k.masks.Hide(text)
-		}
+	if m.tooMany != "" && text != "" {
+		return fmt.Sprintf("hidden: with Secret %s there are more than %d secret values: remove the options that no service needs, or leave out the namespace", m.tooMany, maxKnown)
 	}
+	masked := config.NewMasked(text)
+	for value := range m.known {
+		masked.Hide(value)
+	}
+	text = masked.String()
+	text, isSnippet := snippet(text)
 	for _, form := range forms {
 		text = form.ReplaceAllString(text, hidden)
 	}
 	text = userinfo.ReplaceAllString(text, "${1}${2}:"+hidden+"@")
-	return assignment.ReplaceAllStringFunc(text, hideValue)
+	return assignment.ReplaceAllStringFunc(text, func(found string) string { return hideValue(found, isSnippet) })
 }
 
-func hideValue(found string) string {
+// snippet hides the lines of the values of secret options, except short ones, which may be
+// parts of other words. It tells whether the text is a snippet with such options.
+func snippet(text string) (masked string, isSnippet bool) {
+	all := config.NewMasked(text)
+	for value := range config.SnippetSecrets(text) {
+		isSnippet = true
+		for line := range strings.SplitSeq(value, "\n") {
+			if len(line) > 3 {
+				all.Hide(line)
+			}
+		}
+	}
+	return all.String(), isSnippet
+}
+
+func hideValue(found string, inSnippet bool) string {
 	part := assignment.FindStringSubmatch(found)
-	if !secretName.MatchString(part[2]) || part[4] == hidden {
+	isSecret := secretName.MatchString(part[2]) || (inSnippet || isOption(part[2], part[3])) && config.LooksSecret(part[2])
+	if !isSecret || part[4] == hidden {
 		return found
 	}
 	if quote := part[4][:1]; quote == `"` || quote == "'" {
 		return part[1] + part[2] + part[3] + quote + hidden + quote
 	}
 	return part[1] + part[2] + part[3] + hidden
+}
+
+// isOption tells whether a name is that of a service's option, and not that of a field, or a
+// word before a colon.
+func isOption(name, separator string) bool {
+	return name == strings.ToLower(name) && (strings.Contains(separator, "=") || strings.Contains(name, "_"))
 }
 
 // argument is an argument of a command whose next argument is secret.

@@ -1,19 +1,27 @@
 package mask
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
 
 func TestText(t *testing.T) {
 	m := New()
-	m.Learn(map[string][]byte{"password": []byte("s3cr/t"), "user": []byte("nova"), "mode": []byte("Default"), "blob": []byte("long-unknown-value")})
+	m.Learn("demo/all", map[string][]byte{"password": []byte("s3cr/t"), "user": []byte("nova"), "mode": []byte("Default"), "blob": []byte("long-unknown-value")})
 	for name, test := range map[string]struct{ text, want string }{
 		"a known value":                 {"got s3cr/t from nova", "got *** from nova"},
 		"a known value in a URL":        {"x s3cr%2Ft y", "x *** y"},
 		"a known value in base64":       {"x czNjci90 y", "x *** y"},
 		"a long value of any key":       {"long-unknown-value", "***"},
 		"a short value of any key":      {"mode Default", "mode Default"},
+		"a key of an option":            {"[key_manager]\nfixed_key = 0011\n[cache]\nmemcache_secret_key: m\n", "[key_manager]\nfixed_key = ***\n[cache]\nmemcache_secret_key: ***\n"},
+		"a key in a log":                {"DEBUG key_manager.fixed_key = 0011", "DEBUG key_manager.fixed_key = ***"},
+		"a plain key of a snippet":      {"[a]\nkey: 00112233\n", "[a]\nkey: ***\n"},
+		"a continued value":             {"[a]\ntls_key = 00112233\n  44556677\n", "[a]\ntls_key = ***\n  ***\n"},
+		"a file of a key":               {"ssl_key_file = /etc/key\npartition_key = p", "ssl_key_file = /etc/key\npartition_key = p"},
+		"a key of a Secret":             {"non-existent config key: tls.key", "non-existent config key: tls.key"},
 		"a URL with an account":         {"mysql+pymysql://nova:pw@db/nova?x=1", "mysql+pymysql://nova:***@db/nova?x=1"},
 		"a URL of several hosts":        {"rabbit://u:p@a:5672,u:q@b:5672/v", "rabbit://u:***@b:5672/v"},
 		"a URL without an account":      {"http://keystone:5000/v3", "http://keystone:5000/v3"},
@@ -38,4 +46,27 @@ func TestText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManyValues: an editor of a namespace chooses what a report reads.
+func TestManyValues(t *testing.T) {
+	m := New()
+	for secret := range 20 {
+		var text strings.Builder
+		text.WriteString("[a]\n")
+		for i := range 40000 {
+			fmt.Fprintf(&text, "key=%d-%d!!!!!!!!!!\n", secret, i)
+		}
+		m.Learn(fmt.Sprint("openstack/bomb", secret), map[string][]byte{"x": []byte(text.String())})
+	}
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	if stats.HeapAlloc > 64<<20 {
+		t.Errorf("%d MiB are held", stats.HeapAlloc>>20)
+	}
+	if got := m.Text("19-3!!!!!!!!!!"); !strings.HasPrefix(got, "hidden: with Secret openstack/bomb0 there are more than 20000 secret values") {
+		t.Errorf("got %q", got)
+	}
+	runtime.KeepAlive(m)
 }

@@ -114,7 +114,7 @@ func (r *collection) secrets(ctx context.Context, namespace string) {
 	}
 	var all []any
 	for _, secret := range list.Items {
-		r.masker.Learn(secret.Data)
+		r.masker.Learn(secret.Namespace+"/"+secret.Name, secret.Data)
 		all = append(all, withoutValues(secret))
 	}
 	if len(all) > 0 {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,7 +17,8 @@ type assignment struct {
 
 // iniReader reads a file line by line.
 type iniReader struct {
-	found      []assignment
+	each       func(assignment)
+	last       assignment // the option that an indented line would continue
 	section    string
 	continues  bool   // an indented line would continue lastOption
 	lastOption string // the name of the last option
@@ -27,17 +29,39 @@ type iniReader struct {
 // continues the option above, and trailing white space is removed before brackets, = and :
 // are searched.
 func parseINI(text string) ([]assignment, error) {
+	var found []assignment
+	err := scanINI(text, func(a assignment) { found = append(found, a) })
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// scanINI is parseINI for a text of any length: it calls each for one option after the
+// other, also for those before an error.
+func scanINI(text string, each func(assignment)) error {
 	lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	if strings.HasPrefix(lines, "\ufeff") {
-		return nil, fmt.Errorf("line 1: begins with a byte order mark; save the text as UTF-8 without one")
+		return errors.New("line 1: begins with a byte order mark; save the text as UTF-8 without one")
 	}
-	var r iniReader
-	for i, line := range strings.Split(lines, "\n") {
-		if wrong := r.read(i+1, strings.TrimRightFunc(line, isPythonSpace)); wrong != "" {
-			return nil, fmt.Errorf("line %d: %s%s", i+1, excerpt(line, r.lastOption), wrong)
+	r := iniReader{each: each}
+	number := 0
+	for line := range strings.SplitSeq(lines, "\n") {
+		number++
+		if wrong := r.read(number, strings.TrimRightFunc(line, isPythonSpace)); wrong != "" {
+			return fmt.Errorf("line %d: %s%s", number, excerpt(line, r.lastOption), wrong)
 		}
 	}
-	return r.found, nil
+	r.end()
+	return nil
+}
+
+// end reports the last option.
+func (r *iniReader) end() {
+	if r.last.name != "" {
+		r.each(r.last)
+	}
+	r.last = assignment{}
 }
 
 // read reads one line without trailing white space, and returns its error.
@@ -49,7 +73,7 @@ func (r *iniReader) read(number int, line string) (wrong string) {
 		if !r.continues {
 			return "is indented, but there is no option above it to continue"
 		}
-		r.found[len(r.found)-1].value += "\n" + strings.TrimLeft(line, " \t")
+		r.last.value += "\n" + strings.TrimLeft(line, " \t")
 	case line[0] == '[':
 		return r.begin(line)
 	case line[0] == '#' || line[0] == ';':
@@ -84,7 +108,8 @@ func (r *iniReader) assign(number int, line string) (wrong string) {
 		return "stands before the first [section]"
 	}
 	r.continues, r.lastOption = true, name
-	r.found = append(r.found, assignment{number, r.section, name, strings.TrimFunc(line[at+1:], isPythonSpace)})
+	r.end()
+	r.last = assignment{number, r.section, name, strings.TrimFunc(line[at+1:], isPythonSpace)}
 	return ""
 }
 
@@ -104,9 +129,9 @@ var (
 // partitionKey is the name of a group of Ironic's conductors, in spite of its ending.
 const partitionKey = "partition_key"
 
-// looksSecret tells whether the value of an option with this name must not be shown.
+// LooksSecret tells whether the value of an option with this name must not be shown.
 // merge-config has the same rule.
-func looksSecret(name string) bool {
+func LooksSecret(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	return name != partitionKey && secretName.MatchString(name)
 }
@@ -118,7 +143,7 @@ func excerpt(line, lastOption string) string {
 	if at := strings.IndexAny(word, "=:"); at >= 0 {
 		word = word[:at]
 	}
-	if looksSecret(lastOption) || !firstWord.MatchString(word) {
+	if LooksSecret(lastOption) || !firstWord.MatchString(word) {
 		return ""
 	}
 	return fmt.Sprintf("%q ", word)

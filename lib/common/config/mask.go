@@ -3,117 +3,99 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
+	"iter"
 	"regexp"
-	"slices"
 	"strings"
-	"unicode/utf16"
 )
 
 // secretKey matches the keys of Secrets whose values must not be shown. Host names and
 // users are shown, because messages need them.
 var secretKey = regexp.MustCompile(`(?i)password|secret|token|private|credential|connection|\.conf$|transport`)
 
-// maxSpelled bounds the values that are searched in every spelling, in bytes: a password or
-// a URL. A longer value is a file.
-const maxSpelled = 512
+// Everybody who may write a Secret of a namespace chooses how many secret values it has, and
+// each concurrent pass holds the values of its Secrets. So Masks hold at most maxValues
+// values, maxSpelledBytes of values of at most maxSpelled bytes, and maxFileBytes of longer
+// ones, without their encodings in base64. 32 passes hold less than 40 MiB.
+const (
+	maxValues       = 256
+	maxSpelledBytes = 16 << 10
+	maxFileBytes    = 512 << 10
+	// longestMessage bounds the messages that are searched. A longer value cannot be in one.
+	longestMessage = 64 << 10
+)
 
-// Masks are secret values. Each value has the pattern that finds it, nil until its first
-// use.
-type Masks map[string]*regexp.Regexp
+// Masks are the secret values of the Secrets that a pass has read. NewMasks returns Masks
+// without values.
+type Masks struct {
+	values         map[string]bool
+	spelled, files int    // bytes
+	tooMany        string // the Secret whose values exceed the bounds; "": none
+}
 
-// Add adds the values of a Secret that must not be shown, without surrounding white space,
-// because messages are trimmed. If a value is a snippet, the values of its secret options
-// must not be shown either.
-func (m Masks) Add(data map[string][]byte) {
+// NewMasks returns Masks that hide nothing.
+func NewMasks() *Masks { return &Masks{values: map[string]bool{}} }
+
+// Add adds the values of a Secret that must not be shown: those of keys with a secret name,
+// and if a value is a snippet, those of its secret options. If the Masks would have more
+// than 256 values, Hide hides whole messages from now on.
+func (m *Masks) Add(secret string, data map[string][]byte) {
 	for key, value := range data {
+		if m.tooMany != "" {
+			return
+		}
 		if secretKey.MatchString(key) {
-			m.add(string(value))
+			m.add(secret, value)
 		}
-		for _, secret := range snippetSecrets(string(value)) {
-			m.add(secret)
+		for found := range SnippetSecrets(string(value)) {
+			m.add(secret, []byte(found))
 		}
 	}
 }
 
-func (m Masks) add(value string) {
-	if text := strings.TrimSpace(value); len(text) > 2 {
-		m[text] = nil
-		m[base64.StdEncoding.EncodeToString([]byte(value))] = nil
-	}
-}
-
-// Hide replaces every secret value in a message.
-func (m Masks) Hide(message string) string {
-	if message == "" {
-		return ""
-	}
-	// The longest value is first, because a value may be the beginning of another value.
-	secrets := slices.SortedFunc(maps.Keys(m), func(a, b string) int { return len(b) - len(a) })
-	for _, secret := range secrets {
-		if len(secret) > maxSpelled {
-			message = strings.ReplaceAll(message, secret, "***")
+func (m *Masks) add(secret string, value []byte) {
+	for text := range Spelt(value) {
+		size := &m.spelled
+		if len(text) > maxSpelled {
+			size = &m.files
+		}
+		switch {
+		case m.values[text] || m.tooMany != "" || len(text) > longestMessage:
 			continue
-		}
-		if m[secret] == nil {
-			m[secret] = spelling(secret)
-		}
-		message = m[secret].ReplaceAllString(message, "***")
-	}
-	return message
-}
-
-var plain = regexp.MustCompile(`^[A-Za-z0-9]$`)
-
-// spelling returns a pattern for a secret in every encoding of the characters that are not
-// letters or digits. Configuration files, URLs and error messages that quote them encode
-// such characters differently, and several times.
-func spelling(secret string) *regexp.Regexp {
-	var pattern strings.Builder
-	for _, character := range secret {
-		if text := string(character); plain.MatchString(text) {
-			pattern.WriteString(text)
-		} else {
-			pattern.WriteString("(?:" + strings.Join(spellings(character), "|") + ")")
+		case len(m.values) == 2*maxValues || m.spelled > 2*maxSpelledBytes || m.files > 2*maxFileBytes:
+			m.values, m.tooMany = nil, secret
+		default:
+			m.values[strings.Clone(text)] = true
+			*size += len(text)
 		}
 	}
-	return regexp.MustCompile(pattern.String())
 }
 
-// spellings returns patterns for one character: literal, with backslashes, in a URL, in a
-// URL with one character for each byte (see config.Database), and as a number.
-func spellings(character rune) []string {
-	text, bytewise, numbered := string(character), "", ""
-	for _, b := range []byte(text) {
-		bytewise += string(rune(b))
+// Spelt returns the texts to hide for a value of a Secret: the value without surrounding
+// white space, because messages are trimmed, and its encoding in base64. It returns none for
+// a value that is too short to be distinguished from text.
+func Spelt(value []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if text := strings.TrimSpace(string(value)); len(text) > 2 && yield(text) {
+			yield(base64.StdEncoding.EncodeToString(value))
+		}
 	}
-	for _, unit := range utf16.Encode([]rune(text)) {
-		numbered += fmt.Sprintf(`\\+u%04x`, unit)
-	}
-	all := []string{
-		"(?i:" + escaped("%", text) + ")", // before the literal %
-		`\\*` + regexp.QuoteMeta(text),
-		"(?i:" + escaped(`\\+x`, text) + ")",
-		"(?i:" + numbered + ")",
-		fmt.Sprintf(`(?i:\\+U%08x)`, character),
-	}
-	if bytewise != text {
-		all = append(all, regexp.QuoteMeta(bytewise), "(?i:"+escaped("%", bytewise)+")")
-	}
-	switch character {
-	case ' ':
-		all = append(all, `\+`)
-	case '\n', '\r', '\t':
-		all = append(all, `\\+`+map[rune]string{'\n': "n", '\r': "r", '\t': "t"}[character])
-	}
-	return all
 }
 
-// escaped returns each byte as a hexadecimal number with the prefix.
-func escaped(prefix, text string) string {
-	var out strings.Builder
-	for _, b := range []byte(text) {
-		fmt.Fprintf(&out, "%s%02x", prefix, b)
+// Hide replaces every secret value in a message. It replaces a whole message that is longer
+// than 64 KiB, and every message if a Secret has too many values.
+func (m *Masks) Hide(message string) string {
+	switch {
+	case message == "":
+		return ""
+	case m.tooMany != "":
+		return fmt.Sprintf("hidden: Secret %s has more than %d secret values, or values of more than %d KiB, which the operator would have to search in each message: "+
+			"remove the keys and options that the service does not need", m.tooMany, maxValues, maxSpelledBytes>>10)
+	case len(message) > longestMessage:
+		return fmt.Sprintf("hidden: the message has %d bytes, and secret values are searched in at most %d", len(message), longestMessage)
 	}
-	return out.String()
+	masked := NewMasked(message)
+	for value := range m.values {
+		masked.Hide(value)
+	}
+	return masked.String()
 }

@@ -104,8 +104,8 @@ func TestMaskKnowsEverySpelling(t *testing.T) {
 	without := writings(t, harmless)
 	without["base64"] = harmless
 	for _, password := range passwords {
-		known := config.Masks{}
-		known.Add(map[string][]byte{"password": []byte(password)})
+		known := config.NewMasks()
+		known.Add("demo", map[string][]byte{"password": []byte(password)})
 		for writing, text := range writings(t, password) {
 			expected := quotations(t, strings.ReplaceAll(without[writing], harmless, "***"))
 			for quotation, quoted := range quotations(t, text) {
@@ -118,9 +118,9 @@ func TestMaskKnowsEverySpelling(t *testing.T) {
 }
 
 func TestMaskHidesWholeFiles(t *testing.T) {
-	known := config.Masks{}
+	known := config.NewMasks()
 	file := strings.Repeat("[database]\nmax_retries = -1\n", 50)
-	known.Add(map[string][]byte{"50-connections.conf": []byte(file)})
+	known.Add("demo", map[string][]byte{"50-connections.conf": []byte(file)})
 	encoded := base64.StdEncoding.EncodeToString([]byte(file))
 	if got := known.Hide("no " + file + "and no " + encoded); got != "no ***\nand no ***" {
 		t.Errorf("got %q", got)
@@ -128,8 +128,8 @@ func TestMaskHidesWholeFiles(t *testing.T) {
 }
 
 func TestMaskHidesSecretOptionsOfSnippets(t *testing.T) {
-	known := config.Masks{}
-	known.Add(map[string][]byte{"ldap": []byte("[ldap]\nuser = admin-of-ldap\npassword: 'c4n4ry one'\n[cache]\nurl = https://me:c4n4ry-two@cache.example/1\ntls_key = c4n4ry\n  three\n")})
+	known := config.NewMasks()
+	known.Add("demo", map[string][]byte{"ldap": []byte("[ldap]\nuser = admin-of-ldap\npassword: 'c4n4ry one'\n[cache]\nurl = https://me:c4n4ry-two@cache.example/1\ntls_key = c4n4ry\n  three\n")})
 	for message, masked := range map[string]string{
 		"admin-of-ldap uses c4n4ry one":              "admin-of-ldap uses ***",
 		"no answer of me:c4n4ry-two@cache.example":   "no answer of me:***@cache.example",
@@ -142,8 +142,8 @@ func TestMaskHidesSecretOptionsOfSnippets(t *testing.T) {
 }
 
 func TestMaskHidesWhatSecretsHold(t *testing.T) {
-	known := config.Masks{}
-	known.Add(map[string][]byte{
+	known := config.NewMasks()
+	known.Add("demo", map[string][]byte{
 		"password": []byte(`p@ss"w/ord`), "transport_url": []byte(`p@ss"w/ord-and-more`), "hostname": []byte("db.example"), "token": []byte("ab"),
 	})
 	for message, masked := range map[string]string{

@@ -263,12 +263,12 @@ func TestSecretNamesAreTheSameInBothLanguages(t *testing.T) {
 		t.Errorf("merge-config hides %v", found)
 	}
 	for _, name := range secret {
-		if !looksSecret(name) {
+		if !LooksSecret(name) {
 			t.Errorf("%s is not hidden", name)
 		}
 	}
 	for _, name := range open {
-		if looksSecret(name) {
+		if LooksSecret(name) {
 			t.Errorf("%s is hidden", name)
 		}
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -15,6 +16,13 @@ const maxSecretSnippet = 64 << 10
 // SecretSnippet joins the snippets of a Secret in the order of its keys, and checks each
 // like CheckSnippet. The error names the key and has no values.
 func SecretSnippet(data map[string][]byte, owned ...Option) (string, error) {
+	size := 0
+	for _, value := range data {
+		size += len(value) + 1
+	}
+	if size > maxSecretSnippet {
+		return "", fmt.Errorf("has snippets of %d bytes together; at most %d are allowed", size, maxSecretSnippet)
+	}
 	var joined strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := string(data[key])
@@ -23,9 +31,6 @@ func SecretSnippet(data map[string][]byte, owned ...Option) (string, error) {
 		}
 		joined.WriteString(text)
 		joined.WriteString("\n")
-	}
-	if joined.Len() > maxSecretSnippet {
-		return "", fmt.Errorf("has snippets of %d bytes together; at most %d are allowed", joined.Len(), maxSecretSnippet)
 	}
 	return joined.String(), nil
 }
@@ -40,24 +45,21 @@ func (c *Connections) SecretSnippet(position int, secret, text string) {
 // userInfo matches the password in a URL.
 var userInfo = regexp.MustCompile(`://[^/]*:(.*)@`)
 
-// snippetSecrets returns the secret values of a snippet: the values of options with a secret
-// name, and the passwords in URLs. It returns nothing for a text that is not a snippet.
-func snippetSecrets(text string) []string {
-	if !strings.Contains(text, "[") {
-		return nil
-	}
-	assignments, err := parseINI(text)
-	if err != nil {
-		return nil
-	}
-	var secrets []string
-	for _, a := range assignments {
-		if looksSecret(a.name) {
-			secrets = append(secrets, unquoted(a.value))
+// SnippetSecrets returns the secret values of a snippet: the values of options with a secret
+// name, and the passwords in URLs. It returns none for a text that is not a snippet.
+func SnippetSecrets(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !strings.Contains(text, "[") || scanINI(text, func(assignment) {}) != nil {
+			return
 		}
-		if found := userInfo.FindStringSubmatch(a.value); found != nil {
-			secrets = append(secrets, found[1])
-		}
+		more := true
+		_ = scanINI(text, func(a assignment) { // the first scan has found no error
+			if more && LooksSecret(a.name) {
+				more = yield(unquoted(a.value))
+			}
+			if found := userInfo.FindStringSubmatch(a.value); more && found != nil {
+				more = yield(found[1])
+			}
+		})
 	}
-	return secrets
 }

@@ -28,7 +28,7 @@ type Inputs struct {
 	served   map[schema.GroupVersionKind]bool
 	met      map[string]bool
 	facts    *facts
-	masks    config.Masks
+	masks    *config.Masks
 }
 
 // facts are set during a pass.
@@ -51,7 +51,7 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		served:    map[schema.GroupVersionKind]bool{},
 		met:       map[string]bool{},
 		facts:     &facts{},
-		masks:     config.Masks{},
+		masks:     config.NewMasks(),
 	}
 }
 

@@ -394,6 +394,6 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 // mask hides the data of a Secret in messages and logs.
 func (p *pass) mask(key observe.Key, data map[string][]byte) {
 	if key.Kind == observe.SecretKind {
-		p.in.masks.Add(data)
+		p.in.masks.Add(key.Name, data)
 	}
 }
