@@ -8,10 +8,12 @@ package database
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,6 +34,7 @@ type Server struct {
 	CA       []byte // PEM; default: the system's authorities
 
 	sqlMode string // default: sessionMode; a test sets it
+	refusal *refusal
 }
 
 // sessionMode is set on each connection, so that the quoting of text does not depend on
@@ -78,11 +81,18 @@ func (c *Client) checkVersion() error {
 	return fmt.Errorf("%s has version %q: MariaDB 10.5 or newer is required, for comments on databases", c.server.Address, registration.Quote(c.version))
 }
 
-func (s Server) open() (*sql.DB, error) {
+func (s *Server) open() (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Addr = "tcp", s.Address
 	config.User, config.Passwd = s.User, string(s.Password)
-	config.DialFunc = registration.Dial
+	s.refusal = &refusal{}
+	var err error
+	if config.DialFunc, err = s.dial(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Address, err)
+	}
+	if s.TLS {
+		config.Net = "unix" // where the driver, too, sends secrets without TLS of its own
+	}
 	config.Logger = &mysql.NopLogger{}
 	// CREATE USER accepts no parameters: the driver replaces them by literals, quoted for
 	// the session's mode.
@@ -92,12 +102,6 @@ func (s Server) open() (*sql.DB, error) {
 		mode = sessionMode
 	}
 	config.Params = map[string]string{"sql_mode": "'" + mode + "'"}
-	if s.TLS {
-		var err error
-		if config.TLS, err = registration.TLSConfig(s.CA); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Address, err)
-		}
-	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Address, err)
@@ -105,6 +109,27 @@ func (s Server) open() (*sql.DB, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	return db, nil
+}
+
+// dial returns the driver's function that connects to the server.
+func (s Server) dial() (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+	var secured *tls.Config
+	if s.TLS {
+		var err error
+		if secured, err = registration.TLSConfig(s.CA); err != nil {
+			return nil, err
+		}
+		if secured.ServerName, _, err = net.SplitHostPort(s.Address); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		conn, err := registration.Dial(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return &packets{Conn: conn, refusal: s.refusal, tls: secured}, nil
+	}, nil
 }
 
 // queryRow reads one row of one column. It returns sql.ErrNoRows if no row exists.
@@ -189,7 +214,7 @@ func (s Server) failure(err error) error {
 	}
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {
-		return &registration.Unreachable{Address: s.Address, Err: err}
+		return &registration.Unreachable{Address: s.Address, Err: s.refusal.of(err)}
 	}
 	switch refused.Number {
 	case errLoginDenied, errLoginWithoutPassword:
