@@ -125,8 +125,11 @@ func (c *Client) login(ctx context.Context, as tokens.AuthOptions) tokens.Create
 	return tokens.Create(ctx, c.newAPI(c.api.Endpoint), &as)
 }
 
-// maxPages bounds the pages that are read of one list, such as the endpoints of a service.
-const maxPages = 20
+// maxPages and maxFound bound what is read of one list, such as the endpoints of a service.
+const (
+	maxPages = 20
+	maxFound = 500
+)
 
 // list returns the objects on all pages of a list. what completes "could not look for …".
 func list[O any](ctx context.Context, c *Client, what string, pages pagination.Pager, extract func(pagination.Page) ([]O, error)) ([]O, error) {
@@ -137,6 +140,9 @@ func list[O any](ctx context.Context, c *Client, what string, pages pagination.P
 			return false, fmt.Errorf("the list has more than %d pages", maxPages)
 		}
 		found, err := extract(page)
+		if err == nil && len(all)+len(found) > maxFound {
+			return false, fmt.Errorf("the list has more than %d objects", maxFound)
+		}
 		all = append(all, found...)
 		return true, err
 	})

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"asterism.dev/lib/common/config"
@@ -148,4 +150,45 @@ func TestEndlessListIsAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than 20 pages") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestManyObjectsAreAnError: a Keystone that every editor of a namespace may start answers
+// with the smallest objects, to 32 workers at once. Of 2,000 objects, the most that are
+// decoded, the heap has the product that package registration states.
+func TestManyObjectsAreAnError(t *testing.T) {
+	for objects, want := range map[int]string{85000: "at most 2000", 1990: "more than 500 objects", 499: "more than 500 objects"} {
+		server := httptest.NewServer(registrationtest.RogueKeystone(objects))
+		t.Cleanup(server.Close)
+		peak := registrationtest.WatchHeap()
+		var all sync.WaitGroup
+		var refused atomic.Int32
+		for range 32 {
+			all.Go(func() {
+				switch err := lookForUser(t, server.URL); {
+				case err != nil && strings.Contains(err.Error(), want):
+					refused.Add(1)
+				case err == nil || !strings.Contains(err.Error(), "timed out"): // on a busy machine
+					t.Errorf("%d objects: got %v, want %s", objects, err, want)
+				}
+			})
+		}
+		all.Wait()
+		if refused.Load() == 0 {
+			t.Errorf("%d objects: every request timed out", objects)
+		}
+		if got := peak(); got > 200<<20 {
+			t.Errorf("%d objects: %d MiB were on the heap at once", objects, got>>20)
+		}
+	}
+}
+
+func lookForUser(t *testing.T, server string) error {
+	t.Helper()
+	client, err := Connect(t.Context(), Server{AuthURL: server, User: "admin", Password: password})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.UserAbsent(t.Context(), "demo", mark)
+	return err
 }

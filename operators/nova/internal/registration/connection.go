@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -24,12 +26,21 @@ const (
 	// AnswerTimeout bounds one request, including its connection, for example to a server
 	// behind a firewall that drops packets.
 	AnswerTimeout = 5 * time.Second
-	// longestAnswer bounds the bytes that are read of one HTTP answer, and
-	// longestConversation those of one connection: every editor of a namespace chooses
-	// servers, and the operator's memory serves all namespaces. A decoded answer is up to
-	// a hundred times as large.
+	// Every editor of a namespace chooses servers, and the operator's memory serves all
+	// namespaces. An object of three bytes takes 300 when it is decoded, and so the objects
+	// and values of an answer are counted before it is decoded. The product is:
+	//
+	//	an answer: 256 KiB as text, 2,000 objects, 20,000 values      at most 5 MiB
+	//	32 workers with one answer each, which has been decoded     160 MiB
+	//	8 answers that are being decoded, with as much garbage       40 MiB
+	//
+	// which leaves half of the container's 512 MiB. The largest answer that clouds have is
+	// the catalog in a token, with an object for each endpoint.
 	longestAnswer       = 256 << 10
-	longestConversation = 1 << 20
+	maxObjects          = 2000
+	maxValues           = 20000
+	maxDecoded          = 8
+	longestConversation = 1 << 20 // bytes read of one connection
 	longestHeader       = 64 << 10
 	// longestQuote bounds the characters of a server's message in an error.
 	longestQuote = 200
@@ -64,15 +75,19 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 }
 
 // metadata has the addresses of clouds' metadata services that are not link-local: AWS,
-// Google, Oracle, Azure, Alibaba; and the addresses that NAT64 translates.
+// Google, Oracle, Azure, Alibaba; and the addresses that NAT64,
+// 6to4 and Teredo translate into IPv4.
 var metadata = []netip.Prefix{
-	netip.MustParsePrefix("fd00:ec2::254/128"),
+	netip.MustParsePrefix("fd00:ec2::/32"),
 	netip.MustParsePrefix("fd20:ce::254/128"),
 	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"),
 	netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("100.100.100.200/32"),
 	netip.MustParsePrefix("192.0.0.192/32"),
 	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("2002::/16"), // 6to4
+	netip.MustParsePrefix("2001::/32"), // Teredo
 }
 
 func isLocal(ip netip.Addr) bool {
@@ -161,12 +176,74 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("answered with a redirect to %s: set this address if it is correct", Quote(location))
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{&bounded{from: response.Body, left: longestAnswer}, response.Body}
-	return response, nil
+	answer, failed := io.ReadAll(&bounded{from: response.Body, left: longestAnswer})
+	_ = response.Body.Close()
+	if failed == nil {
+		failed = checkSize(answer)
+	}
+	response.Body, err = beginDecoding(request.Context(), answer, failed)
+	return response, err
 }
+
+// checkSize returns an error for a JSON text with too many objects or values.
+func checkSize(answer []byte) error {
+	objects, values, quoted := 0, 0, false
+	for at := 0; at < len(answer); at++ {
+		switch c := answer[at]; {
+		case quoted && c == '\\':
+			at++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			objects++
+			values++
+		case c == ',':
+			values++
+		}
+	}
+	if objects > maxObjects || values > maxValues {
+		return fmt.Errorf("%w: %d objects and %d values in one answer, at most %d and %d are accepted", errTooLong, objects, values, maxObjects, maxValues)
+	}
+	return nil
+}
+
+// decoding has an element for each answer that is being decoded.
+var decoding = make(chan struct{}, maxDecoded) //nolint:gochecknoglobals // it bounds the memory of the process
+
+// beginDecoding returns the body of an answer, or of its beginning and an error, when fewer
+// than maxDecoded bodies are open. The answer has been read, so that no server can hold a
+// place. A body that is not closed gives its place back after AnswerTimeout.
+func beginDecoding(ctx context.Context, answer []byte, failed error) (io.ReadCloser, error) {
+	select {
+	case decoding <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var once sync.Once
+	end := func() { once.Do(func() { <-decoding }) }
+	body := &decodedBody{Reader: bytes.NewReader(answer), end: end, late: time.AfterFunc(AnswerTimeout, end)}
+	if failed != nil {
+		body.Reader = failingReader{failed}
+	}
+	return body, nil
+}
+
+type decodedBody struct {
+	io.Reader
+	end  func()
+	late *time.Timer
+}
+
+func (b *decodedBody) Close() error {
+	b.late.Stop()
+	b.end()
+	return nil
+}
+
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
 // Close closes idle connections.
 func (t *Transport) Close() { t.base.CloseIdleConnections() }

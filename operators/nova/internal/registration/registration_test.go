@@ -166,7 +166,7 @@ func TestEndlessConnectionIsAnError(t *testing.T) {
 func TestLocalAddressesAreRefused(t *testing.T) {
 	registration.AllowAnyServer = false
 	defer func() { registration.AllowAnyServer = true }()
-	for _, address := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "169.254.169.254:80", "[fe80::1%lo]:80", "0.0.0.0:80", "168.63.129.16:80", "[fd00:ec2::254]:80", "[fd20:ce::254]:80", "[fd00:c1::a9fe:a9fe]:80", "[64:ff9b::7f00:1]:80"} {
+	for _, address := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "169.254.169.254:80", "[fe80::1%lo]:80", "0.0.0.0:80", "168.63.129.16:80", "[fd00:ec2::254]:80", "[fd20:ce::254]:80", "[fd00:c1::a9fe:a9fe]:80", "[64:ff9b::7f00:1]:80", "[fd00:ec2::23]:80", "[64:ff9b:1::a9fe:a9fe]:80", "[2002:a9fe:a9fe::1]:80", "[2001:0:1::1]:80"} {
 		conn, err := registration.Dial(t.Context(), "tcp", address)
 		if err == nil {
 			_ = conn.Close()

@@ -8,8 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A rogue MariaDB accepts every login, and answers each query with Answer, a packet without
@@ -110,4 +113,30 @@ func RogueKeystone(objects int) http.Handler {
 			_, _ = fmt.Fprintf(w, `{%q:%s,"links":{"next":"http://%s%s?next"}}`, kind, page, r.Host, r.URL.Path)
 		}
 	})
+}
+
+// WatchHeap returns a function that returns the most bytes that were on the heap since, and
+// ends the watch.
+func WatchHeap() (peak func() uint64) {
+	runtime.GC()
+	var most atomic.Uint64
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+			most.Store(max(most.Load(), stats.HeapAlloc))
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		<-ended
+		return most.Load()
+	}
 }
