@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 
 	"asterism.dev/cli/internal/mask"
 )
@@ -136,4 +137,6 @@ func raw(o *unstructured.Unstructured) *Cause {
 	return cause
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(config.Printable(text)), " ")
+}

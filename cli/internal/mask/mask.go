@@ -86,7 +86,7 @@ var (
 	userinfo = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)([^\s:@/"']*):([^\s"']*)@`)
 )
 
-// Text replaces the secrets in a text.
+// Text replaces the secrets in a text, and what a terminal would execute.
 func (m *Masker) Text(text string) string {
 	if m.tooMany != "" && text != "" {
 		return fmt.Sprintf("hidden: with Secret %s there are more than %d secret values: remove the options that no service needs, or leave out the namespace", m.tooMany, maxKnown)
@@ -101,7 +101,7 @@ func (m *Masker) Text(text string) string {
 		text = form.ReplaceAllString(text, hidden)
 	}
 	text = userinfo.ReplaceAllString(text, "${1}${2}:"+hidden+"@")
-	return assignment.ReplaceAllStringFunc(text, func(found string) string { return hideValue(found, isSnippet) })
+	return assignment.ReplaceAllStringFunc(config.Printable(text), func(found string) string { return hideValue(found, isSnippet) })
 }
 
 // snippet hides the lines of the values of secret options, except short ones, which may be

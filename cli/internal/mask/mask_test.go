@@ -16,6 +16,7 @@ func TestText(t *testing.T) {
 		"a known value in base64":       {"x czNjci90 y", "x *** y"},
 		"a long value of any key":       {"long-unknown-value", "***"},
 		"a short value of any key":      {"mode Default", "mode Default"},
+		"what a terminal executes":      {"a\x1b[2Jb\u009bc\r\n", "a [2Jb c \n"},
 		"a key of an option":            {"[key_manager]\nfixed_key = 0011\n[cache]\nmemcache_secret_key: m\n", "[key_manager]\nfixed_key = ***\n[cache]\nmemcache_secret_key: ***\n"},
 		"a key in a log":                {"DEBUG key_manager.fixed_key = 0011", "DEBUG key_manager.fixed_key = ***"},
 		"a plain key of a snippet":      {"[a]\nkey: 00112233\n", "[a]\nkey: ***\n"},

@@ -81,7 +81,8 @@ func Spelt(value []byte) iter.Seq[string] {
 	}
 }
 
-// Hide replaces every secret value in a message. It replaces a whole message that is longer
+// Hide replaces every secret value in a message, and the characters that are not Printable:
+// every message of a condition, an event or a log passes here. It replaces a whole message that is longer
 // than 64 KiB, and every message if a Secret has too many values.
 func (m *Masks) Hide(message string) string {
 	switch {
@@ -97,5 +98,5 @@ func (m *Masks) Hide(message string) string {
 	for value := range m.values {
 		masked.Hide(value)
 	}
-	return masked.String()
+	return Printable(masked.String())
 }

@@ -62,6 +62,17 @@ func TestSecretWithTooManyBytesHidesWholeMessages(t *testing.T) {
 	}
 }
 
+// TestControlCharactersAreRemoved: a message may quote a server or a container of a tenant,
+// and is read in a terminal.
+func TestControlCharactersAreRemoved(t *testing.T) {
+	masks := config.NewMasks()
+	masks.Add("one", map[string][]byte{"password": []byte("s3\x1bcr3t")})
+	const text = "a\x1b[2Jb\rc\u009b1md\u202ee\xff s3\x1bcr3t\n\tf"
+	if got, want := masks.Hide(text), "a [2Jb c 1md e ***\n\tf"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestLongMessageIsHidden(t *testing.T) {
 	masks := config.NewMasks()
 	masks.Add("one", map[string][]byte{"password": []byte("s3cr3t")})

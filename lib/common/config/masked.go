@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,6 +18,17 @@ const maxSpelled = 512
 type Masked struct {
 	text   string
 	hidden []bool // by byte; nil: nothing is hidden
+}
+
+// Printable replaces each character of a foreign text that a terminal would execute, or that
+// is not visible, by a space. Lines and tabs stay.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, ""))
 }
 
 // NewMasked returns a text without hidden parts.

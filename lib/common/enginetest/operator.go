@@ -81,6 +81,7 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: operator.Trim},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
+	operator.Confine(&opts.Cache, services...)
 	for _, option := range options {
 		option(cfg, &opts)
 	}

@@ -1,14 +1,31 @@
 package operator
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"maps"
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trim is the transform of an operator's cache. It removes unused data from an object: the
-// annotation of kubectl apply, and fields in managedFields, which are half of a small
-// object. The fields of server-side apply stay, because the engine detects drift by them;
-// the names of all managers stay as well.
+// maxLabels bounds the labels that are kept although nobody may read them, in bytes: of an
+// object with more, only labels with the names of read are kept.
+const maxLabels = 4 << 10
+
+// maxFields bounds one entry of managedFields, in bytes: an operator's child has less.
+const maxFields = 64 << 10
+
+// read are the beginnings of the names of annotations that operators read.
+var read = []string{"asterism.dev/", "k8s.v1.cni.cncf.io/", "meta.helm.sh/", "csi.openshift.io/"}
+
+// wellKnown are the beginnings of further names of labels.
+var wellKnown = []string{"app.kubernetes.io/", "batch.kubernetes.io/", "kubernetes.io/", "pod-security.kubernetes.io/"}
+
+// Trim is the transform of an operator's cache. It removes unused data from an object, of
+// which everybody who may write one object of a watched kind can add much: annotations that
+// no operator reads, labels if they are long, and fields in managedFields, which are half of
+// a small object. The fields of server-side apply stay, because the engine detects drift by
+// them; the names of all managers stay as well.
 func Trim(cached any) (any, error) {
 	obj, ok := cached.(metav1.Object)
 	if !ok {
@@ -17,12 +34,30 @@ func Trim(cached any) (any, error) {
 	var entries []metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		kept := metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil && len(entry.FieldsV1.GetRawBytes()) <= maxFields {
 			kept.FieldsV1 = entry.FieldsV1
 		}
 		entries = append(entries, kept)
 	}
 	obj.SetManagedFields(entries)
-	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	obj.SetAnnotations(begin(obj.GetAnnotations(), read))
+	if size(obj.GetLabels()) > maxLabels {
+		obj.SetLabels(begin(obj.GetLabels(), append(wellKnown, read...)))
+	}
 	return cached, nil
+}
+
+// begin returns the entries whose names begin with one of the texts.
+func begin(all map[string]string, with []string) map[string]string {
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return !slices.ContainsFunc(with, func(beginning string) bool { return strings.HasPrefix(name, beginning) })
+	})
+	return all
+}
+
+func size(all map[string]string) (bytes int) {
+	for name, value := range all {
+		bytes += len(name) + len(value)
+	}
+	return bytes
 }

@@ -13,7 +13,7 @@ func TestTrimKeepsWhatWasAppliedAndEveryManager(t *testing.T) {
 	g := NewWithT(t)
 	fields := &metav1.FieldsV1{}
 	fields.SetRawString(`{"f:spec":{"f:capacity":{}}}`)
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"}}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "example.org/x": "y", "asterism.dev/owner": "yes"}}}
 	volume.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields, Time: &metav1.Time{Time: time.Now()}},
 		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: fields},
@@ -27,6 +27,6 @@ func TestTrimKeepsWhatWasAppliedAndEveryManager(t *testing.T) {
 			{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate},
 			{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
 		}))
-		g.Expect(volume.Annotations).To(Equal(map[string]string{"kept": "yes"}))
+		g.Expect(volume.Annotations).To(Equal(map[string]string{"asterism.dev/owner": "yes"}))
 	}
 }

@@ -15,5 +15,5 @@ import (
 func main() {
 	kinds := runtime.NewSchemeBuilder(storagev1.AddToScheme, securityv1.Install)
 	operator.Main("shared-volume", kinds.AddToScheme,
-		volume.Service, volume.Grants, driver.New(driver.ImagesFromEnvironment()), driver.Singleton{})
+		volume.Service, volume.Grants, driver.Confined(driver.ImagesFromEnvironment()), driver.Singleton{})
 }

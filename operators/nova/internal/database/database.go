@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -113,9 +114,9 @@ func (c *Client) Cell(ctx context.Context, name string) (Cell, error) {
 		var unmapped bool
 		err := rows.Scan(&host, &unmapped)
 		if unmapped {
-			cell.Unmapped = append(cell.Unmapped, host)
+			cell.Unmapped = append(cell.Unmapped, registration.Quote(host))
 		} else {
-			cell.Mapped = append(cell.Mapped, host)
+			cell.Mapped = append(cell.Mapped, registration.Quote(host))
 		}
 		return err
 	})
@@ -183,10 +184,10 @@ func (c *Client) EntryOf(ctx context.Context, name, cell string) (*Entry, error)
 // locationIn returns the location in a URL of SQLAlchemy.
 func locationIn(connection string) string {
 	parsed, err := url.Parse(connection)
-	if err != nil || parsed.Port() == "" {
-		return ""
+	if err != nil || parsed.Port() == "" || parsed.User == nil || strings.Contains(parsed.Path, "@") {
+		return "" // without an account, the "host" is a part of a password with an unescaped slash
 	}
-	return parsed.Host + parsed.Path
+	return registration.Quote(parsed.Host + parsed.Path)
 }
 
 // withoutSchema explains the error of a query if the database has no such table.

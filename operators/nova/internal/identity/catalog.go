@@ -126,7 +126,7 @@ func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service s
 		}
 		err := endpoints.Update(ctx, c.api, endpoint.ID, endpoints.UpdateOpts{URL: wanted}).Err
 		if err != nil {
-			return c.failure(fmt.Sprintf("change the %s endpoint of %q", endpoint.Availability, catalog.ServiceName), err)
+			return c.failure(fmt.Sprintf("change the %s endpoint of %q", registration.Quote(string(endpoint.Availability)), catalog.ServiceName), err)
 		}
 	}
 	for _, availability := range slices.Sorted(maps.Keys(missing)) {
@@ -143,7 +143,7 @@ func (c *Client) ensureEndpoints(ctx context.Context, catalog Catalog, service s
 
 func (c *Client) deleteEndpoint(ctx context.Context, endpoint endpoints.Endpoint) error {
 	err := endpoints.Delete(ctx, c.api, endpoint.ID).Err
-	return c.failure(fmt.Sprintf("delete the %s endpoint %s", endpoint.Availability, endpoint.URL), unlessAbsent(err))
+	return c.failure(fmt.Sprintf("delete the %s endpoint %s", registration.Quote(string(endpoint.Availability)), registration.Quote(endpoint.URL)), unlessAbsent(err))
 }
 
 // DeleteCatalog deletes all endpoints of the service type that have the mark, in any
@@ -173,7 +173,7 @@ func (c *Client) DeleteCatalog(ctx context.Context, serviceType string, mark reg
 			continue
 		}
 		if err := unlessAbsent(services.Delete(ctx, c.api, entry.ID).Err); err != nil {
-			return c.failure(fmt.Sprintf("delete the service %q", entry.Name), err)
+			return c.failure(fmt.Sprintf("delete the service %q", registration.Quote(entry.Name)), err)
 		}
 	}
 	return nil

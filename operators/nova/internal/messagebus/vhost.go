@@ -60,7 +60,7 @@ func (c *Client) startVhost(ctx context.Context, name string, states map[string]
 		if state != stopped {
 			continue
 		}
-		doing := fmt.Sprintf("start vhost %q on %s", name, node)
+		doing := fmt.Sprintf("start vhost %q on %s", name, registration.Quote(node))
 		if err := c.call(ctx, request{doing: doing, method: http.MethodPost, path: []string{"vhosts", name, "start", node}}, nil); err != nil {
 			return err
 		}

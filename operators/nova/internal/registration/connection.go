@@ -17,7 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
+
+	"asterism.dev/lib/common/config"
 )
 
 const (
@@ -252,13 +253,8 @@ func (t *Transport) Close() { t.base.CloseIdleConnections() }
 // character, and cut to 200 characters. The word at the cut is left out, because a part of
 // a secret would not be recognized and masked.
 func Quote(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(message, "")), "\n")
-	line = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, line)
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	line = strings.ReplaceAll(config.Printable(line), "\t", " ")
 	characters := []rune(line)
 	if len(characters) <= longestQuote {
 		return line

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/operator"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 	"asterism.dev/operators/shared-volume/internal/volume"
@@ -80,6 +81,14 @@ func New(images Images) engine.Service[*storagev1.SharedVolumeDriver] {
 			&corev1.Namespace{}, &corev1.ServiceAccount{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
 			&kstoragev1.CSIDriver{}, &kstoragev1.StorageClass{}, &appsv1.DaemonSet{}, &securityv1.SecurityContextConstraints{},
 		},
+	}
+}
+
+// Confined is New with the ServiceAccounts and DaemonSets of the driver's namespace only.
+func Confined(images Images) operator.Confined {
+	return operator.Confined{
+		Controller: New(images), Namespace: namespaceName,
+		Kinds: []client.Object{&corev1.ServiceAccount{}, &appsv1.DaemonSet{}},
 	}
 }
 
