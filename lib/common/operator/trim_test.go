@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,4 +31,23 @@ func TestTrimKeepsWhatWasAppliedAndEveryManager(t *testing.T) {
 		}))
 		g.Expect(volume.Annotations).To(Equal(map[string]string{"asterism.dev/owner": "yes"}))
 	}
+}
+
+// TestTrimDropsWhatOthersAdd: anybody who may write one object decides what it has.
+func TestTrimDropsWhatOthersAdd(t *testing.T) {
+	g := NewWithT(t)
+	fields := &metav1.FieldsV1{}
+	fields.SetRawString(`{"f:` + strings.Repeat("x", maxFields) + `":{}}`)
+	account := &corev1.ServiceAccount{}
+	account.Annotations = map[string]string{"example.org/x": strings.Repeat("x", 250<<10)}
+	account.Labels = map[string]string{"app.kubernetes.io/name": "kept"}
+	for i := range 1000 {
+		account.Labels[fmt.Sprint("example.org/", i)] = "x"
+	}
+	account.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields}}
+	_, err := Trim(account)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(account.Annotations).To(BeEmpty())
+	g.Expect(account.Labels).To(Equal(map[string]string{"app.kubernetes.io/name": "kept"}))
+	g.Expect(account.ManagedFields).To(Equal([]metav1.ManagedFieldsEntry{{Manager: "other", Operation: metav1.ManagedFieldsOperationApply}}))
 }

@@ -10,7 +10,6 @@ import (
 	securityv1 "github.com/openshift/api/security/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,13 +34,14 @@ func TestNeighbourFillsNoCache(t *testing.T) {
 	cr := s.shared("before")
 	s.ready(cr)
 	before := liveHeap()
-	editor := s.editor(enginetest.Namespace(t))
+	namespace := enginetest.Namespace(t)
+	editor := enginetest.Editor(t, namespace, []string{storagev1.GroupVersion.Group}, storagev1.AddToScheme)
 	fat := strings.Repeat("x", size)
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
 			for i := worker; i < each; i += 4 {
-				for _, object := range bigObjects(editor.namespace, i, fat) {
+				for _, object := range bigObjects(namespace, i, fat) {
 					if err := editor.Create(s.ctx, object); err != nil {
 						t.Errorf("%T: %v", object, err)
 					}
@@ -79,34 +79,4 @@ func liveHeap() uint64 {
 	}
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// editor is a client with the rights of Kubernetes' role edit in one namespace.
-type editor struct {
-	client.Client
-	namespace string
-}
-
-func (s *scene) editor(namespace string) editor {
-	s.t.Helper()
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "editor"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "editor-of-" + namespace}},
-	}
-	s.must(s.client.Create(s.ctx, binding))
-	config := enginetest.Config(s.t)
-	config.Impersonate = rest.ImpersonationConfig{UserName: binding.Subjects[0].Name}
-	own, err := client.New(config, client.Options{Scheme: s.client.Scheme()})
-	s.must(err)
-	kinds := &rbacv1.Role{ // which people.yaml aggregates to edit
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared-volumes"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{storagev1.GroupVersion.Group}, Resources: []string{"sharedvolumes"}, Verbs: []string{rbacv1.VerbAll}}},
-	}
-	s.must(s.client.Create(s.ctx, kinds))
-	s.must(s.client.Create(s.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared-volumes"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: kinds.Name}, Subjects: binding.Subjects,
-	}))
-	return editor{own, namespace}
 }
