@@ -93,7 +93,7 @@ tidy: ## Tidy every module after a change of any go.mod.
 ##### Tests
 
 build-modules := $(addprefix build-,$(modules))
-tool-tests := test-cli test-tools test-tools/efs-driver test-test/cloud test-test/project
+tool-tests := test-cli test-tools test-tools/efs-driver test-test
 test-modules := $(addprefix test-,$(modules))
 benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/internal/bench))
 
@@ -134,7 +134,8 @@ race := ./lib/common/... ./operators/shared-volume/... $(patsubst %,./operators/
 test-race: export KUBECONFIG := $(testserver)/kubeconfig
 test-race:
 	CGO_ENABLED=1 go test -race $(test-flags) $(race)
-	cd tools && CGO_ENABLED=1 GOWORK=off go test -race $(test-flags) ./cluster ./demo
+	cd tools && CGO_ENABLED=1 GOWORK=off go test -race $(test-flags) ./cluster ./demo ./internal/...
+	cd test && CGO_ENABLED=1 GOWORK=off go test -race $(test-flags) ./cloud
 
 .PHONY: $(test-modules)
 $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
@@ -145,7 +146,7 @@ $(test-modules): test-%:
 test-tools: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(filter-out test-cli,$(tool-tests)): test-%:
-	cd $* && GOWORK=off go test $(test-flags) $$(GOWORK=off go list ./... $(if $(without-race),| grep -vxE 'asterism.dev/tools/(cluster|demo)'))
+	cd $* && GOWORK=off go test $(test-flags) $$(GOWORK=off go list ./... | grep -vxE 'asterism.dev/test/(e2e|packages)$(if $(without-race),|asterism.dev/(test/cloud|tools/(cluster|demo|internal/.*)))')
 
 # The CLI refuses to remove operators while any object of their kinds exists in the cluster,
 # so its tests have an API server without the objects of other suites.
@@ -207,7 +208,7 @@ olm := github.com/operator-framework/operator-lifecycle-manager
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go mod download $(olm) && GOWORK=off go list -m -f '{{.Dir}}' $(olm))
 test-packages-suite = cd tools && GOWORK=off go run ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off go tool ginkgo --timeout=25m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
+  GOWORK=off go tool ginkgo --timeout=40m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
 packages-e2e: helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
@@ -289,14 +290,16 @@ docs: ## Check the Markdown pages, and render them as a static site in .site.
 # have deadlines, the linter takes what they leave of the processors.
 .PHONY: lint
 lint: linter ## Run the linters of .golangci.yml.
-	GOWORK=$(CURDIR)/tools/lint/go.work GOGC=400 nice golangci-lint run $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
-	cd tools/efs-driver && GOWORK=off nice golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	GOWORK=$(CURDIR)/tools/lint/go.work GOGC=400 nice golangci-lint run --allow-parallel-runners $(patsubst %,./%/...,$(modules) cli test tools tools/generators)
+	for module in tools/efs-driver tools/olm; do \
+	  (cd $$module && GOWORK=off nice golangci-lint run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...) || exit; \
+	done
 
 # .ci/run leaves this target out, because govulncheck sends requests to vuln.go.dev.
 .PHONY: vulncheck
 vulncheck: ## Find known vulnerabilities in called code (sends requests to vuln.go.dev).
 	cd tools/lint && GOWORK=off go build -o $(CACHE)/bin/ golang.org/x/vuln/cmd/govulncheck
-	@failed=; for module in $(modules) cli test tools tools/efs-driver; do \
+	@failed=; for module in $(modules) cli test tools tools/efs-driver tools/olm tools/generators; do \
 	  echo "$$module"; (cd $$module && GOWORK=off govulncheck ./...) || failed+=" $$module"; \
 	done; \
 	[[ -z $$failed ]] || { echo "failed:$$failed" >&2; exit 1; }

@@ -111,9 +111,9 @@ var _ = Describe("A deployment", Ordered, SpecPriority(3), func() {
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}})).To(Succeed())
 		Eventually(func() bool {
 			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKey{Name: crashNamespace}, &corev1.Namespace{}))
-		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(time.Second).Should(BeTrue(), func() string { return explain(crashNamespace) })
+		}).WithContext(ctx).WithTimeout(5*time.Minute).WithPolling(time.Second).Should(BeTrue(), func() string { return explain(crashNamespace) })
 		Expect(leftBehind(ctx, crashOperators)).To(ContainElement(And(HavePrefix("Nova "+crashNamespace+"/demo: "), ContainSubstring("demo_"))))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })
 
 // leftBehind returns the messages of the events LeftBehind in the operators' namespace.

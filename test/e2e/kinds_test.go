@@ -39,7 +39,9 @@ func readKinds() {
 			createdKinds = append(createdKinds, kind.Name)
 		}
 	}
-	Expect(asterismKinds).NotTo(BeEmpty())
+	for _, list := range [][]string{asterismKinds, createdKinds, planeOperators} {
+		Expect(list).NotTo(BeEmpty())
+	}
 }
 
 // isPlaneOperator reports whether a field manager is one of an operator of the control plane.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,19 +21,23 @@ func buildPrograms() {
 	build := exec.CommandContext(ctx, "nice", "make", "--no-print-directory", "-C", repository(), "program-olm")
 	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGTERM) } // also the compilers
-	ended := make(chan error, 1)
+	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
+		defer close(done)
 		out, err := build.CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("make program-olm: %w\n%s", err, out)
 		}
 		ended <- err
 	}()
-	DeferCleanup(cancel)
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
 	awaitPrograms = func(ctx context.Context) {
 		GinkgoHelper()
 		var err error
-		Eventually(ended).WithContext(ctx).Should(Receive(&err))
+		Eventually(ended).WithContext(ctx).WithTimeout(15 * time.Minute).Should(Receive(&err)) // from empty caches, for olm-e2e alone
 		Expect(err).NotTo(HaveOccurred())
 	}
 }

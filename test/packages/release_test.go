@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -66,7 +67,7 @@ func makeRelease(ctx context.Context, registry, tree string, former *release) re
 	}
 	pushOperands(registry, tree)
 	_, err := run(ctx, "", "bash", "-c", `cd "$0/tools" && GOWORK=off go run ./images release --root "$0" --registry "$1" --mirror "$1" --version "$2" --output "$3" \
-		--platforms linux/amd64 --push`, tree, registry, made.version, made.folder)
+		--platforms "linux/$4" --push`, tree, registry, made.version, made.folder, runtime.GOARCH)
 	Expect(err).NotTo(HaveOccurred())
 	return made
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -78,10 +80,15 @@ func newBuild(root, folder string, p project) (build, error) {
 	return b, err
 }
 
-// hash covers everything that a binary depends on.
+func (b build) program(output string) gobuild.Program {
+	return gobuild.Program{Dir: b.source, Packages: []string{b.main}, Output: output, Ldflags: b.ldflags, Verbose: true}
+}
+
+// hash covers everything that a binary depends on in this repository, and the flags of its build.
 func (b build) hash() (string, error) {
 	hash := sha256.New()
-	hash.Write(fmt.Appendln(nil, b.ldflags, runtime.Version()))
+	program := b.program("")
+	hash.Write(fmt.Appendln(nil, runtime.Version(), b.names, program.Args(), program.Env()))
 	files, err := os.ReadDir(b.source)
 	if err != nil {
 		return "", err
@@ -125,10 +132,12 @@ func kubernetesVersion(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// complete reports whether the target, which is renamed into place as a whole, exists.
+// complete reports whether the target, which is renamed into place as a whole, has every file.
 func (b build) complete() bool {
-	_, err := os.Stat(b.target)
-	return err == nil
+	return !slices.ContainsFunc(b.names, func(name string) bool {
+		_, err := os.Stat(filepath.Join(b.target, name))
+		return err != nil
+	})
 }
 
 // buildBinaries returns the folders with the mode's binaries, after building those that
@@ -170,7 +179,7 @@ func (b build) make(ctx context.Context, p *progress.Progress) error {
 		return nil
 	}
 	temporary := b.target + ".building"
-	if err := os.RemoveAll(temporary); err != nil {
+	if err := errors.Join(os.RemoveAll(temporary), os.RemoveAll(b.target)); err != nil { // the target may lack a file
 		return err
 	}
 	what := fmt.Sprintf("building %s (once for this version)", b.folder)
@@ -189,7 +198,7 @@ func (b build) compile(ctx context.Context, line *progress.Line, folder string) 
 		return err
 	}
 	binary := filepath.Join(folder, b.names[0])
-	program := gobuild.Program{Dir: b.source, Packages: []string{b.main}, Output: binary, Ldflags: b.ldflags, Verbose: true}
+	program := b.program(binary)
 	var report bytes.Buffer
 	command, output := program.Command(ctx), line.Follow("", &report)
 	command.Stdout, command.Stderr = output, output

@@ -21,7 +21,7 @@ import (
 const usage = `usage:
   measure --record FILE --name NAME -- COMMAND...
         run the command, and append the line "NAME WALL_SECONDS CPU_SECONDS" to the file
-  measure table --record FILE [--ginkgo REPORT.json]...
+  measure table --record FILE [REPORT.json]...
         show the recorded steps, and the slowest specs of Ginkgo's reports
 `
 
@@ -45,8 +45,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	record, name := flags.String("record", "", ""), flags.String("name", "", "")
-	var reports []string
-	flags.Func("ginkgo", "", func(path string) error { reports = append(reports, path); return nil })
 	isTable := len(args) > 0 && args[0] == "table"
 	if isTable {
 		args = args[1:]
@@ -58,11 +56,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case *record == "":
 		return fmt.Errorf("--record is missing\n%s", usage)
 	case isTable:
-		return table(out, *record, append(reports, flags.Args()...))
+		return table(out, *record, flags.Args())
 	case *name == "" || flags.NArg() == 0:
 		return fmt.Errorf("--name or the command is missing\n%s", usage)
 	}
 	return measure(ctx, *record, *name, flags.Args())
+}
+
+// awaitEnd waits until the processes of a group have ended: an interrupted program may still
+// stop what it has started.
+func awaitEnd(group int) {
+	for !errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the kernel tells no one
+	}
 }
 
 // measure runs the command, and records its times even if it fails.
@@ -74,6 +80,9 @@ func measure(ctx context.Context, record, name string, args []string) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	failure := command.Run()
+	if ctx.Err() != nil {
+		awaitEnd(-command.Process.Pid)
+	}
 	used, _ := clusters.Used()
 	if state := command.ProcessState; state != nil {
 		used += state.UserTime() + state.SystemTime()

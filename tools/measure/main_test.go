@@ -63,7 +63,7 @@ func TestTableSumsTheStepsAndShowsTheSlowestSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(t.Context(), []string{"table", "--record", record, "--ginkgo", report}, &out); err != nil {
+	if err := run(t.Context(), []string{"table", "--record", record, report}, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -57,7 +57,7 @@ func copyRepository(t *testing.T) string {
 	command(t, root, "bash", "-c", `git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$0"`, folder)
 	command(t, folder, "git", "init", "--quiet")
 	command(t, folder, "git", "add", "--all")
-	command(t, folder, "git", "-c", "user.name=test", "-c", "user.email=test@asterism.dev", "commit", "--quiet", "--message=copy")
+	command(t, folder, "git", "-c", "user.name=test", "-c", "user.email=test@asterism.dev", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message=copy")
 	return folder
 }
 

@@ -357,7 +357,18 @@ func (i *installation) testOverride(t *testing.T) {
 
 func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []string) {
 	t.Helper()
-	if code, out := i.run(t, append([]string{"uninstall"}, with...)...); code != 0 {
+	installs := object(olmV1alpha1, "InstallPlan", "asterism-system", "install-late")
+	installs.Object["spec"] = map[string]any{"approval": "Automatic", "approved": true, "clusterServiceVersionNames": []any{"meta-operator.v0.1.0"}}
+	if err := i.Create(t.Context(), installs); err != nil {
+		t.Fatal(err)
+	}
+	i.report(t, installs, map[string]any{"phase": "Installing", "catalogSources": []any{}})
+	completed := time.AfterFunc(2*time.Second, func() {
+		_ = i.patchStatus(t.Context(), installs, map[string]any{"phase": "Complete", "catalogSources": []any{}}) // otherwise uninstall fails
+	})
+	defer completed.Stop()
+	code, out := i.run(t, append([]string{"uninstall"}, with...)...)
+	if code != 0 || !strings.Contains(out, "install-late") || !strings.Contains(out, "Installing") {
 		t.Fatalf("uninstall: %d\n%s", code, out)
 	}
 	for _, gone := range []*unstructured.Unstructured{

@@ -112,6 +112,9 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		return err
 	}
 	for _, namespace := range []string{systemNamespace, storageNamespace} {
+		if err := p.awaitPlans(ctx, namespace); err != nil {
+			return err
+		}
 		subscriptions, err := p.list(ctx, subscriptionKind, namespace)
 		if err != nil {
 			return err

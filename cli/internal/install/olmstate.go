@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,6 +100,33 @@ func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured)
 		return installPlan, because(name(installPlan)+" Failed "+c.Reason, cmp.Or(c.Message, field(installPlan, "status", "message"))), nil
 	}
 	return installPlan, "", nil
+}
+
+// awaitPlans adds a step that waits until no InstallPlan of a namespace installs, if one does: OLM
+// would create again what the next steps delete. OLM may repeat a plan whose operators run already.
+func (p *planner) awaitPlans(ctx context.Context, namespace string) error {
+	busy, err := p.installing(ctx, namespace)
+	if err != nil || busy == "" {
+		return err
+	}
+	p.add("Wait until OLM installs nothing in namespace "+namespace, "", func(ctx context.Context, say func(string)) error {
+		return p.await(ctx, say, func(ctx context.Context) (bool, string, error) {
+			busy, err := p.installing(ctx, namespace)
+			return busy == "" && err == nil, busy, err
+		})
+	})
+	return nil
+}
+
+// installing returns an InstallPlan that installs, with its phase; "" if none does.
+func (p *planner) installing(ctx context.Context, namespace string) (string, error) {
+	plans, err := p.list(ctx, planKind, namespace)
+	for _, o := range plans {
+		if phase := field(o, "status", "phase"); !slices.Contains([]string{"Complete", "Failed", "RequiresApproval"}, phase) {
+			return name(o) + " is " + cmp.Or(phase, "new"), err
+		}
+	}
+	return "", err
 }
 
 // versionsState returns why a ClusterServiceVersion of the Subscriptions and of the

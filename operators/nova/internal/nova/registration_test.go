@@ -146,6 +146,23 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable")
 	})
 
+	It("names a missing Secret of an administrator, and a missing key, and continues when they exist", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.mariaDBService(mariaDBAddress())
+		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
+		c.Change(admin, func() { delete(admin.Data, "password") })
+		missing := named("elsewhere")
+		cr.Spec.Database.AdminSecretRef.Name = missing.Name
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, "Secret elsewhere")
+		c.Create(&corev1.Secret{ObjectMeta: missing, Data: admin.Data})
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, "Secret elsewhere", "password")
+		complete := &corev1.Secret{ObjectMeta: missing}
+		c.Change(complete, func() { complete.StringData = map[string]string{"password": mariaDB.Password} })
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+	})
+
 	It("reports a wrong password without printing it, and continues when it is corrected", func() {
 		c := newCloud()
 		cr := c.registering()

@@ -59,7 +59,11 @@ func Write(ctx context.Context, options Options) error {
 	}
 	if options.Variants {
 		options.Rebuild = false
-		image, err = cached(ctx, options, folder, recipe, func(b *build) error { return b.variants(ctx, recipe, image) })
+		base, err := archive.Read(image)
+		if err != nil {
+			return err
+		}
+		image, err = cached(ctx, options, folder, []any{recipe, base[0].Digest}, func(b *build) error { return b.variants(ctx, recipe, image) })
 		if err != nil {
 			return err
 		}
@@ -67,7 +71,7 @@ func Write(ctx context.Context, options Options) error {
 	return publish(ctx, image, options.Output)
 }
 
-// cached returns the path of the archive of a recipe in the cache, which make builds if it
+// cached returns the path of the archive of a recipe in the cache, which run builds if it
 // is missing.
 func cached(ctx context.Context, options Options, folder string, recipe any, run func(*build) error) (string, error) {
 	key, err := keyOf(recipe)
