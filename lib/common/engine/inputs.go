@@ -2,7 +2,7 @@ package engine
 
 import (
 	"maps"
-	"sort"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +20,7 @@ type Inputs struct {
 	isChild   func(client.Object) bool
 
 	objects  map[observe.Key]client.Object // objects of needs, and children
-	labelled map[observe.Key]client.Object // found by Labelled or Sampled
+	lists    map[listKey][]client.Object
 	children map[observe.Key]client.Object // found by the Need Children
 	data     map[observe.Key]map[string][]byte
 	results  map[string]string // of Jobs
@@ -43,7 +43,7 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		kind:      kind,
 		isChild:   isChild,
 		objects:   map[observe.Key]client.Object{},
-		labelled:  map[observe.Key]client.Object{},
+		lists:     map[listKey][]client.Object{},
 		children:  map[observe.Key]client.Object{},
 		data:      map[observe.Key]map[string][]byte{},
 		results:   map[string]string{},
@@ -100,10 +100,6 @@ func Get[O client.Object](in Inputs, name string) (O, bool) {
 	return obj, ok
 }
 
-// Listed returns the objects of a kind that Labelled and Sampled found, sorted by
-// namespace and name. They must not be changed.
-func Listed[O client.Object](in Inputs) []O { return ofType[O](in.labelled) }
-
 // ChildrenOf returns the children of a kind, sorted by namespace and name: the children
 // that a Need Children found, and the children that this pass has applied since. Children
 // that are being deleted are included. The children must not be changed. If a stage has
@@ -125,9 +121,7 @@ func ofType[O client.Object](all map[observe.Key]client.Object) []O {
 			found = append(found, typed)
 		}
 	}
-	sort.Slice(found, func(i, j int) bool {
-		return found[i].GetNamespace()+"/"+found[i].GetName() < found[j].GetNamespace()+"/"+found[j].GetName()
-	})
+	slices.SortFunc(found, byName)
 	return found
 }
 

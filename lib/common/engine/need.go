@@ -135,46 +135,6 @@ func trueSince(key observe.Key, object Object, condition string) (time.Time, err
 	return known.LastTransitionTime.Time, nil
 }
 
-// Labelled finds the objects of the example's kind with the labels; it is also met when no
-// object exists. It looks in the namespace of the object that is reconciled, or in the
-// whole cluster if that object, or the kind, has no namespace.
-func Labelled(example client.Object, labels map[string]string) Need {
-	return Need{func(ctx context.Context, p *pass) (any, error) {
-		key, err := p.children.KeyOf(ctx, example)
-		if err != nil {
-			return nil, err
-		}
-		all, err := p.view.List(ctx, key.Kind, key.Namespace, labels)
-		return p.listed(key, all), err
-	}}
-}
-
-// Sampled finds the same objects as Labelled without labels. They are read in every pass,
-// and at least once in the period. They start no pass and are no inputs: a change of an
-// object does not run Do again. Sampled is for kinds with many objects, which share memory
-// with the cache: Build and Report must not change them.
-func Sampled(example client.Object, period time.Duration) Need {
-	return Need{func(ctx context.Context, p *pass) (any, error) {
-		key, err := p.children.KeyOf(ctx, example)
-		if err != nil {
-			return nil, err
-		}
-		p.wakeAfter(period)
-		all, err := p.view.Sample(ctx, key.Kind, key.Namespace)
-		p.listed(key, all)
-		return nil, err
-	}}
-}
-
-// listed makes objects of one kind inputs.
-func (p *pass) listed(example observe.Key, all []client.Object) foundObjects {
-	slices.SortFunc(all, func(a, b client.Object) int { return strings.Compare(string(a.GetUID()), string(b.GetUID())) })
-	for _, obj := range all {
-		p.in.labelled[observe.KeyOf(example.Kind, obj)] = obj
-	}
-	return all
-}
-
 // Children finds every child of the object, of all kinds in Owns, all names and all
 // stages: for a stage that removes children of an earlier spec. It is met unless a read
 // fails.

@@ -95,7 +95,7 @@ func TestOnlyTheLastListingWakes(t *testing.T) {
 		if cr.Spec.Text != "lists" {
 			return nil
 		}
-		return []engine.Need{engine.Labelled(&widget.Rack{}, nil)}
+		return []engine.Need{engine.Labelled[*widget.Rack](nil).Need}
 	}}}})
 	cr := w.widget("lists", widget.Spec{Text: "lists"})
 	w.awaitReady(cr)
@@ -115,15 +115,18 @@ func TestOnlyTheLastListingWakes(t *testing.T) {
 	w.Consistently(func() int { return w.watched.of(cr.Name) }, "1s").Should(Equal(before))
 }
 
-// TestListsAreInputs: the hash does not depend on the order of the cache, and two lists of
-// one kind are both inputs.
+// TestListsAreInputs: the hash does not depend on the order of the cache, and lists of one kind
+// are not mixed.
 func TestListsAreInputs(t *testing.T) {
 	w := newTestWorld(t)
 	var calls atomic.Int32
+	row := func(name string) engine.List[*widget.Rack] {
+		return engine.Labelled[*widget.Rack](map[string]string{"row": name})
+	}
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
 		Condition: "Listed",
 		Needs: func(*widget.Widget) []engine.Need {
-			return []engine.Need{engine.Labelled(&widget.Rack{}, map[string]string{"row": "a"}), engine.Labelled(&widget.Rack{}, map[string]string{"row": "b"})}
+			return []engine.Need{row("a").Need, row("b").Need, engine.Sampled[*widget.Rack](time.Hour).Need}
 		},
 		Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
 			calls.Add(1)
@@ -131,8 +134,11 @@ func TestListsAreInputs(t *testing.T) {
 		},
 		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
 			text := ""
-			for _, rack := range engine.Listed[*widget.Rack](in) {
-				text += rack.Name + " "
+			for _, list := range []engine.List[*widget.Rack]{row("a"), row("b"), row("c")} {
+				for _, rack := range list.In(in) {
+					text += rack.Name + " "
+				}
+				text += "| "
 			}
 			return []engine.Child{configMap(cr.Name, text)}, nil
 		},
@@ -143,7 +149,7 @@ func TestListsAreInputs(t *testing.T) {
 		w.create(rack)
 	}
 	cr := w.widget("lists", widget.Spec{})
-	w.Eventually(w.textOf(cr.Name)).Should(Equal("five four one three two "))
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("one two | five four three | | "))
 	w.awaitReady(cr)
 	before := calls.Load()
 	for range 5 {

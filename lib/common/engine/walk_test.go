@@ -135,13 +135,13 @@ func TestNeedsOfOtherObjects(t *testing.T) {
 			return []engine.Need{
 				engine.Condition(rack, "Ready"),
 				engine.Existing(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}),
-				engine.Labelled(&widget.Rack{}, map[string]string{"row": "one"}),
+				engine.Labelled[*widget.Rack](map[string]string{"row": "one"}).Need,
 				engine.AnyOf(engine.ConfigMap("one", "key"), engine.ConfigMap("other", "key")),
 			}
 		}},
 		build("Listed", func(cr *widget.Widget, in engine.Inputs) []engine.Child {
 			var names string
-			for _, rack := range engine.Listed[*widget.Rack](in) {
+			for _, rack := range engine.Labelled[*widget.Rack](map[string]string{"row": "one"}).In(in) {
 				names += rack.Name + " "
 			}
 			return []engine.Child{configMap(cr.Name+"-racks", names)}

@@ -33,15 +33,19 @@ func (s Service) networkNeeds() []engine.Need {
 		needs = append(needs, engine.Existing(&multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	if needs != nil {
-		needs = append([]engine.Need{engine.Labelled(&corev1.Pod{}, engine.Selector(s.Name, s.Instance))}, needs...)
+		needs = append([]engine.Need{s.pods().Need}, needs...)
 	}
 	return needs
+}
+
+func (s Service) pods() engine.List[*corev1.Pod] {
+	return engine.Labelled[*corev1.Pod](engine.Selector(s.Name, s.Instance))
 }
 
 // attachable returns the pods of the service that are not being deleted, without those of its
 // Jobs, and those that have ended: an evicted pod remains as Failed.
 func (s Service) attachable(in engine.Inputs) []*corev1.Pod {
-	return slices.DeleteFunc(engine.Listed[*corev1.Pod](in), func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(s.pods().In(in), func(pod *corev1.Pod) bool {
 		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 		return ended || pod.DeletionTimestamp != nil || pod.Labels[batchv1.JobNameLabel] != ""
 	})

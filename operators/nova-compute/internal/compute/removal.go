@@ -39,13 +39,17 @@ func hostsOf(cr *novav1.NovaCompute, in engine.Inputs) []string {
 		return []string{cr.Name}
 	}
 	var hosts []string
-	for _, pod := range engine.Listed[*corev1.Pod](in) {
+	for _, pod := range podsOf(cr).In(in) {
 		if pod.Spec.NodeName != "" {
 			hosts = append(hosts, pod.Spec.NodeName)
 		}
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
+}
+
+func podsOf(cr *novav1.NovaCompute) engine.List[*corev1.Pod] {
+	return engine.Labelled[*corev1.Pod](engine.Selector("nova-compute", cr.Name))
 }
 
 // removalNeeds are met without the Secrets: the removal continues if they are deleted.
@@ -55,7 +59,7 @@ func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 		needs = append(needs, engine.Secret(cr.Spec.Ironic.SecretRef.Name).Optional())
 	}
 	if cr.Spec.Libvirt != nil {
-		needs = append(needs, engine.Labelled(&corev1.Pod{}, engine.Selector("nova-compute", cr.Name)))
+		needs = append(needs, podsOf(cr).Need)
 	}
 	return needs
 }

@@ -14,6 +14,9 @@ import (
 	"asterism.dev/operators/nova/internal/backend"
 )
 
+// cells are all NovaCells of the namespace.
+var cells = engine.Sampled[*novav1.NovaCell](time.Hour)
+
 // copied adds to the stage of the database a check of a database at another location than
 // the one that was mapped last. Before this database is a copy, no service uses it and no
 // schema is synchronised: an empty database would hide the servers of the cell. The database
@@ -21,7 +24,7 @@ import (
 func copied(s stage) stage {
 	needs, register := s.Needs, s.Do
 	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
-		return append(needs(cr), engine.Sampled(&novav1.NovaCell{}, time.Hour))
+		return append(needs(cr), cells.Need)
 	}
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
 		target, err := backend.Location(database(cr), in)
@@ -66,7 +69,7 @@ func copied(s stage) stage {
 func unshared(s stage) stage {
 	needs, register := s.Needs, s.Do
 	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
-		return append(needs(cr), engine.Sampled(&novav1.NovaCell{}, time.Hour))
+		return append(needs(cr), cells.Need)
 	}
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
 		target, err := backend.BusLocation(messageBus(cr), in)
@@ -105,7 +108,7 @@ func usedMessageBus(cr *novav1.NovaCell) string { return cr.Status.MessageBus }
 // checkUnused returns an error if another cell uses the database or the message bus: a
 // connection Secret can name any.
 func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string, used func(*novav1.NovaCell) string) error {
-	for _, other := range engine.Listed[*novav1.NovaCell](in) {
+	for _, other := range cells.In(in) {
 		if other.Name != cr.Name && used(other) == target {
 			return fmt.Errorf("%s is in use by NovaCell %s: each cell needs a database and a message bus of its own", target, other.Name) //nolint:err113 // only a condition shows it
 		}

@@ -110,8 +110,11 @@ func present(cr *storagev1.SharedVolumeDriver) []engine.Need {
 	return needs
 }
 
+// userList is needed only while the driver is to be removed.
+var userList = engine.Labelled[*storagev1.SharedVolume](nil)
+
 func users(*storagev1.SharedVolumeDriver) []engine.Need {
-	return []engine.Need{engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(nothing)}
+	return []engine.Need{userList.Counting(nothing)}
 }
 
 // foreign returns the CSIDriver of another owner, nil for none.
@@ -245,7 +248,7 @@ func absent(children []client.Object) []engine.Child {
 // unused waits for the deletion of all SharedVolumes. The status names the SharedVolumes;
 // the message does not, because it becomes an event that many users may read.
 func unused(_ *storagev1.SharedVolumeDriver, in engine.Inputs) ([]engine.Child, error) {
-	switch count := len(engine.Listed[*storagev1.SharedVolume](in)); count {
+	switch count := len(userList.In(in)); count {
 	case 0:
 		return nil, nil
 	case 1:

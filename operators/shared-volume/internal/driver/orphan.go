@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -24,24 +23,27 @@ const (
 	shownOrphans = 10
 )
 
+var (
+	allVolumes = engine.Sampled[*corev1.PersistentVolume](samplePeriod)
+	owners     = engine.Sampled[*storagev1.SharedVolume](samplePeriod)
+)
+
 func volumesAndOwners(*storagev1.SharedVolumeDriver) []engine.Need {
-	return []engine.Need{engine.Sampled(&corev1.PersistentVolume{}, samplePeriod), engine.Sampled(&storagev1.SharedVolume{}, samplePeriod)}
+	return []engine.Need{allVolumes.Need, owners.Need}
 }
 
 // orphans returns the volumes whose SharedVolume is gone, sorted by name. They remain when
 // the finalizer of a SharedVolume is removed manually.
 func orphans(in engine.Inputs) []*corev1.PersistentVolume {
-	owners := map[types.UID]bool{}
-	for _, cr := range engine.Listed[*storagev1.SharedVolume](in) {
-		owners[cr.UID] = true
+	exists := map[types.UID]bool{}
+	for _, cr := range owners.In(in) {
+		exists[cr.UID] = true
 	}
-	all := slices.DeleteFunc(engine.Listed[*corev1.PersistentVolume](in), func(found *corev1.PersistentVolume) bool {
+	return slices.DeleteFunc(allVolumes.In(in), func(found *corev1.PersistentVolume) bool {
 		young := time.Since(found.CreationTimestamp.Time) < minOrphanAge
 		neverBound := found.Status.Phase != corev1.VolumeBound && found.Status.Phase != corev1.VolumeReleased
-		return !volume.IsOfSharedVolume(found) || owners[engine.OwnerUID(found)] || young && neverBound
+		return !volume.IsOfSharedVolume(found) || exists[engine.OwnerUID(found)] || young && neverBound
 	})
-	slices.SortFunc(all, func(a, b *corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
-	return all
 }
 
 // withoutOrphans deletes the orphans that no claim uses. No file is lost, because the

@@ -1,8 +1,6 @@
 package driver
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	kstoragev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,13 +62,12 @@ func installation(cr *storagev1.SharedVolumeDriver) storagev1.Installation {
 // usedBy returns the SharedVolumes while the driver is to be removed, nil otherwise.
 func usedBy(in engine.Inputs) *storagev1.DriverUsers {
 	var names []string
-	for _, user := range engine.Listed[*storagev1.SharedVolume](in) {
+	for _, user := range userList.In(in) {
 		names = append(names, user.Namespace+"/"+user.Name)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(names)
 	return &storagev1.DriverUsers{SharedVolumes: names[:min(len(names), shownUsers)], Count: int32(min(len(names), maxUsers))} //nolint:gosec // bounded
 }
 

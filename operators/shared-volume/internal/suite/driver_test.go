@@ -387,6 +387,7 @@ func TestOrphanedVolumes(t *testing.T) {
 	}).Should(BeTrue())
 	s.Eventually(s.condition(cr, "Ready")).Should(HavePrefix("True"))
 	s.Expect(cr.Status.OrphanedVolumes).To(BeNil())
+	s.Expect(cr.Status.UsedBy).To(BeNil(), "the driver is not to be removed")
 	s.bound(kept)
 	s.must(s.client.Delete(s.ctx, kept))
 	s.Eventually(s.gone(kept)).Should(BeTrue())

@@ -15,6 +15,9 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
+// siblings are the SharedVolumes of the namespace.
+var siblings = engine.Labelled[*storagev1.SharedVolume](nil)
+
 // freeNames requires that no other owner has the names of the claim and the volume: a volume
 // that is reserved for the claim of another owner would be bound to that claim. After a
 // conflict about the name of the claim, the other SharedVolumes are inputs as well, because
@@ -22,7 +25,7 @@ import (
 func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
 	if cr.Status.ClaimName != cr.ClaimName() && meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared) {
-		needs = append(needs, engine.Labelled(&storagev1.SharedVolume{}, nil).Counting(func(client.Object) any { return nil }))
+		needs = append(needs, siblings.Counting(func(client.Object) any { return nil }))
 	}
 	return needs
 }
@@ -31,7 +34,7 @@ func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 // place: the claim first, and its volume when the claim is gone. A claim that has lost its
 // volume, or a volume without its claim, is also deleted. Later stages recreate both.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	for _, other := range engine.Listed[*storagev1.SharedVolume](in) {
+	for _, other := range siblings.In(in) {
 		if other.UID != cr.UID && other.Status.ClaimName == cr.ClaimName() {
 			return nil, engine.Conflict("PersistentVolumeClaim %s belongs to SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
 		}

@@ -28,19 +28,24 @@ const samplePeriod = time.Minute
 
 const shownNamespaces = 256
 
+var (
+	allVolumes    = engine.Sampled[*storagev1.SharedVolume](samplePeriod)
+	allNamespaces = engine.Sampled[*corev1.Namespace](samplePeriod)
+)
+
 func users(*storagev1.SharedVolumePolicy) []engine.Need {
-	return []engine.Need{engine.Sampled(&storagev1.SharedVolume{}, samplePeriod), engine.Sampled(&corev1.Namespace{}, samplePeriod)}
+	return []engine.Need{allVolumes.Need, allNamespaces.Need}
 }
 
 // observed returns the namespaces that use the grant, by name, as the status shows them. A
 // deleted namespace stays if the spec names it, because it may be created again.
 func observed(policy *storagev1.SharedVolumePolicy, in engine.Inputs) map[string]storagev1.GrantUser {
 	namespaces := map[string]*corev1.Namespace{}
-	for _, namespace := range engine.Listed[*corev1.Namespace](in) {
+	for _, namespace := range allNamespaces.In(in) {
 		namespaces[namespace.Name] = namespace
 	}
 	now := map[string]storagev1.GrantUser{}
-	for _, cr := range engine.Listed[*storagev1.SharedVolume](in) {
+	for _, cr := range allVolumes.In(in) {
 		namespace := namespaces[cr.Namespace]
 		if namespace != nil && grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID) != "" {
 			now[cr.Namespace] = storagev1.GrantUser{Name: cr.Namespace, UID: string(namespace.UID)}
@@ -76,7 +81,7 @@ func known(policy *storagev1.SharedVolumePolicy, in engine.Inputs) ([]engine.Chi
 }
 
 func reportUsers(policy *storagev1.SharedVolumePolicy, in engine.Inputs) {
-	if len(engine.Listed[*corev1.Namespace](in)) == 0 {
+	if len(allNamespaces.In(in)) == 0 {
 		return // the pass has failed before it has listed the namespaces
 	}
 	now := observed(policy, in)

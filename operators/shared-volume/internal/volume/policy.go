@@ -13,6 +13,8 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
+var policyList = engine.Labelled[*storagev1.SharedVolumePolicy](nil)
+
 // policies are all SharedVolumePolicies, and the namespace with its labels. Each pass
 // evaluates them again. Their contents are no inputs, because a policy for other namespaces
 // must not cause writes for this SharedVolume.
@@ -20,7 +22,7 @@ func policies(cr *storagev1.SharedVolume) []engine.Need {
 	nothing := func(client.Object) any { return nil }
 	return []engine.Need{
 		engine.Existing(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cr.Namespace}}).Counting(nothing),
-		engine.Labelled(&storagev1.SharedVolumePolicy{}, nil).Counting(nothing),
+		policyList.Counting(nothing),
 		engine.Children(),
 	}
 }
@@ -33,7 +35,7 @@ func allowed(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 		return nil, engine.Wait("namespace %s is being deleted", cr.Namespace)
 	}
 	var highest storagev1.Access
-	for _, policy := range engine.Listed[*storagev1.SharedVolumePolicy](in) {
+	for _, policy := range policyList.In(in) {
 		granted := grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
 		if granted == storagev1.AccessReadWrite || granted == wanted(cr) {
 			return nil, nil
