@@ -1,16 +1,26 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"testing"
 
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/internal/widget"
 )
 
 // drift is a change or removal of one field by another client.
@@ -170,4 +180,82 @@ func other(value any) any {
 		return changed
 	}
 	return nil
+}
+
+// TestAFieldCanBeRemovedAfterARepair: the merge patch of a repair must not become a second owner
+// of the fields.
+func TestAFieldCanBeRemovedAfterARepair(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: []client.Object{&corev1.Service{}}, Stages: []stage{
+		build("ServiceReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			s := serviceOf(cr)
+			if cr.Spec.Text == "two" {
+				s.Spec.WithPorts(applycorev1.ServicePort().WithName("more").WithPort(8775))
+			}
+			return []engine.Child{s}
+		}),
+	}})
+	cr := w.widget("repaired", widget.Spec{Text: "two"})
+	w.awaitReady(cr)
+	child := &corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	ports := func() (all []int32) {
+		w.must(w.get(child))
+		for _, port := range child.Spec.Ports {
+			all = append(all, port.Port)
+		}
+		return all
+	}
+	w.Expect(ports()).To(ConsistOf(int32(8774), int32(8775)))
+	for i := range child.Spec.Ports {
+		if child.Spec.Ports[i].Name == "more" {
+			child.Spec.Ports[i].Port = 9999 // an apply would make two ports of one name
+		}
+	}
+	w.must(w.client.Update(w.ctx, child, client.FieldOwner("other-client")))
+	w.Eventually(ports).Should(ConsistOf(int32(8774), int32(8775)))
+	w.Expect(w.operator.Requests.Of("patch", "services")).NotTo(BeEmpty(), "the repair needs a merge patch")
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "one" })
+	w.awaitReady(cr)
+	w.Expect(ports()).To(ConsistOf(int32(8774)))
+	for _, entry := range child.ManagedFields {
+		w.Expect(entry.Manager).NotTo(HaveSuffix("-repair"))
+	}
+}
+
+// listingReader notes the namespace of every list of children.
+type listingReader struct {
+	client.Reader
+	mu    *sync.Mutex
+	scope map[string]bool
+}
+
+func (r listingReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if options.FieldSelector != nil {
+		r.mu.Lock()
+		r.scope[fmt.Sprintf("%T %s", list, options.Namespace)] = true
+		r.mu.Unlock()
+	}
+	return r.Reader.List(ctx, list, opts...)
+}
+
+// TestChildrenAreListedInOneNamespace: a list in every namespace costs one list for each
+// namespace that the operator watches.
+func TestChildrenAreListedInOneNamespace(t *testing.T) {
+	w := newTestWorld(t)
+	seen := listingReader{mu: &sync.Mutex{}, scope: map[string]bool{}}
+	start(w, service{Name: owner, Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &corev1.PersistentVolume{}}, Stages: []stage{
+		configMaps("ConfigReady"),
+	}}, func(s *engine.Seam) {
+		seen.Reader = s.Cached
+		s.Cached = seen
+	})
+	cr := w.widget("scoped", widget.Spec{})
+	w.awaitReady(cr)
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	w.Expect(seen.scope).To(HaveKey("*v1.PersistentVolumeList "))
+	w.Expect(seen.scope).To(HaveKey("*v1.ServiceList " + w.namespace))
+	w.Expect(seen.scope).NotTo(HaveKey("*v1.ServiceList "))
 }

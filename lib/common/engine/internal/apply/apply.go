@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
@@ -64,7 +66,7 @@ func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (clien
 		if readErr != nil || existing == nil {
 			return nil, fmt.Errorf("creating %s: %w", want.key, err)
 		}
-		c.View.NoteCreate(want.key, existing)
+		c.View.NoteWrite(want.key, existing)
 		if want.Mode == Generated || want.Mode == Once { // children of these modes never change
 			return existing, nil
 		}
@@ -73,7 +75,7 @@ func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (clien
 	if err != nil {
 		return nil, outcomeOfWrite(want.key, err)
 	}
-	c.View.NoteCreate(want.key, created)
+	c.View.NoteWrite(want.key, created)
 	return created, nil
 }
 
@@ -82,8 +84,13 @@ func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetUID(uid)
 	sent, err := c.apply(ctx, want.key, body.DeepCopy())
-	if errors.IsInvalid(err) && c.repair(ctx, body) == nil {
-		sent, err = c.apply(ctx, want.key, body.DeepCopy())
+	if errors.IsInvalid(err) {
+		switch refused := c.repair(ctx, body); {
+		case refused == nil:
+			sent, err = c.apply(ctx, want.key, body.DeepCopy())
+		case errors.IsConflict(refused):
+			err = refused
+		}
 	}
 	if err != nil {
 		return nil, outcomeOfWrite(want.key, err)
@@ -93,13 +100,23 @@ func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (
 }
 
 // repair removes list elements of other clients that make every apply to the object
-// invalid. It sends a merge patch, which replaces whole lists.
+// invalid. It sends a merge patch, which replaces whole lists, and then gives the fields that
+// the patch has written to the owner of the child: a second owner would keep them when the
+// child no longer has them.
 func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) error {
 	patch, err := json.Marshal(body.Object)
 	if err != nil {
 		return err
 	}
-	return c.Client.Patch(ctx, body.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(c.Name+"-repair"))
+	repaired, repairer := body.DeepCopy(), c.Name+"-repair"
+	if err := c.Client.Patch(ctx, repaired, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(repairer)); err != nil {
+		return err
+	}
+	patch, err = csaupgrade.UpgradeManagedFieldsPatch(repaired, sets.New(repairer), c.Name)
+	if err != nil || patch == nil {
+		return err
+	}
+	return c.Client.Patch(ctx, repaired, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(repairer))
 }
 
 // apply sends the body and returns the object from the API server's answer.
