@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/internal/widget"
 )
@@ -22,10 +24,37 @@ func TestContract04StatusOncePerPass(t *testing.T) {
 			seam:   func(s *engine.Seam) { s.Client = statusClient{s.Client, forgetGeneration} },
 			caught: `observedGeneration is 0`,
 		},
+		"believes that a stage without children has one": {
+			seam:   func(s *engine.Seam) { s.Cached, s.Live = inventingReader{s.Cached}, inventingReader{s.Live} },
+			caught: `nobody checks it`,
+		},
 	}}.test(t)
 }
 
 func contract04(w *world) {
+	w.writesOnce()
+	w.forgetsWhatNobodyChecks()
+}
+
+// forgetsWhatNobodyChecks checks that the condition of a stage without children does not stay
+// True while the walk does not reach the stage.
+func (w *world) forgetsWhatNobodyChecks() {
+	w.t.Helper()
+	start(w, gated())
+	cr := w.widget("unchecked", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.setGate("closed")
+	w.Eventually(w.condition(cr, "Open")).Should(HavePrefix("False Waiting"))
+	w.pass(cr)
+	w.Expect(w.condition(cr, "Checked")()).To(HavePrefix("Unknown NotReached"), "nobody checks it")
+	w.Expect(w.condition(cr, "MoreReady")()).To(HavePrefix("True"), "its children exist")
+	w.setGate("open")
+	w.awaitReady(cr)
+	w.operator.Stop()
+}
+
+func (w *world) writesOnce() {
+	w.t.Helper()
 	start(w, service{Name: owner, Stages: []stage{
 		configMaps("First"),
 		{Condition: "Second", Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
@@ -63,6 +92,7 @@ func contract04(w *world) {
 
 	w.must(w.client.Status().Patch(w.ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))))
 	w.awaitReady(cr)
+	w.operator.Stop()
 }
 
 // everyConditionIsOfNewest checks that at least this number of conditions exist, and that
@@ -109,4 +139,17 @@ func forgetGeneration(ctx context.Context, next client.SubResourceWriter, cr *wi
 		}
 	}
 	return next.Patch(ctx, cr, patch, opts...)
+}
+
+// inventingReader returns widgets whose stage Checked has a child.
+type inventingReader struct{ client.Reader }
+
+func (r inventingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if cr, ok := obj.(*widget.Widget); ok && err == nil && meta.FindStatusCondition(cr.Status.Conditions, "Checked") != nil {
+		cr.Status.Completed = append(cr.Status.Completed, commonv1.CompletedStage{
+			Stage: "Checked", Inputs: "invented", Generation: cr.Generation, Children: []string{"ConfigMap/" + cr.Name},
+		})
+	}
+	return err
 }

@@ -15,8 +15,8 @@ import (
 
 // judgeUnreached sets the conditions of the stages that the walk did not reach. A
 // condition of an older generation becomes Unknown. A condition of this generation is set
-// by the state of its stage's children, or to Unknown if this state is not sufficient. If
-// a child no longer exists, the conditions of its stage and of all later stages become
+// by the state of its stage's children, or to Unknown if this state is not sufficient or
+// the stage has no children. If a child no longer exists, the conditions of its stage and of all later stages become
 // Unknown.
 func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
@@ -39,6 +39,11 @@ func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
 		}
 		if gone == "" {
 			gone = p.missingOf(s.condition, children)
+		}
+		record := recordOf(p.before, s.condition)
+		if gone == "" && (record == nil || len(record.Children) == 0) && !hasChild(s.condition, children) {
+			p.setNotReached(s.condition) // nothing shows whether it still holds
+			continue
 		}
 		if gone != "" {
 			p.set(s.condition, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
@@ -94,6 +99,15 @@ func (p *pass) judgeByChildren(stage string, last metav1.Condition, children map
 		remark = last.Message
 	}
 	p.set(stage, metav1.ConditionTrue, ReasonComplete, remark)
+}
+
+func hasChild(stage string, children map[string]client.Object) bool {
+	for _, child := range children {
+		if apply.StageOf(child) == stage {
+			return true
+		}
+	}
+	return false
 }
 
 func firstIncomplete(stage string, children map[string]client.Object) error {

@@ -57,8 +57,7 @@ func TestConditionsOfAnOlderGenerationAreNotReached(t *testing.T) {
 	w.Expect(w.textOf(cr.Name)()).To(Equal("second"))
 }
 
-// TestConditionsAfterADeletedChildAreUnknown: the condition of its stage and of later stages;
-// a restart of the operator changes no condition.
+// TestConditionsAfterADeletedChildAreUnknown; a restart of the operator changes no condition.
 func TestConditionsAfterADeletedChildAreUnknown(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, gated())
@@ -69,11 +68,11 @@ func TestConditionsAfterADeletedChildAreUnknown(t *testing.T) {
 	w.operator.Stop()
 	start(w, gated())
 	w.pass(cr)
-	for _, condition := range []string{"ConfigReady", "MoreReady", "Checked"} {
+	for _, condition := range []string{"ConfigReady", "MoreReady"} {
 		w.Expect(w.condition(cr, condition)()).To(HavePrefix("True"), condition)
 	}
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name+"-more")))
-	for _, condition := range []string{"MoreReady", "Checked"} {
+	for _, condition := range []string{"MoreReady"} {
 		w.Eventually(w.condition(cr, condition)).Should(And(HavePrefix("Unknown Gone"), ContainSubstring("ConfigMap/gone-more is gone")), condition)
 	}
 	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"), "its children exist")
