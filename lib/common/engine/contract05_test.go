@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -30,12 +31,60 @@ func TestContract05HonestReadiness(t *testing.T) {
 			},
 			caught: `of an older generation`,
 		},
+		"keeps fields that a user has removed": {
+			seam:   func(s *engine.Seam) { s.Live = keepingReader{s.Live} },
+			caught: `a field of a former spec`,
+		},
 	}}.test(t)
 }
 
 func contract05(w *world) {
 	w.judgesChildren()
 	w.judgesRollouts()
+	w.judgesTheNewestSpec()
+}
+
+// judgesTheNewestSpec checks that a field that a user removes while the status is written is
+// absent in the next pass, also if the watch is behind.
+func (w *world) judgesTheNewestSpec() {
+	w.t.Helper()
+	frozen, writing := &frozenReader{}, &hooks{}
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) {
+		frozen.Reader = s.Cached
+		s.Cached = frozen
+		s.Cache = filteredCache{s.Cache, frozen.hears}
+		s.Client = statusClient{s.Client, func(ctx context.Context, next client.SubResourceWriter, cr *widget.Widget, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			writing.run(cr.Name)
+			return next.Patch(ctx, cr, patch, opts...)
+		}}
+	})
+	cr := w.widget("newest", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.pass(cr)
+	config := w.configMap(cr.Name)
+	present := func() *widget.Widget { // a read into an existing object keeps removed fields
+		now := &widget.Widget{ObjectMeta: metaOf(w.namespace, cr.Name)}
+		w.must(w.get(now))
+		return now
+	}
+	writing.apply(cr.Name, func() {
+		cr := present()
+		frozen.freeze(cr)
+		w.change(cr, func(s *widget.Spec) { s.Text = "" })
+		w.annotate(config, "note", "starts the next pass")
+	})
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("second"))
+	w.decides(func() string {
+		if now := present(); now.Status.ObservedGeneration < 3 {
+			return "is not reconciled yet"
+		}
+		return "text of the child: " + w.textOf(cr.Name)()
+	}, Equal("text of the child: "), Equal("text of the child: second"), "a field of a former spec")
+	frozen.thaw()
+	w.pass(cr)
+	w.awaitReady(cr)
+	w.operator.Stop()
 }
 
 // judgesRollouts checks that a rollout is judged by the newest revision, and not by a version
@@ -144,13 +193,13 @@ func (g *gate) release() {
 type frozenReader struct {
 	client.Reader
 	mu    sync.Mutex
-	shown *appsv1.StatefulSet
+	shown client.Object
 }
 
-func (r *frozenReader) freeze(set *appsv1.StatefulSet) {
+func (r *frozenReader) freeze(obj client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown = set.DeepCopy()
+	r.shown = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 }
 
 func (r *frozenReader) thaw() {
@@ -161,20 +210,24 @@ func (r *frozenReader) thaw() {
 
 // hears tells whether an event is delivered: a watch that is behind delivers none.
 func (r *frozenReader) hears(event any) bool {
+	obj, _ := event.(client.Object)
+	return obj == nil || !r.isShown(obj, obj.GetName())
+}
+
+func (r *frozenReader) isShown(obj client.Object, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := event.(*appsv1.StatefulSet)
-	return !ok || r.shown == nil
+	return r.shown != nil && reflect.TypeOf(obj) == reflect.TypeOf(r.shown) && name == r.shown.GetName()
 }
 
 func (r *frozenReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if !r.isShown(obj, key.Name) {
+		return r.Reader.Get(ctx, key, obj, opts...)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if set, ok := obj.(*appsv1.StatefulSet); ok && r.shown != nil {
-		r.shown.DeepCopyInto(set)
-		return nil
-	}
-	return r.Reader.Get(ctx, key, obj, opts...)
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(r.shown.DeepCopyObject()).Elem())
+	return nil
 }
 
 // versionlessClient hides the version of a write from the engine.
@@ -195,6 +248,17 @@ func (r changingRacks) Get(ctx context.Context, key client.ObjectKey, obj client
 	err := r.Reader.Get(ctx, key, obj, opts...)
 	if rack, ok := obj.(*widget.Rack); ok && len(rack.Status.Conditions) > 0 {
 		rack.Status.ObservedGeneration = rack.Generation
+	}
+	return err
+}
+
+// keepingReader returns widgets with a field that a user has removed.
+type keepingReader struct{ client.Reader }
+
+func (r keepingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if cr, ok := obj.(*widget.Widget); ok && err == nil && cr.Spec.Text == "" {
+		cr.Spec.Text = "second"
 	}
 	return err
 }

@@ -93,7 +93,7 @@ func (w *world) stamps() {
 	}
 	w.Expect(set.Spec.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "asterism"), "labels of the pods")
 	w.Expect(set.Spec.Template.Labels).NotTo(HaveKey("asterism.dev/owner-uid"), "labels of the pods")
-	w.Expect(w.operator.Requests.Of("watch", "services")).To(HaveLen(1), "a kind that may have to be deleted is watched")
+	w.Expect(w.operator.Requests.Of("watch", "services")).To(HaveLen(2), "a kind that may have to be deleted is watched, in each namespace")
 	w.Expect(w.operator.Requests.Of("watch", "deployments")).To(BeEmpty(), "watches start when they are needed")
 }
 

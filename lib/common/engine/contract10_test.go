@@ -9,8 +9,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -30,12 +32,85 @@ func TestContract10Isolation(t *testing.T) {
 			caught: `Job cannot be watched`,
 			hangs:  true,
 		},
+		"guesses that a slow watch is forbidden": {
+			seam: func(s *engine.Seam) {
+				s.WatchFailure = func(schema.GroupVersionKind) error {
+					return errors.NewForbidden(schema.GroupResource{}, "", nil)
+				}
+			},
+			caught: `a slow list is no failure`,
+		},
+		"waits for every watch of the operator": {
+			seam:   func(s *engine.Seam) { s.Cache = patientCache{s.Cache} },
+			caught: `a slow controller starts`,
+			hangs:  true,
+		},
 	}}.test(t)
 }
 
 func contract10(w *world) {
 	w.hangingCall()
-	w.forbiddenKind()
+	limited := &rbacv1.Role{ObjectMeta: metaOf(w.namespace, w.namespace+"-limited"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets", "widgets/status", "widgets/finalizers", "racks", "racks/status"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+	}}
+	w.as(limited)
+	w.slowController()
+	w.forbiddenKind(limited)
+	w.slowKind()
+}
+
+// slowKind checks that a list that takes longer than the read timeout, for example after a
+// restart of the API server, changes no condition, and that the engine continues when the list
+// is complete.
+func (w *world) slowKind() {
+	w.t.Helper()
+	s := service{Name: owner, Owns: owns[:1], Stages: []stage{configMaps("ConfigReady")}}
+	start(w, s)
+	cr := w.widget("slow", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.operator.Stop()
+
+	release := w.proxy.hold("configmaps")
+	defer release()
+	before := w.watched.of(cr.Name)
+	start(w, s, func(s *engine.Seam) { s.ReadTimeout = 200 * time.Millisecond })
+	w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before+2), "passes while a list is slow")
+	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("True"), "a slow list is no failure")
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	release()
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("second"))
+	w.awaitReady(cr)
+	w.operator.Stop()
+}
+
+// slowController checks that a controller whose own list is slow starts although another
+// controller of the operator watches a kind that is forbidden.
+func (w *world) slowController() {
+	w.t.Helper()
+	fault := w.mutant.seam
+	defer func() { w.mutant.seam, w.beside = fault, nil }()
+	slow := seamed[*widget.Rack]{
+		Service: engine.Service[*widget.Rack]{Name: "rack", Stages: []engine.Stage[*widget.Rack]{{Condition: "Found"}}},
+		change: func(s *engine.Seam) { // a mutant has its fault in this controller alone
+			if fault != nil {
+				fault(s)
+			}
+		},
+	}
+	w.mutant.seam, w.beside = nil, []enginetest.Runnable{slow}
+	release := w.proxy.hold("racks")
+	defer release()
+	start(w, service{Name: owner, Stages: []stage{build("SchemaReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{job(cr, cr.Name)}
+	})}}, func(s *engine.Seam) { s.ReadTimeout = readTimeout })
+	cr := w.widget("fast", widget.Spec{})
+	w.Eventually(w.condition(cr, "SchemaReady")).Should(HavePrefix("False Error: Job cannot be watched"))
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "late")}
+	w.create(rack)
+	release()
+	w.happens("a slow controller starts", w.condition(rack, "Ready"), HavePrefix("True"))
+	w.operator.Stop()
 }
 
 // hangingCall checks that a call that hangs delays only its own object, and that a panic, an
@@ -89,20 +164,8 @@ func (w *world) hangingCall() {
 
 // forbiddenKind checks that a missing right fails only one stage, with the name of the kind,
 // and that the stage continues when the right is granted.
-func (w *world) forbiddenKind() {
+func (w *world) forbiddenKind(role *rbacv1.Role) {
 	w.t.Helper()
-	name := w.namespace + "-limited"
-	role := &rbacv1.Role{ObjectMeta: metaOf(w.namespace, name), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets", "widgets/status", "widgets/finalizers"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-	}}
-	w.create(role)
-	w.create(&rbacv1.RoleBinding{
-		ObjectMeta: metaOf(w.namespace, name),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
-	})
-	w.mutant.options = []enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Impersonate.UserName = name }}
 	start(w, service{Name: owner, Stages: []stage{
 		configMaps("ConfigReady"),
 		build("SchemaReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
@@ -129,3 +192,32 @@ func (w *world) forbiddenKind() {
 	w.Eventually(w.condition(forbidden, "SchemaReady")).Should(HavePrefix("False Progressing: Job forbidden is not complete"))
 	w.operator.Stop()
 }
+
+// patientCache has informers that are ready when all informers are ready.
+type patientCache struct{ cache.Cache }
+
+func (c patientCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	return patientInformer{informer, func() bool { return c.WaitForCacheSync(ctx) }}, err
+}
+
+type patientInformer struct {
+	cache.Informer
+	waitForAll func() bool
+}
+
+func (i patientInformer) HasSyncedChecker() toolscache.DoneChecker {
+	all := allSynced(make(chan struct{}))
+	go func() {
+		<-i.Informer.HasSyncedChecker().Done()
+		if i.waitForAll() {
+			close(all)
+		}
+	}()
+	return all
+}
+
+type allSynced chan struct{}
+
+func (allSynced) Name() string            { return "all" }
+func (a allSynced) Done() <-chan struct{} { return a }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,8 @@ type Seam struct {
 	Cached client.Reader
 	Live   client.Reader
 	Cache  cache.Cache
+	// WatchFailure returns the last error of the watch of a kind.
+	WatchFailure func(schema.GroupVersionKind) error
 	// Discover is called before discovery; its error is returned as discovery's error.
 	Discover func() error
 
@@ -40,12 +43,13 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		Workers: standard.workers, ReadTimeout: standard.readTimeout,
 		DiscoveryRetry: standard.discoveryRetry, JobRetryMin: standard.jobRetryMin,
 	}
-	change(&seam)
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
 		return err
 	}
-	a.client, a.cached, a.api, a.cache = seam.Client, seam.Cached, seam.Live, seam.Cache
+	seam.WatchFailure = a.failure
+	change(&seam)
+	a.client, a.cached, a.api, a.cache, a.failure = seam.Client, seam.Cached, seam.Live, seam.Cache, seam.WatchFailure
 	if seam.Discover != nil {
 		a.discovery = failingDiscovery{a.discovery, seam.Discover}
 	}

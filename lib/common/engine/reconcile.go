@@ -111,6 +111,9 @@ func (p *pass) sweep(ctx context.Context, stages []boundStage) {
 
 // finish writes the status, and returns the time of the next pass.
 func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, error) {
+	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
+		return reconcile.Result{RequeueAfter: p.readTimeout}, nil
+	}
 	if result := p.guard(ctx, "Report", func() error { report(); return nil }); result != nil {
 		p.failure = result
 	}

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +30,7 @@ type access struct {
 	client      client.Client
 	cache       cache.Cache // nil: nothing is watched
 	cached, api client.Reader
+	failure     func(schema.GroupVersionKind) error // of the watch of a kind
 	discovery   observe.Discovery
 	recorder    record.EventRecorder
 }
@@ -41,6 +44,12 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	return s.addTo(mgr, newEngine(s, standard, a))
 }
 
+// NewCache makes the cache of every manager with a Service: the cache knows why a watch is not
+// ready.
+func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	return observe.NewCache(config, options)
+}
+
 // Kind returns an empty object of the kind.
 func (s Service[T]) Kind() client.Object { return newOf[T]() }
 
@@ -49,17 +58,22 @@ func accessOf(mgr ctrl.Manager, name string) (access, error) {
 	if err != nil {
 		return access{}, err
 	}
+	failures, ok := mgr.GetCache().(observe.Failures)
+	if !ok {
+		return access{}, errors.New("the manager needs NewCache of this package as the option NewCache")
+	}
 	recorder, err := newRecorder(mgr, name)
 	return access{
 		client: mgr.GetClient(), cache: mgr.GetCache(), cached: mgr.GetCache(), api: mgr.GetAPIReader(),
-		discovery: kinds, recorder: recorder,
+		failure: failures.WatchFailure, discovery: kinds, recorder: recorder,
 	}, err
 }
 
 func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 	cluster := observe.New(observe.Options{
 		Name: s.Name, Scheme: a.client.Scheme(), Discovery: a.discovery, Cache: a.cache, Cached: a.cached, API: a.api,
-		ReadTimeout: l.readTimeout, DiscoveryRetry: l.discoveryRetry,
+		WatchFailure: a.failure,
+		ReadTimeout:  l.readTimeout, DiscoveryRetry: l.discoveryRetry,
 	})
 	var owns []schema.GroupVersionKind
 	for _, kind := range s.Owns {

@@ -26,11 +26,13 @@ func (p *pass) writeStatus(ctx context.Context) error {
 			return nil
 		}
 	}
-	err := p.client().Status().Patch(ctx, p.cr, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
+	// The answer has the newest spec, which this pass has not judged.
+	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}
-	p.view.NoteWrite(p.self(), p.cr)
+	p.view.NoteVersion(p.self(), written)
 	p.memory.statusWritten(p.request)
 	p.announce()
 	return nil

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -47,13 +45,7 @@ func TestForbiddenKindsAreConditions(t *testing.T) {
 		{APIGroups: []string{"test.asterism.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
 	}}
-	w.create(role)
-	w.create(&rbacv1.RoleBinding{
-		ObjectMeta: metaOf(w.namespace, role.Name),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role.Name}},
-	})
-	w.mutant.options = []enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Impersonate.UserName = role.Name }}
+	w.as(role)
 	start(w, service{Name: owner, Owns: append([]client.Object{&appsv1.StatefulSet{}}, owns[:1]...), Stages: []stage{configMaps("ConfigReady")}},
 		func(s *engine.Seam) { s.ReadTimeout = readTimeout })
 	cr := w.widget("forbidden", widget.Spec{})

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,11 +13,13 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -108,7 +111,8 @@ func failureOf(t *testing.T, run func(*probe)) (failure string) {
 	return ""
 }
 
-// world is a namespace with a running engine.
+// world is a namespace with a running engine, which watches another namespace as well, behind a
+// proxy.
 type world struct {
 	Gomega
 	t         testing.TB // for cleanup
@@ -116,6 +120,8 @@ type world struct {
 	namespace string
 	client    client.Client
 	mutant    mutant
+	proxy     proxy
+	beside    []enginetest.Runnable // further controllers of the operator
 	watched   *watched
 	operator  *enginetest.Operator
 	took      map[string]time.Duration // longest duration of what happens has awaited
@@ -243,8 +249,73 @@ func start[T engine.Object](w *world, s engine.Service[T], changes ...func(*engi
 		}
 		seam.Cached = countingReader{seam.Cached, w.watched}
 	}
-	w.operator = enginetest.RunWith(w.t, w.namespace, enginetest.Scheme(w.t, widget.AddToScheme), w.mutant.options,
-		seamed[T]{Service: s, change: change})
+	options := append([]enginetest.Option{alsoWatch(metav1.NamespacePublic), w.proxy.option}, w.mutant.options...)
+	w.operator = enginetest.RunWith(w.t, w.namespace, enginetest.Scheme(w.t, widget.AddToScheme), options,
+		append(w.beside, seamed[T]{Service: s, change: change})...)
+}
+
+// alsoWatch makes an operator watch a second namespace.
+func alsoWatch(namespace string) enginetest.Option {
+	return func(_ *rest.Config, options *ctrl.Options) {
+		options.Cache.DefaultNamespaces[namespace] = cache.Config{}
+	}
+}
+
+// as makes an operator a user with the rights of a Role, and therefore in one namespace only.
+func (w *world) as(role *rbacv1.Role) {
+	w.t.Helper()
+	w.create(role)
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metaOf(w.namespace, role.Name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role.Name}},
+	})
+	w.mutant.options = append(w.mutant.options, func(config *rest.Config, options *ctrl.Options) {
+		config.Impersonate.UserName = role.Name
+		delete(options.Cache.DefaultNamespaces, metav1.NamespacePublic)
+	})
+}
+
+// proxy is between an engine and the API server. It delays lists and watches.
+type proxy struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // by resource
+}
+
+// hold delays the lists and watches of a resource until release is called.
+func (p *proxy) hold(resource string) (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	released := make(chan struct{})
+	if p.held == nil {
+		p.held = map[string]chan struct{}{}
+	}
+	p.held[resource] = released
+	return sync.OnceFunc(func() { close(released) })
+}
+
+func (p *proxy) option(config *rest.Config, _ *ctrl.Options) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{next, p} })
+}
+
+type roundTripper struct {
+	http.RoundTripper
+	*proxy
+}
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	parsed, _ := enginetest.ParseRequest(request)
+	r.mu.Lock()
+	released := r.held[parsed.Resource]
+	r.mu.Unlock()
+	if released != nil && (parsed.Verb == "list" || parsed.Verb == "watch") {
+		select {
+		case <-released:
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
+	}
+	return r.RoundTripper.RoundTrip(request)
 }
 
 // watched counts the passes over each object, which begin with reading it, and has the version

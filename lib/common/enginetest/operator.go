@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/multus"
 	"asterism.dev/lib/common/operator"
 )
@@ -77,6 +78,7 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 	opts := ctrl.Options{
 		Scheme:     scheme,
 		Logger:     operatorLog(t),
+		NewCache:   engine.NewCache,
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: operator.Trim},
 		Controller: config.Controller{SkipNameValidation: new(true)},

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/multus"
 )
 
@@ -102,6 +103,7 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 		return err
 	}
 	options.Scheme = scheme
+	options.NewCache = engine.NewCache
 	options.Cache.DefaultTransform = Trim
 	Confine(&options.Cache, controllers...)
 	options.Controller.SkipNameValidation = new(true) // a later manager has the same controllers

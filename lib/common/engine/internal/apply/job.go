@@ -159,6 +159,6 @@ func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv
 	if err != nil {
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
-	c.View.NoteVersion(key, note.GetResourceVersion())
+	c.View.NoteVersion(key, note)
 	return message, true, nil
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Cache cache.Cache
 	// Cached reads from the cache, API from the API server.
 	Cached, API client.Reader
+	// WatchFailure returns the last failure of the watch of a kind, see Failures.
+	WatchFailure func(schema.GroupVersionKind) error
 	// ReadTimeout bounds every read: a read of a kind whose watch is forbidden would
 	// otherwise block its worker forever.
 	ReadTimeout time.Duration
@@ -49,9 +51,10 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Cluster is the knowledge of one controller about the cluster. All its passes share it.
 type Cluster struct {
 	Options
-	kinds    kinds
-	queue    queue           // of the controller
-	lifetime context.Context //nolint:containedctx // of the controller; watches end with it
+	kinds      kinds
+	reconciled schema.GroupVersionKind
+	queue      queue           // of the controller
+	lifetime   context.Context //nolint:containedctx // of the controller; watches end with it
 
 	mu       sync.Mutex
 	uid      string // of the cluster

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,10 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Freshest returns the object as its watch shows it. While the watch is behind the
-// controller's own last write, it returns the API server's answer to this write, or reads
-// the object from the API server. It returns nil if the object does not exist, and only
-// the metadata of Secrets and ConfigMaps.
+// Freshest returns the object as its watch shows it or, while the watch is behind the
+// controller's own last write, as the API server has it. It returns nil if the object does
+// not exist, and only the metadata of Secrets and ConfigMaps.
 func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) {
 	last, wrote := c.lastWrite(key) // before the read: a write that is forgotten in between is older than the read object
 	cached, err := c.read(ctx, c.Cached, key)
@@ -26,9 +24,6 @@ func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) 
 	if !last.isAhead(cached) {
 		c.forgetWrite(key, last)
 		return cached, nil
-	}
-	if last.answer != nil && (cached != nil || last.created) && time.Since(last.at) < answerFor {
-		return last.answer, nil
 	}
 	fresh, err := c.Live(ctx, key)
 	if err == nil && fresh == nil {

@@ -2,9 +2,9 @@ package observe
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -16,8 +16,10 @@ import (
 // that the pass looks at starts another pass.
 type View struct {
 	*Cluster
-	request reconcile.Request
-	seen    sets.Set[Key]
+	request   reconcile.Request
+	seen      sets.Set[Key]
+	objects   map[Key]client.Object // as the pass has read or written them; nil for none
+	unsettled bool
 }
 
 // View begins a pass over the object with the UID.
@@ -28,7 +30,7 @@ func (c *Cluster) View(request reconcile.Request, uid types.UID) *View {
 		delete(c.owners, before) // the UID of a deleted object with the same name
 		c.owners[uid], c.uids[request] = request, uid
 	}
-	return &View{Cluster: c, request: request, seen: sets.New[Key]()}
+	return &View{Cluster: c, request: request, seen: sets.New[Key](), objects: map[Key]client.Object{}}
 }
 
 // Close ends the pass. An object that this pass did not look at no longer wakes the
@@ -55,11 +57,24 @@ func (v *View) look(key Key) {
 	v.readers[key].Insert(v.request)
 }
 
-// Get returns an object as Freshest does. A change of this object wakes the reconciled
-// object. The first Get of a kind starts its watch and waits for it, for at most
-// ReadTimeout.
+// Settled tells whether every watch that the pass needed was ready, or has failed. Otherwise
+// the pass has seen only a part of the cluster and must judge nothing.
+func (v *View) Settled() bool { return !v.unsettled }
+
+func (v *View) watch(ctx context.Context, kind schema.GroupVersionKind) error {
+	err := v.Cluster.watch(ctx, kind, v.request)
+	v.unsettled = v.unsettled || errors.Is(err, errUnsettled)
+	return err
+}
+
+// Get returns an object as Freshest does, and the same version in the whole pass. A change of
+// this object wakes the reconciled object. The first Get of a kind starts its watch and waits
+// for it, for at most ReadTimeout.
 func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	v.look(key)
+	if known, ok := v.objects[key]; ok {
+		return known, nil
+	}
 	if err := v.watch(ctx, key.Kind); err != nil {
 		return nil, err
 	}
@@ -67,7 +82,32 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	if found == nil && err == nil {
 		err = v.checkServed(ctx, key.Kind)
 	}
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	v.objects[key] = found
+	return found, nil
+}
+
+// NoteWrite records the API server's answer to a write: this pass reads the answer, and later
+// passes read no older version. The caller must not change the answer afterwards.
+func (v *View) NoteWrite(key Key, answer client.Object) {
+	v.objects[key] = answer
+	v.NoteVersion(key, answer)
+}
+
+// NoteVersion is NoteWrite for an answer that the pass does not read.
+func (v *View) NoteVersion(key Key, answer metav1.Object) {
+	v.note(key, write{version: answer.GetResourceVersion(), owner: OwnerUID(answer)})
+}
+
+// NoteDelete records that the API server has accepted the deletion of an object.
+func (v *View) NoteDelete(key Key, obj client.Object) {
+	deleted := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	now := metav1.Now()
+	deleted.SetDeletionTimestamp(&now)
+	v.objects[key] = deleted
+	v.note(key, write{version: obj.GetResourceVersion(), owner: OwnerUID(obj), deleted: true})
 }
 
 // checkServed returns an error if a kind without objects is no longer served. The watch of
@@ -106,15 +146,36 @@ func (v *View) Sample(ctx context.Context, kind schema.GroupVersionKind, namespa
 
 // Children returns the objects of a kind with the marks of the owner, as the watch shows
 // them, and objects that were created since. A change of a child wakes the owner even
-// without a look.
+// without a look. Only children in the namespace of the reconciled object are found, if it has
+// one.
 func (v *View) Children(ctx context.Context, kind schema.GroupVersionKind, owner types.UID) ([]client.Object, error) {
 	if err := v.watch(ctx, kind); err != nil {
 		return nil, err
 	}
-	created := v.created(kind, owner) // before the read: the watch shows a write that is forgotten in between
-	children, err := v.list(ctx, kind, client.MatchingFields{v.indexName(): string(owner)})
-	for _, child := range children {
-		delete(created, client.ObjectKeyFromObject(child))
+	options := []client.ListOption{client.MatchingFields{v.indexName(): string(owner)}}
+	namespaced, err := v.Namespaced(ctx, kind)
+	if err != nil {
+		return nil, err
 	}
-	return append(children, slices.Collect(maps.Values(created))...), err
+	if namespaced {
+		options = append(options, client.InNamespace(v.request.Namespace))
+	}
+	written := v.written(kind, owner) // before the read: the watch shows a write that is forgotten in between
+	children, err := v.list(ctx, kind, options...)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
+		written.Delete(KeyOf(kind, child))
+	}
+	for key := range written {
+		child, err := v.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if child != nil && OwnerUID(child) == owner {
+			children = append(children, child)
+		}
+	}
+	return children, nil
 }

@@ -21,7 +21,7 @@ func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "reader"}}
 	woken := func() int {
 		c.queue = queued(t)
-		c.wake(pods, podOf("1"))
+		c.wake(c.queue, pods, podOf("1"))
 		return c.queue.Len()
 	}
 	for _, looked := range []Key{key, {Kind: pods, NamespacedName: types.NamespacedName{Namespace: "n"}}, {Kind: pods}} {
@@ -50,6 +50,6 @@ func TestOldAndNewOwnersAreWoken(t *testing.T) {
 		c.View(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}, types.UID(name)).Close()
 	}
 	c.queue = queued(t)
-	c.wake(pods, objectsOf(owned("old"), owned("new"))...)
+	c.wake(c.queue, pods, owned("old"), owned("new"))
 	g.Expect(c.queue.Len()).To(Equal(2))
 }

@@ -8,18 +8,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// wake queues the owner of an object, and the objects whose last or present pass looked at
-// the object or at all objects of its kind. The newest version is the last argument.
-func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) {
+// wake queues the object itself if it is reconciled, its owner, and the objects whose last or
+// present pass looked at the object or at all objects of its kind. The newest version is the
+// last argument.
+func (c *Cluster) wake(q queue, kind schema.GroupVersionKind, versions ...client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, obj := range versions {
 		if owner, ok := c.owners[OwnerUID(obj)]; ok {
-			c.queue.Add(owner)
+			q.Add(owner)
 		}
 	}
 	newest := versions[len(versions)-1]
 	key := KeyOf(kind, newest)
+	if kind == c.reconciled {
+		q.Add(reconcile.Request{NamespacedName: key.NamespacedName})
+	}
 	if last, ok := c.writes[key]; ok && !last.isAhead(newest) {
 		delete(c.writes, key)
 	}
@@ -27,7 +31,7 @@ func (c *Cluster) wake(kind schema.GroupVersionKind, versions ...client.Object) 
 	inNamespace.Namespace = key.Namespace
 	for _, looked := range []Key{key, inNamespace, everywhere} {
 		for request := range c.readers[looked] {
-			c.queue.Add(request)
+			q.Add(request)
 		}
 	}
 }

@@ -2,32 +2,65 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // WatchReconciled starts the watch of the kind that the controller reconciles. The
-// controller starts its workers when this watch is ready. The first source stores the
-// controller's queue and lifetime, which wake and other watches need, and adds the handler
-// of this package, which wakes owners and readers. The second source queues the reconciled
-// object itself.
+// controller starts its workers when this watch is ready.
 func (c *Cluster) WatchReconciled(watcher Watcher, obj client.Object) error {
-	capture := source.Func(func(ctx context.Context, q queue) error {
-		c.lifetime, c.queue = ctx, q
-		c.ensureWatch(c.KindOf(obj))
-		return nil
-	})
-	if err := watcher.Watch(capture); err != nil {
-		return err
+	c.reconciled = c.KindOf(obj)
+	return watcher.Watch(ownSource{c})
+}
+
+// ownSource is the watch of the reconciled kind. source.Kind is not used, because it waits for
+// every kind of the cache: one kind with a forbidden watch would block all controllers.
+type ownSource struct{ *Cluster }
+
+// Start stores the controller's queue and lifetime, which all watches need.
+func (s ownSource) Start(ctx context.Context, q queue) error {
+	s.lifetime, s.queue = ctx, q
+	s.ensureWatch(s.reconciled)
+	return nil
+}
+
+// attachRetry is the time until the watch of the reconciled kind is started again, for
+// example because its definition is not installed yet.
+const attachRetry = time.Second
+
+// WaitForSync returns when the watch is ready, or with the error of the last attempt.
+func (s ownSource) WaitForSync(ctx context.Context) error {
+	var failure error
+	for {
+		w := s.ensureWatch(s.reconciled)
+		select {
+		case <-w.settled:
+			if w.err == nil {
+				return nil
+			}
+			failure = w.err
+		case <-ctx.Done():
+		}
+		select {
+		case <-time.After(attachRetry):
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil
+			}
+			return fmt.Errorf("the watch of %s is not ready in time: %w", s.reconciled.Kind, errors.Join(failure, s.WatchFailure(s.reconciled)))
+		}
 	}
-	return watcher.Watch(source.Kind[client.Object](c.Cache, obj, &handler.EnqueueRequestForObject{}))
 }
 
 // watch is the watch of one kind. It is ready when the cache and its index are filled and
@@ -36,10 +69,16 @@ type watch struct {
 	settled chan struct{} // closed when the watch is ready or has failed
 	since   time.Time
 	err     error // valid once settled is closed
+	waiting sets.Set[reconcile.Request]
 }
 
-// watch starts the watch of the kind, if it does not exist, and waits until it is ready.
-func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error {
+// errUnsettled is the error for a watch that is slow, although nothing has failed.
+var errUnsettled = errors.New("the watch is not ready yet")
+
+// watch starts the watch of the kind, if it does not exist, and waits until it is ready, for at
+// most ReadTimeout since its start. After that, it returns the last failure of the watch or, if
+// nothing has failed, errUnsettled; the request is queued again when the watch is ready.
+func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind, request reconcile.Request) error {
 	if err := c.Served(ctx, kind); err != nil || c.Cache == nil {
 		return err
 	}
@@ -58,7 +97,26 @@ func (c *Cluster) watch(ctx context.Context, kind schema.GroupVersionKind) error
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-limit.C:
+	}
+	failure := c.WatchFailure(kind)
+	switch {
+	case apierrors.IsForbidden(failure):
 		return fmt.Errorf("%s cannot be watched: check that the operator has the rights to list and watch this kind", kind.Kind)
+	case failure != nil:
+		return fmt.Errorf("%s cannot be watched: %w", kind.Kind, failure)
+	}
+	c.queueWhenSettled(w, request)
+	return errUnsettled
+}
+
+func (c *Cluster) queueWhenSettled(w *watch, request reconcile.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-w.settled:
+		c.queue.Add(request)
+	default:
+		w.waiting.Insert(request)
 	}
 }
 
@@ -69,7 +127,7 @@ func (c *Cluster) ensureWatch(kind schema.GroupVersionKind) *watch {
 	defer c.mu.Unlock()
 	w := c.watches[kind]
 	if w == nil {
-		w = &watch{settled: make(chan struct{}), since: time.Now()}
+		w = &watch{settled: make(chan struct{}), since: time.Now(), waiting: sets.New[reconcile.Request]()}
 		c.watches[kind] = w
 		go c.run(kind, w)
 	}
@@ -77,18 +135,21 @@ func (c *Cluster) ensureWatch(kind schema.GroupVersionKind) *watch {
 }
 
 func (c *Cluster) run(kind schema.GroupVersionKind, w *watch) {
-	defer close(w.settled)
-	if err := c.attach(kind); err != nil {
+	err := c.attach(kind)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
 		w.err = fmt.Errorf("watching %s: %w", kind.Kind, err)
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		delete(c.watches, kind) // the next pass tries again
+	}
+	close(w.settled)
+	for request := range w.waiting {
+		c.queue.Add(request)
 	}
 }
 
-// attach returns when the kind's cache is filled and the handler has received every object
-// in it, or when the controller ends. source.Kind is not used, because it waits for every
-// kind of the cache: one kind with a forbidden watch would block all kinds.
+// attach attaches the handler, and returns when the kind's cache is filled or the controller
+// ends.
 func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	obj, err := c.newObject(kind)
 	if err != nil {
@@ -101,35 +162,26 @@ func (c *Cluster) attach(kind schema.GroupVersionKind) error {
 	if err := c.index(obj); err != nil {
 		return err
 	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.wake(kind, objectsOf(obj)...) },
-		UpdateFunc: func(before, now any) { c.wake(kind, objectsOf(before, now)...) },
-		DeleteFunc: func(obj any) {
-			deleted := objectsOf(obj)
-			c.wake(kind, deleted...)
-			c.forgetContent(KeyOf(kind, deleted[0]))
-		},
-	})
-	if err != nil {
+	if err := (&source.Informer{Informer: informer, Handler: c.handler(kind)}).Start(c.lifetime, c.queue); err != nil {
 		return err
 	}
-	if !toolscache.WaitForCacheSync(c.lifetime.Done(), registration.HasSynced) {
+	select {
+	case <-informer.HasSyncedChecker().Done():
+		return nil
+	case <-c.lifetime.Done():
 		return c.lifetime.Err()
 	}
-	return nil
 }
 
-// objectsOf returns the objects of an event. If the watch has missed a deletion, the event
-// has the last version that the watch has shown.
-func objectsOf(event ...any) []client.Object {
-	var all []client.Object
-	for _, obj := range event {
-		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = missed.Obj
-		}
-		all = append(all, obj.(client.Object)) //nolint:forcetypeassert // every kind has metadata
+func (c *Cluster) handler(kind schema.GroupVersionKind) handler.Funcs {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { c.wake(q, kind, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { c.wake(q, kind, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			c.wake(q, kind, e.Object)
+			c.forgetContent(KeyOf(kind, e.Object))
+		},
 	}
-	return all
 }
 
 // indexName is the field by which the cache finds the children of an owner. Each controller

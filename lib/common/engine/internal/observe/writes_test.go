@@ -29,9 +29,15 @@ func cluster(t *testing.T, cache, api client.Reader) *Cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	c := New(Options{Scheme: scheme, Cached: cache, API: api, ReadTimeout: time.Minute})
+	c := New(Options{Scheme: scheme, Cached: cache, API: api, ReadTimeout: time.Minute, Discovery: podDiscovery{}})
 	c.queue = queued(t)
 	return c
+}
+
+type podDiscovery struct{}
+
+func (podDiscovery) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "Pod", Namespaced: true}}}, nil
 }
 
 func queued(t *testing.T) queue {
@@ -45,7 +51,6 @@ func queued(t *testing.T) queue {
 type podReader struct {
 	client.Reader
 	version   string
-	held      bool   // is being deleted, and has a finalizer
 	meanwhile func() // called during a read
 }
 
@@ -58,89 +63,102 @@ func (s *podReader) Get(_ context.Context, _ client.ObjectKey, into client.Objec
 		return notFound()
 	}
 	pod := podOf(version)
-	if s.held {
-		pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: time.Now()}, []string{"asterism.dev/test"}
-	}
 	pod.DeepCopyInto(into.(*corev1.Pod)) //nolint:forcetypeassert // nothing else is read
 	return nil
 }
 
-// TestAnAnswerCountsUntilTheWatchHasShownIt, and is removed then, because it is as large as
-// the object.
-func TestAnAnswerCountsUntilTheWatchHasShownIt(t *testing.T) {
+// TestNoReadIsOlderThanAWrite: while the watch is behind, the object is read from the API server.
+func TestNoReadIsOlderThanAWrite(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		cached string // version that the cache has
-		held   bool   // the cached version has a finalizer
-		write  func(*Cluster)
-		want   string // version; "deleted" for a pod that is being deleted, "" for none
+		live   string // version that the API server has
+		write  func(*View)
+		want   string // version; "" for none
 		stays  bool   // the write is still remembered
 	}{
-		{name: "the watch is behind", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7", stays: true},
-		{name: "the watch has caught up", cached: "7", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "7"},
-		{name: "another client has written since", cached: "9", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")) }, want: "9"},
-		{name: "created, not shown yet", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")) }, want: "7", stays: true},
-		{name: "deleted, and not shown yet", cached: "7", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "created and deleted, neither is shown", write: func(c *Cluster) { c.NoteCreate(key, podOf("7")); c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "last finalizer removed, which creates no version", cached: "7", held: true, write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "deleted, and an older version shown", cached: "6", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }, want: "deleted", stays: true},
-		{name: "deleted, and shown", write: func(c *Cluster) { c.NoteDelete(key, podOf("7")) }},
-		{name: "an older answer comes late", cached: "5", write: func(c *Cluster) { c.NoteWrite(key, podOf("7")); c.NoteWrite(key, podOf("6")) }, want: "7", stays: true},
+		{name: "the watch is behind", cached: "5", live: "8", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "8", stays: true},
+		{name: "the watch has caught up", cached: "7", live: "8", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "7"},
+		{name: "another client has written since", cached: "9", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "9"},
+		{name: "created, not shown yet", live: "7", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "7", stays: true},
+		{name: "created and deleted by another client, neither is shown", write: func(v *View) { v.NoteVersion(key, podOf("7")) }},
+		{name: "deleted, and not shown yet", cached: "7", live: "8", write: func(v *View) { v.NoteDelete(key, podOf("7")) }, want: "8", stays: true},
+		{name: "created and deleted, neither is shown", live: "8", write: func(v *View) { v.NoteVersion(key, podOf("7")); v.NoteDelete(key, podOf("7")) }, want: "8", stays: true},
+		{name: "last finalizer removed, which creates no version", cached: "7", write: func(v *View) { v.NoteDelete(key, podOf("7")) }},
+		{name: "deleted, and an older version shown", cached: "6", live: "8", write: func(v *View) { v.NoteDelete(key, podOf("7")) }, want: "8", stays: true},
+		{name: "deleted, and shown", write: func(v *View) { v.NoteDelete(key, podOf("7")) }},
+		{name: "an older answer comes late", cached: "6", live: "7", write: func(v *View) { v.NoteVersion(key, podOf("7")); v.NoteVersion(key, podOf("6")) }, want: "7", stays: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := cluster(t, &podReader{version: test.cached, held: test.held}, &podReader{})
-			test.write(c)
+			c := cluster(t, &podReader{version: test.cached}, &podReader{version: test.live})
+			test.write(c.View(reconcile.Request{}, "owner"))
 			found, err := c.Freshest(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
-			switch test.want {
-			case "":
-				g.Expect(found).To(BeNil())
-			case "deleted":
-				g.Expect(found.GetDeletionTimestamp()).NotTo(BeNil())
-				g.Expect(found.GetFinalizers()).To(BeEmpty())
-			default:
-				g.Expect(found.GetResourceVersion()).To(Equal(test.want))
+			version := ""
+			if found != nil {
+				version = found.GetResourceVersion()
 			}
+			g.Expect(version).To(Equal(test.want))
 			g.Expect(c.writes).To(HaveLen(map[bool]int{true: 1}[test.stays]))
 		})
 	}
 }
 
-// TestAPassForgetsTheAnswerThatItDoesNotLookAt: the event of a deletion may come before the
+// TestAPassReadsOneVersion of an object, and its own writes.
+func TestAPassReadsOneVersion(t *testing.T) {
+	g := NewWithT(t)
+	cached := &podReader{version: "5"}
+	c := cluster(t, cached, &podReader{})
+	v := c.View(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "owner"}}, "owner")
+	read := func() client.Object {
+		found, err := v.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+	g.Expect(read().GetResourceVersion()).To(Equal("5"))
+	cached.version = "6"
+	g.Expect(read().GetResourceVersion()).To(Equal("5"))
+	v.NoteWrite(key, podOf("7"))
+	g.Expect(read().GetResourceVersion()).To(Equal("7"))
+	v.NoteDelete(key, podOf("7"))
+	g.Expect(read().GetDeletionTimestamp()).NotTo(BeNil())
+}
+
+// TestAPassForgetsTheWriteThatItDoesNotLookAt: the event of a deletion may come before the
 // answer, and no pass may read the name again.
-func TestAPassForgetsTheAnswerThatItDoesNotLookAt(t *testing.T) {
+func TestAPassForgetsTheWriteThatItDoesNotLookAt(t *testing.T) {
 	g := NewWithT(t)
 	c := cluster(t, &podReader{version: "7"}, &podReader{})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "owner"}}
 	v := c.View(request, "owner")
 	v.look(key)
-	c.wake(pods, podOf("8"))
-	c.NoteDelete(key, podOf("7"))
+	c.wake(c.queue, pods, podOf("8"))
+	v.NoteDelete(key, podOf("7"))
 	v.Close()
 	g.Expect(c.writes).To(HaveLen(1))
 	c.View(request, "owner").Close()
 	g.Expect(c.writes).To(BeEmpty())
 }
 
-// TestAnEventForgetsTheAnswer: the answers of ten thousand objects would need much memory.
-func TestAnEventForgetsTheAnswer(t *testing.T) {
+// TestAnEventForgetsTheWrite: the writes of ten thousand objects would need memory.
+func TestAnEventForgetsTheWrite(t *testing.T) {
 	g := NewWithT(t)
 	c := cluster(t, &podReader{}, &podReader{})
-	c.NoteWrite(key, podOf("7"))
-	c.wake(pods, podOf("6"))
+	c.View(reconcile.Request{}, "owner").NoteVersion(key, podOf("7"))
+	c.wake(c.queue, pods, podOf("6"))
 	g.Expect(c.writes).To(HaveLen(1))
-	c.wake(pods, podOf("6"), podOf("7"))
+	c.wake(c.queue, pods, podOf("6"), podOf("7"))
 	g.Expect(c.writes).To(BeEmpty())
 }
 
-// TestReadsAreNotOlderThanWrites, although the answer is removed when an event has shown it.
+// TestReadsAreNotOlderThanWrites, although the write is forgotten when an event has shown it.
 func TestReadsAreNotOlderThanWrites(t *testing.T) {
 	g := NewWithT(t)
 	cache := &podReader{version: "5"}
 	c := cluster(t, cache, nil)
-	cache.meanwhile = func() { c.wake(pods, podOf("7")) }
-	c.NoteWrite(key, podOf("7"))
+	cache.meanwhile = func() { c.wake(c.queue, pods, podOf("7")) }
+	c.View(reconcile.Request{}, "owner").NoteVersion(key, podOf("7"))
 	found, err := c.Freshest(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found.GetResourceVersion()).To(Equal("7"))
