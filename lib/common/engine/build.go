@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -41,8 +42,9 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 		p.addToInputs(r)
 	}
 	p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
-	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil && incomplete == nil {
-		return err
+	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil {
+		p.requeue(outcomeOf(err))
+		return cmp.Or(incomplete, err)
 	}
 	return incomplete
 }

@@ -52,7 +52,8 @@ func Generated(secret *applycorev1.SecretApplyConfiguration, keys ...string) Chi
 // content, and a Job with other content is deleted before. If the Job must run again only
 // when certain values change, pass these values as depends; other changes then do not run
 // the Job. The Job's termination message is an input of this stage's Report and of later
-// stages. The Job must have backoffLimit 0 and no TTL.
+// stages. It is stored as it is: it must not have secrets, and the kubelet cuts it after 4096
+// bytes. The Job must have backoffLimit 0 and no TTL.
 func Once(job *applybatchv1.JobApplyConfiguration, depends ...string) Child {
 	return apply.Child{Object: job, Mode: apply.Once, Depends: depends}
 }

@@ -3,6 +3,11 @@ package engine
 import (
 	"context"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
 // doIfDue calls the stage's Do, unless Do has succeeded for the same inputs and Every has
@@ -29,13 +34,34 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	if left := last.backOff(); left > 0 {
 		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, After: left}
 	}
-	due := every > 0 && time.Since(last.at) >= every
+	last.repeat = min(last.repeat, every+time.Duration(float64(every)*repeatJitter)) // Every may have become shorter
+	due := every > 0 && time.Since(last.at) >= last.repeat
 	if known && last.failed == nil && !due {
-		p.wakeAfter(every - time.Since(last.at))
+		p.wakeAfter(last.repeat - time.Since(last.at))
 		return nil
 	}
-	p.wakeAfter(every)
+	if !p.slots.take(p.request) {
+		return p.waitForTurn(s, last, known)
+	}
+	defer func() { p.cluster.Requeue(p.slots.release(p.request.Namespace)...) }()
+	last.repeat = wait.Jitter(every, repeatJitter)
+	p.wakeAfter(last.repeat)
 	return p.callDo(ctx, s, last)
+}
+
+// waitForTurn returns the outcome of a Do that is due and has no slot: that of the last call with
+// these inputs, if one is known.
+func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
+	p.wakeAfter(slotRetry)
+	before := p.lastOf(s)
+	served := s.condition == commonv1.ConditionAvailable && before != nil && before.Status == metav1.ConditionTrue
+	switch {
+	case last.failed != nil:
+		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message}
+	case known, served, p.callWasComplete(s, last.inputsHash):
+		return nil
+	}
+	return Wait("other objects of this namespace are waiting for their servers: this object waits for its turn")
 }
 
 // callDo calls Do and remembers its result.
@@ -45,14 +71,21 @@ func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()
+	began := time.Now()
 	observed, err := s.do(limited, p.in)
 	last.at = time.Now()
 	if err != nil {
+		switch {
+		case last.at.Sub(began) < slowCall:
+			last.slowSince = time.Time{}
+		case last.slowSince.IsZero():
+			last.slowSince = last.at
+		}
 		last.failed, last.failures = outcomeOf(err), last.failures+1
 		p.memory.setLastDo(p.request, s.condition, last)
 		return err
 	}
-	p.memory.setLastDo(p.request, s.condition, lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at})
+	p.memory.setLastDo(p.request, s.condition, lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat})
 	p.in.observed[s.condition] = observed
 	return nil
 }

@@ -75,6 +75,16 @@ func JobRetryWait(failing, failed time.Time) time.Duration {
 	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
 }
 
+// DoPause is the time between a failed call of Do and the next one, after a number of failures
+// and calls that have been slow for some time.
+func DoPause(failures int, slow time.Duration) time.Duration {
+	last := lastDo{at: time.Now(), failures: failures}
+	if slow > 0 {
+		last.slowSince = last.at.Add(-slow)
+	}
+	return last.pause()
+}
+
 // failingDiscovery fails if fail returns an error.
 type failingDiscovery struct {
 	observe.Discovery

@@ -4,19 +4,26 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // memory has the last Do of each stage of each object, and the time since which the
 // object's status waits to be written. If memory is lost, Do is repeated once.
 type memory struct {
+	retries workqueue.TypedRateLimiter[reconcile.Request] // back-off of passes
+
 	mu        sync.Mutex
 	lastDos   map[reconcile.Request]map[string]lastDo
 	unwritten map[reconcile.Request]time.Time
 }
 
 func newMemory() *memory {
-	return &memory{lastDos: map[reconcile.Request]map[string]lastDo{}, unwritten: map[reconcile.Request]time.Time{}}
+	return &memory{retries: newRetries(), lastDos: map[reconcile.Request]map[string]lastDo{}, unwritten: map[reconcile.Request]time.Time{}}
+}
+
+func newRetries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax)
 }
 
 func (m *memory) setLastDo(request reconcile.Request, stage string, last lastDo) {
@@ -47,6 +54,7 @@ func (m *memory) unwrittenSince(request reconcile.Request) time.Time {
 }
 
 func (m *memory) forget(request reconcile.Request) {
+	m.retries.Forget(request)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.lastDos, request)
@@ -65,8 +73,10 @@ type lastDo struct {
 	inputsHash string
 	observed   Observed // of the last success with these inputs
 	at         time.Time
-	failed     *outcome // nil: the call succeeded
-	failures   int      // in a row, with these inputs
+	repeat     time.Duration // Every, with a jitter
+	failed     *outcome      // nil: the call succeeded
+	failures   int           // in a row, with these inputs
+	slowSince  time.Time     // of the first of these calls, if each has taken slowCall; a server does not answer
 }
 
 // backOff returns the time for which a Do that failed is not called again, even if an event
@@ -75,5 +85,14 @@ func (d lastDo) backOff() time.Duration {
 	if d.failed == nil || !d.failed.Retry {
 		return 0
 	}
-	return min(retryMin<<min(d.failures, 10), retryMax) - time.Since(d.at)
+	return d.pause() - time.Since(d.at)
+}
+
+// pause is the time between a failed call and the next call with the same inputs.
+func (d lastDo) pause() time.Duration {
+	limit := retryMax
+	if !d.slowSince.IsZero() && d.at.Sub(d.slowSince) >= silentFor {
+		limit = silentRetryMax
+	}
+	return min(retryMin<<min(d.failures, 20), limit)
 }

@@ -28,6 +28,17 @@ const (
 	retryMax = 30 * time.Second
 )
 
+// A Do that has failed after slowCall for the time silentFor is called every silentRetryMax,
+// until its inputs change: it occupies a worker each time.
+const (
+	slowCall       = time.Second
+	silentFor      = 10 * time.Minute
+	silentRetryMax = 5 * time.Minute
+)
+
+// repeatJitter is the part of Every by which calls of Do are spread.
+const repeatJitter = 0.1
+
 // outcome is an error that describes the end of a stage. Plain errors are retried with
 // back-off and have the reason Error.
 type outcome = apply.Outcome

@@ -27,6 +27,7 @@ type engine struct {
 	recorder record.EventRecorder
 	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
 	memory   *memory
+	slots    *slots
 }
 
 // pass is one look at one object: a walk over its stages, or its teardown.
@@ -102,7 +103,7 @@ func (p *pass) guard(ctx context.Context, condition string, do func() error) (re
 type limits struct {
 	// workers is the number of concurrent passes over objects of one kind. A pass that waits
 	// for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
-	// each read.
+	// each read and write. A quarter of the workers wait for the servers of one namespace.
 	workers int
 	// readTimeout and discoveryRetry are fields of observe.Options.
 	readTimeout, discoveryRetry time.Duration

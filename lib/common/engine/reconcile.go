@@ -2,9 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
-
+	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -37,21 +37,27 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		}
 		return p.finish(ctx, r.report(p, cr))
 	}
-	if len(r.service.Teardown) > 0 {
-		if err := p.addFinalizer(ctx); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
 	stages := bind(r.service.Stages, cr)
-	p.walk(ctx, stages)
-	p.judgeUnreached(ctx, stages)
+	var refused error
+	if len(r.service.Teardown) > 0 {
+		refused = p.addFinalizer(ctx)
+	}
+	switch {
+	case errors.IsConflict(refused): // the watch is behind
+		return reconcile.Result{}, refused
+	case refused != nil:
+		p.recordFailure(outcomeOf(refused))
+	default:
+		p.walk(ctx, stages)
+	}
+	p.recordFailure(p.guard(ctx, "of the conditions", func() error { return p.judgeUnreached(ctx, stages) }))
 	if r.service.Available != nil {
 		available := *r.service.Available
 		available.Condition = commonv1.ConditionAvailable
 		p.judgeAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
 	}
+	p.recordFailure(p.guard(ctx, "of the deletion", func() error { return p.sweep(ctx, stages) }))
 	p.conclude(stages)
-	p.sweep(ctx, stages)
 	return p.finish(ctx, r.report(p, cr))
 }
 
@@ -86,6 +92,11 @@ func (p *pass) walk(ctx context.Context, stages []boundStage) {
 // of the pass; nil is ready.
 func (p *pass) recordOutcome(condition string, result *outcome) {
 	p.setOutcome(condition, result)
+	p.recordFailure(result)
+}
+
+// recordFailure records an outcome in the summary of the pass; nil is ready.
+func (p *pass) recordFailure(result *outcome) {
 	if result == nil {
 		return
 	}
@@ -96,17 +107,15 @@ func (p *pass) recordOutcome(condition string, result *outcome) {
 }
 
 // sweep deletes children that are no longer needed when every stage is ready.
-func (p *pass) sweep(ctx context.Context, stages []boundStage) {
+func (p *pass) sweep(ctx context.Context, stages []boundStage) error {
 	if p.firstUnready != nil {
-		return
+		return nil
 	}
 	var names []string
 	for _, s := range stages {
 		names = append(names, s.condition)
 	}
-	if err := p.children.Sweep(ctx, names, p.wantedKeys); err != nil {
-		p.failure = err
-	}
+	return p.children.Sweep(ctx, names, p.wantedKeys)
 }
 
 // finish writes the status, and returns the time of the next pass.
@@ -120,9 +129,13 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 	if err := p.writeStatus(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if p.failure != nil {
-		return reconcile.Result{}, fmt.Errorf("%s", p.in.masks.Hide(p.failure.Error())) //nolint:err113 // the cause may contain secrets
+	if p.failure == nil {
+		p.memory.retries.Forget(p.request)
+		return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 	}
+	// An error of Reconcile would drop the times that other stages have set.
+	p.wakeAfter(p.memory.retries.When(p.request))
+	log.FromContext(ctx).Info("the pass failed", "error", p.in.masks.Hide(p.failure.Error()), "again", p.requeueAfter.String())
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 

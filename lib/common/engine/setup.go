@@ -70,6 +70,7 @@ func accessOf(mgr ctrl.Manager, name string) (access, error) {
 }
 
 func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
+	a.client = boundedClient{a.client, l.readTimeout}
 	cluster := observe.New(observe.Options{
 		Name: s.Name, Scheme: a.client.Scheme(), Discovery: a.discovery, Cache: a.cache, Cached: a.cached, API: a.api,
 		WatchFailure: a.failure,
@@ -90,6 +91,7 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		recorder: a.recorder,
 		pod:      ownPod(),
 		memory:   newMemory(),
+		slots:    newSlots(l.workers),
 	}}
 }
 

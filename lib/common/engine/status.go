@@ -28,6 +28,8 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	}
 	// The answer has the newest spec, which this pass has not judged.
 	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
+	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
+	defer cancel()
 	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))

@@ -18,15 +18,12 @@ import (
 // by the state of its stage's children, or to Unknown if this state is not sufficient or
 // the stage has no children. If a child no longer exists, the conditions of its stage and of all later stages become
 // Unknown.
-func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
+func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) error {
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
-		return
+		return nil
 	}
 	children, err := p.readChildren(ctx)
-	if err != nil && p.failure == nil {
-		p.failure = err
-	}
 	gone := ""
 	for _, s := range unreached {
 		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
@@ -51,6 +48,7 @@ func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) {
 		}
 		p.judgeByChildren(s.condition, *last, children)
 	}
+	return err
 }
 
 func (p *pass) judgesThisGeneration(last *metav1.Condition) bool {

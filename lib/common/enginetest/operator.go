@@ -80,7 +80,7 @@ func RunWith(t testing.TB, namespace string, scheme *runtime.Scheme, options []O
 		Logger:     operatorLog(t),
 		NewCache:   engine.NewCache,
 		Metrics:    server.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: operator.Trim},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: operator.Trim, ByObject: operator.CachedByLabel()},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	operator.Confine(&opts.Cache, services...)

@@ -6,12 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // Run runs an operator as Main does, without flags, probes, metrics and leader election.
 func Run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Scheme) error, controllers ...Controller) error {
 	return run(ctx, config, addToScheme, &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, controllers)
+}
+
+// InUse tells whether a namespace has an object of a controller's kind.
+func InUse(ctx context.Context, c client.Client, namespace string, controllers ...Controller) (bool, error) {
+	return (&rights{client: c, kinds: controllers}).inUse(ctx, namespace)
 }
 
 // CheckRemoval is what an operator with --check-removal does.

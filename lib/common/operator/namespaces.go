@@ -249,7 +249,7 @@ func (r *rights) inUse(ctx context.Context, namespace string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := r.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return false, err
 		}
 		if meta.LenList(list) > 0 {

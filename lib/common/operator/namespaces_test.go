@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -297,4 +298,32 @@ func TestHandOverNeedsTheRights(t *testing.T) {
 	h.Expect(h.finalizers(foreign)()).To(ConsistOf("in-use.asterism.dev/elsewhere"), "the finalizer of another installation stays")
 	foreign.Finalizers = nil
 	h.Expect(h.client.Update(h.ctx, foreign)).To(Succeed())
+}
+
+// limitedClient notes the limit of the last list.
+type limitedClient struct {
+	client.Client
+	limit int64
+}
+
+func (c *limitedClient) Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	_ = widget.AddToScheme(scheme)
+	return scheme
+}
+
+func (c *limitedClient) List(_ context.Context, _ client.ObjectList, opts ...client.ListOption) error {
+	c.limit = (&client.ListOptions{}).ApplyOptions(opts).Limit
+	return nil
+}
+
+// TestOneObjectShowsThatANamespaceIsInUse: every event of an object asks for it, and the cache
+// copies what it lists.
+func TestOneObjectShowsThatANamespaceIsInUse(t *testing.T) {
+	g := NewWithT(t)
+	c := &limitedClient{}
+	used, err := operator.InUse(t.Context(), c, "n", engine.Service[*widget.Widget]{Name: "widget"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(used).To(BeFalse())
+	g.Expect(c.limit).To(BeEquivalentTo(1))
 }

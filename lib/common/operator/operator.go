@@ -105,6 +105,7 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 	options.Scheme = scheme
 	options.NewCache = engine.NewCache
 	options.Cache.DefaultTransform = Trim
+	options.Cache.ByObject = CachedByLabel()
 	Confine(&options.Cache, controllers...)
 	options.Controller.SkipNameValidation = new(true) // a later manager has the same controllers
 	config.DisableCompression = true                  // events of a watch are small, and the network is fast

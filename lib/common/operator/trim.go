@@ -5,8 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// CachedByLabel are the kinds of which an operator's cache has only Asterism's objects: the pods
+// of all programs of a cluster would need much memory.
+func CachedByLabel() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "asterism"})},
+	}
+}
 
 // maxLabels bounds the labels that are kept although nobody may read them, in bytes: of an
 // object with more, only labels with the names of read are kept.

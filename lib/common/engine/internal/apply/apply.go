@@ -22,6 +22,10 @@ import (
 // it was written.
 const raceRetry = time.Second
 
+// refusalRetry is the time until an object that the API server has refused is sent again: the
+// cause may be another object or an older definition, and no event reports its end.
+const refusalRetry = 5 * time.Minute
+
 // updateOrReplace sends the child if it differs from the cluster's version; a Replaced
 // child is deleted instead.
 func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
@@ -134,7 +138,7 @@ func outcomeOfWrite(key observe.Key, err error) error {
 	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting("namespace %s is being deleted", key.Namespace)
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
-		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true}
+		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true, After: refusalRetry}
 	case errors.IsConflict(err):
 		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("another client changed %s at the same time: the operator tries again", key), After: raceRetry}
 	}

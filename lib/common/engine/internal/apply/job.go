@@ -101,7 +101,7 @@ func running(stage Stage, key observe.Key) *Outcome {
 }
 
 // waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as
-// the stage has been failing: this needs no counter and survives a restart of the operator.
+// the stage has been failing, if its Job failed before: this needs no counter and survives a restart of the operator.
 func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
 	message, known, err := c.storeResult(ctx, key, job)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 	}
 	failed := end.LastTransitionTime.Time
 	wait := c.JobRetryMin
-	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse {
+	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse && stage.Last.Reason == ReasonJobFailed {
 		wait = c.RetryWait(stage.Last.LastTransitionTime.Time, failed)
 	}
 	outcome := &Outcome{Reason: ReasonJobFailed, Message: fmt.Sprintf("%s failed: %s", key, message)}

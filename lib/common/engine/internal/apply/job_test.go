@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"asterism.dev/lib/common/engine/internal/observe"
 )
 
 // TestMessagesAreMaskedBeforeTheyAreCut: a mask does not match half a password.
@@ -18,11 +22,31 @@ func TestMessagesAreMaskedBeforeTheyAreCut(t *testing.T) {
 		"by the kubelet, in one line": password[6:] + " " + strings.Repeat("x", kubeletMaxOutput) + "\n",
 	} {
 		pods := []corev1.Pod{{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
 		}}}}}
 		got, known := terminationMessage(pods, mask)
 		if !known || got == "" || strings.Contains(got, password[len(password)-6:]) {
 			t.Errorf("cut %s: %q, %t", name, got, known)
 		}
+	}
+}
+
+// TestResultsAreStoredAsTheyAre: a result may have the text of a short password by chance.
+func TestResultsAreStoredAsTheyAre(t *testing.T) {
+	result := "uuid=abc-123\n" + strings.Repeat("host\n", 800) + "end"
+	pods := []corev1.Pod{{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: result + "\n"}},
+	}}}}}
+	got, known := terminationMessage(pods, func(text string) string { return strings.ReplaceAll(text, "abc", "***") })
+	if !known || got != result {
+		t.Errorf("%d bytes of %d, %t: %q", len(got), len(result), known, got[:20])
+	}
+}
+
+// TestARefusalIsTriedAgain: the API server also refuses an object because of another object.
+func TestARefusalIsTriedAgain(t *testing.T) {
+	refused := OutcomeOf(outcomeOfWrite(observe.Key{}, errors.NewInvalid(schema.GroupKind{}, "x", nil)))
+	if !refused.Stalled || refused.After <= 0 {
+		t.Errorf("stalled: %t, again after %s", refused.Stalled, refused.After)
 	}
 }

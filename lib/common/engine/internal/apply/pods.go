@@ -170,9 +170,9 @@ const (
 	kubeletMaxOutput = 2048
 )
 
-// terminationMessage returns the message of the first container that failed, or otherwise
-// of the last container. The message is masked before it is shortened, because a mask
-// does not match half a secret.
+// terminationMessage returns the message of the first container that failed, or otherwise the
+// whole result of the last container. The message of a failure is masked before it is
+// shortened, because a mask does not match half a secret.
 func terminationMessage(pods []corev1.Pod, mask func(string) string) (message string, known bool) {
 	for _, pod := range pods {
 		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
@@ -181,10 +181,10 @@ func terminationMessage(pods []corev1.Pod, mask func(string) string) (message st
 			if ended == nil {
 				continue
 			}
-			message, known = shorten(mask(withoutCut(ended.Message))), true
 			if ended.ExitCode != 0 {
-				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastLines(message)), true
+				return fmt.Sprintf("%s ended with %d: %s", status.Name, ended.ExitCode, lastLines(shorten(mask(withoutCut(ended.Message))))), true
 			}
+			message, known = strings.TrimSpace(ended.Message), true
 		}
 	}
 	return message, known

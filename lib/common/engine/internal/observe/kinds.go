@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Discovery lists the kinds of a group and version, for example "apps/v1"; its error is
@@ -42,7 +42,8 @@ func IsNotServed(err error) bool {
 // pass calls an aggregated API server that hangs.
 const failureFor = time.Second
 
-// kinds remembers the answers of discovery.
+// kinds remembers the answers of discovery. Its lock is never held during a call: an aggregated
+// API server that hangs delays only passes that have no answer at all.
 type kinds struct {
 	discovery      Discovery
 	retry, timeout time.Duration
@@ -51,25 +52,23 @@ type kinds struct {
 	groups map[schema.GroupVersion]*group
 }
 
-// group is the last answer of discovery for one group and version, with its own lock.
+// group is the last answer of discovery for one group and version.
 type group struct {
-	mu         sync.Mutex
-	namespaced map[string]bool // of every kind that is served
+	namespaced map[string]bool // of every kind that is served; nil: no answer yet
 	err        error           // of the last call, nil for an answer
-	at         time.Time
+	at         time.Time       // of the last call
+	calling    chan struct{}   // closed when the present call ends; nil: no call
 }
 
 // lookup tells whether the kind is namespaced, or returns a NotServed. It calls discovery
 // unless the answer is known. The answer that a kind is served is valid until askAgain; the
 // answer that a kind is not served is valid for the time retry.
 func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	g := k.group(kind.GroupVersion())
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g := k.last(kind.GroupVersion())
 	if namespaced, served := g.namespaced[kind.Kind]; served {
 		return namespaced, nil
 	}
-	k.refresh(ctx, kind.GroupVersion(), g)
+	g = k.refresh(ctx, kind.GroupVersion())
 	namespaced, served := g.namespaced[kind.Kind]
 	switch {
 	case g.err != nil:
@@ -83,56 +82,80 @@ func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool,
 // mayBeGone tells whether the definition of a kind can be deleted, and discovery was not
 // called for the time retry.
 func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
-	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
-		return false // a kind of Kubernetes itself
-	}
-	g := k.group(kind.GroupVersion())
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Since(g.at) >= k.retry
+	return !scheme.Scheme.Recognizes(kind) && time.Since(k.last(kind.GroupVersion()).at) >= k.retry
 }
 
 // askAgain calls discovery for a kind without objects. If the call fails, the last answer
 // stays valid.
 func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) error {
-	g := k.group(kind.GroupVersion())
-	g.mu.Lock()
-	k.refresh(ctx, kind.GroupVersion(), g)
-	g.err = nil
-	g.mu.Unlock()
-	_, err := k.lookup(ctx, kind)
-	return err
+	g := k.refresh(ctx, kind.GroupVersion())
+	if _, served := g.namespaced[kind.Kind]; served || g.err != nil {
+		return nil
+	}
+	return &NotServed{Kind: kind, Again: k.retry}
+}
+
+// last returns the last answer for a group and version.
+func (k *kinds) last(gv schema.GroupVersion) group {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return *k.group(gv)
 }
 
 func (k *kinds) group(gv schema.GroupVersion) *group {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.groups[gv] == nil {
 		k.groups[gv] = &group{}
 	}
 	return k.groups[gv]
 }
 
-// refresh calls discovery, unless the last answer is recent.
-func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion, g *group) {
+// refresh calls discovery, unless the last answer is recent. While another pass calls, the last
+// answer is returned; if there is none, the pass waits.
+func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion) group {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.group(gv)
 	limit := k.retry
 	if g.err != nil {
 		limit = min(limit, failureFor)
 	}
-	if time.Since(g.at) < limit {
-		return
+	switch {
+	case time.Since(g.at) < limit, g.calling != nil && g.namespaced != nil:
+		return *g
+	case g.calling != nil:
+		k.wait(ctx, g.calling)
+	default:
+		k.call(ctx, gv, g)
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	return *g
+}
+
+// wait waits for the call of another pass.
+func (k *kinds) wait(ctx context.Context, call <-chan struct{}) {
+	k.mu.Unlock()
+	defer k.mu.Lock()
+	select {
+	case <-call:
+	case <-ctx.Done():
+	}
+}
+
+func (k *kinds) call(ctx context.Context, gv schema.GroupVersion, g *group) {
+	g.calling = make(chan struct{})
+	k.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	resources, err := k.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
-	g.at, g.err = time.Now(), err
+	resources, err := k.discovery.ServerResourcesForGroupVersionWithContext(limited, gv.String())
 	if apierrors.IsNotFound(err) {
-		resources, g.err = &metav1.APIResourceList{}, nil
+		resources, err = &metav1.APIResourceList{}, nil
 	}
-	if g.err != nil {
+	k.mu.Lock()
+	close(g.calling)
+	g.calling, g.at, g.err = nil, time.Now(), err
+	if err != nil {
 		return
 	}
-	g.namespaced = map[string]bool{}
+	g.namespaced = map[string]bool{} // a new map: others read the old one
 	for _, resource := range resources.APIResources {
 		g.namespaced[resource.Kind] = resource.Namespaced
 	}

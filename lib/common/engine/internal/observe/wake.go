@@ -36,6 +36,13 @@ func (c *Cluster) wake(q queue, kind schema.GroupVersionKind, versions ...client
 	}
 }
 
+// Requeue starts passes over the objects.
+func (c *Cluster) Requeue(requests ...reconcile.Request) {
+	for _, request := range requests {
+		c.queue.Add(request)
+	}
+}
+
 // Forget removes all memory of a deleted object, and returns its UID.
 func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request) types.UID {
 	c.mu.Lock()

@@ -1,0 +1,187 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// silentServer returns the address of a server that accepts connections and never answers.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func ask(ctx context.Context, address string) error {
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = connection.SetDeadline(time.Now()) })()
+	_, err = connection.Read(make([]byte, 1))
+	return err
+}
+
+// TestASilentServerDelaysNoOtherNamespace: a server of one namespace that does not answer takes
+// DoTimeout of every call.
+func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
+	w := newTestWorld(t)
+	address, other := silentServer(t), enginetest.Namespace(t)
+	w.mutant.options = []enginetest.Option{alsoWatch(other)}
+	var calls, at atomic.Int32
+	var most atomic.Int32
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{
+		{Condition: "Registered", Do: func(ctx context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			if cr.Namespace == other {
+				return nil, nil
+			}
+			calls.Add(1)
+			most.Store(max(most.Load(), at.Add(1)))
+			defer at.Add(-1)
+			return nil, ask(ctx, address)
+		}},
+		configMaps("ConfigReady"),
+	}})
+	elsewhere := &widget.Widget{ObjectMeta: metaOf(other, "elsewhere"), Spec: widget.Spec{Text: "0"}}
+	w.create(elsewhere)
+	w.awaitReady(elsewhere)
+	took := func(text string) time.Duration {
+		began := time.Now()
+		w.change(elsewhere, func(s *widget.Spec) { s.Text = text })
+		w.awaitReady(elsewhere)
+		return time.Since(began)
+	}
+	unloaded := max(took("1"), took("2"))
+	for i := range 200 {
+		w.widget(fmt.Sprintf("silent-%d", i), widget.Spec{})
+	}
+	w.Eventually(calls.Load).Should(BeNumerically(">=", 8))
+	for i := range 4 {
+		w.Expect(took(fmt.Sprintf("loaded %d", i))).To(BeNumerically("<", max(2*time.Second, 2*unloaded)))
+	}
+	w.Expect(most.Load()).To(BeNumerically("<=", 8), "concurrent calls of one namespace")
+	refused := w.condition(&widget.Widget{ObjectMeta: metaOf(w.namespace, "silent-199")}, "Registered")
+	w.Eventually(refused).Should(Or(HavePrefix("False Waiting: "), HavePrefix("False Error: ")), "an object without a call has a condition")
+}
+
+// TestThePauseGrowsForASilentServer, and not for a server that refuses at once.
+func TestThePauseGrowsForASilentServer(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(engine.DoPause(1, 0)).To(Equal(400 * time.Millisecond))
+	g.Expect(engine.DoPause(30, 0)).To(Equal(30 * time.Second))
+	g.Expect(engine.DoPause(30, time.Minute)).To(Equal(30 * time.Second))
+	g.Expect(engine.DoPause(30, time.Hour)).To(Equal(5 * time.Minute))
+}
+
+// TestAFailureKeepsTheTimers of other stages.
+func TestAFailureKeepsTheTimers(t *testing.T) {
+	w := newTestWorld(t)
+	var failures, calls atomic.Int32
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{
+		{Condition: "Fails", Continue: true, Build: func(*widget.Widget, engine.Inputs) ([]engine.Child, error) {
+			failures.Add(1)
+			return nil, errors.New("odd")
+		}},
+		{
+			Condition: "Repeats", Every: func(*widget.Widget) time.Duration { return 200 * time.Millisecond },
+			Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+				calls.Add(1)
+				return nil, nil
+			},
+		},
+	}})
+	w.widget("fails", widget.Spec{})
+	w.Eventually(failures.Load).Should(BeNumerically(">=", 6)) // the back-off is 6 s now
+	before := calls.Load()
+	w.Eventually(calls.Load).WithTimeout(3 * time.Second).Should(BeNumerically(">", before+3))
+}
+
+// hangingClient never answers an apply.
+type hangingClient struct{ client.Client }
+
+func (c hangingClient) Apply(ctx context.Context, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestWritesHaveADeadline, for example if a webhook hangs.
+func TestWritesHaveADeadline(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) {
+		s.Client, s.ReadTimeout = hangingClient{s.Client}, readTimeout
+	})
+	cr := w.widget("hangs", widget.Spec{})
+	w.Eventually(w.condition(cr, "ConfigReady")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: applying ConfigMap hangs"), ContainSubstring("deadline")))
+}
+
+// refusingClient refuses writes of objects of some kinds.
+type refusingClient struct{ client.Client }
+
+func (c refusingClient) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errors.New("a webhook refuses the patch")
+}
+
+func (c refusingClient) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return errors.New("a webhook refuses the deletion")
+}
+
+// TestRefusedWritesAreConditions, also of the finalizer and of children that nobody lists.
+func TestRefusedWritesAreConditions(t *testing.T) {
+	w := newTestWorld(t)
+	lingering := build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{engine.Lingering(configMap(cr.Name+"-"+cr.Spec.Text, ""))}
+	})
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{lingering}}, func(s *engine.Seam) { s.Client = refusingClient{s.Client} })
+	cr := w.widget("refused", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(w.condition(cr, "Ready")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: deleting ConfigMap refused-first"), ContainSubstring("a webhook refuses")))
+	w.operator.Stop()
+
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{lingering}, Teardown: []stage{{Condition: "Gone"}}}, func(s *engine.Seam) { s.Client = refusingClient{s.Client} })
+	other := w.widget("blank", widget.Spec{Text: "first"})
+	w.Eventually(w.condition(other, "Ready")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: patching the finalizers"), ContainSubstring("a webhook refuses")))
+	w.Expect(w.gone(w.configMap("blank-first"))).To(BeTrue(), "no effect before the finalizer")
+}
+
+// TestPodsAreCachedByLabel: the pods of other programs would need much memory.
+func TestPodsAreCachedByLabel(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{Condition: "Listed", Needs: func(*widget.Widget) []engine.Need {
+		return []engine.Need{engine.Labelled[*corev1.Pod](nil).Need}
+	}}}})
+	w.awaitReady(w.widget("pods", widget.Spec{}))
+	watched := w.operator.Requests.Of("watch", "pods")
+	w.Expect(watched).NotTo(BeEmpty())
+	for _, request := range watched {
+		w.Expect(request.Query).To(ContainSubstring("labelSelector=app.kubernetes.io%2Fmanaged-by%3Dasterism"))
+	}
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// slotRetry is the time until an object without a slot tries again, even if its turn was lost.
+const slotRetry = 10 * time.Second
+
+// slots bounds the concurrent calls of Do in one namespace, so that servers that do not answer
+// occupy only a part of the workers. Cluster-scoped objects share the namespace "".
+type slots struct {
+	limit int
+
+	mu      sync.Mutex
+	taken   map[string]int
+	waiting map[string][]reconcile.Request // in turn
+}
+
+func newSlots(workers int) *slots {
+	return &slots{limit: max(1, workers/4), taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
+}
+
+// take takes a slot of the object's namespace, or makes the object wait for its turn.
+func (s *slots) take(request reconcile.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[request.Namespace] < s.limit {
+		s.taken[request.Namespace]++
+		return true
+	}
+	if !slices.Contains(s.waiting[request.Namespace], request) {
+		s.waiting[request.Namespace] = append(s.waiting[request.Namespace], request)
+	}
+	return false
+}
+
+// release releases a slot, and returns the object whose turn it is.
+func (s *slots) release(namespace string) []reconcile.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[namespace]--; s.taken[namespace] == 0 {
+		delete(s.taken, namespace)
+	}
+	next := s.waiting[namespace]
+	if len(next) <= 1 {
+		delete(s.waiting, namespace)
+		return next
+	}
+	s.waiting[namespace] = next[1:]
+	return next[:1]
+}
