@@ -156,7 +156,7 @@ func TestAnEventForgetsTheWrite(t *testing.T) {
 func TestReadsAreNotOlderThanWrites(t *testing.T) {
 	g := NewWithT(t)
 	cache := &podReader{version: "5"}
-	c := cluster(t, cache, nil)
+	c := cluster(t, cache, &podReader{version: "7"})
 	cache.meanwhile = func() { c.wake(c.queue, pods, podOf("7")) }
 	c.View(reconcile.Request{}, "owner").NoteVersion(key, podOf("7"))
 	found, err := c.Freshest(t.Context(), key)
