@@ -139,7 +139,7 @@ func TestWritesHaveADeadline(t *testing.T) {
 		s.Client, s.ReadTimeout = hangingClient{s.Client}, readTimeout
 	})
 	cr := w.widget("hangs", widget.Spec{})
-	w.Eventually(w.condition(cr, "ConfigReady")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: applying ConfigMap hangs"), ContainSubstring("deadline")))
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Error: applying ConfigMap hangs"), ContainSubstring("deadline")))
 }
 
 // refusingClient refuses writes of objects of some kinds.
@@ -163,12 +163,12 @@ func TestRefusedWritesAreConditions(t *testing.T) {
 	cr := w.widget("refused", widget.Spec{Text: "first"})
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.Eventually(w.condition(cr, "Ready")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: deleting ConfigMap refused-first"), ContainSubstring("a webhook refuses")))
+	w.Eventually(w.condition(cr, "Ready")).Should(And(HavePrefix("False Error: deleting ConfigMap refused-first"), ContainSubstring("a webhook refuses")))
 	w.operator.Stop()
 
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{lingering}, Teardown: []stage{{Condition: "Gone"}}}, func(s *engine.Seam) { s.Client = refusingClient{s.Client} })
 	other := w.widget("blank", widget.Spec{Text: "first"})
-	w.Eventually(w.condition(other, "Ready")).WithTimeout(20 * time.Second).Should(And(HavePrefix("False Error: patching the finalizers"), ContainSubstring("a webhook refuses")))
+	w.Eventually(w.condition(other, "Ready")).Should(And(HavePrefix("False Error: patching the finalizers"), ContainSubstring("a webhook refuses")))
 	w.Expect(w.gone(w.configMap("blank-first"))).To(BeTrue(), "no effect before the finalizer")
 }
 
