@@ -1,9 +1,11 @@
 package enginetest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +26,8 @@ import (
 // Conform checks the rules for every service and every fixture: builders are deterministic;
 // Owns has every kind that they build; names and labels are not too long; no selector
 // selects the pods of Jobs; the API package lists every condition; the service waits for
-// every missing need; and the generated Role grants every used right.
+// every missing need; a Secret with many secret values takes little memory; and the
+// generated Role grants every used right.
 func (s Subject[T]) Conform(t *testing.T) {
 	for _, problem := range s.Problems(t) {
 		t.Error(problem)
@@ -54,10 +57,41 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 		s.checkNeeds(t, of, f, recorded)
 		all.found = append(all.found, of.found...)
 	}
+	s.checkBomb(t, all, fixtures)
 	for _, missing := range s.Used(t).without(readRole(t, s.role(t))) {
 		all.add("%s does not grant %s: add the marker and type \"make generate\"", filepath.Base(s.role(t)), missing)
 	}
 	return all.found
+}
+
+// mostForBomb bounds the bytes that all passes over a fixture allocate although a Secret is
+// a SecretBomb, with the copies that the fake API server makes of the Secret.
+const mostForBomb = 1 << 30
+
+// checkBomb adds a SecretBomb to a Secret of the first fixture with one: whoever may write a
+// Secret must not decide how much memory the operator takes.
+func (s Subject[T]) checkBomb(t testing.TB, all *problems, fixtures []fixture[T]) {
+	t.Helper()
+	for _, f := range fixtures {
+		at := slices.IndexFunc(f.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+		if at < 0 {
+			continue
+		}
+		secret := f.objects[at].DeepCopy()
+		if err := unstructured.SetNestedField(secret.Object, base64.StdEncoding.EncodeToString(SecretBomb()), "data", "bomb"); err != nil {
+			t.Fatal(err)
+		}
+		f.objects = slices.Clone(f.objects)
+		f.objects[at] = secret
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.record(t, f, nil)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > mostForBomb {
+			all.add("%s: with a Secret of 1 MiB, the passes allocate %d MiB, at most %d are allowed", f.name, got>>20, mostForBomb>>20)
+		}
+		return
+	}
 }
 
 type problems struct {

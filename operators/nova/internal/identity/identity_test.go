@@ -156,7 +156,7 @@ func TestEndlessListIsAnError(t *testing.T) {
 // with the smallest objects, to 32 workers at once. Of 2,000 objects, the most that are
 // decoded, the heap has the product that package registration states.
 func TestManyObjectsAreAnError(t *testing.T) {
-	for objects, want := range map[int]string{85000: "at most 2000", 1990: "more than 500 objects", 499: "more than 500 objects"} {
+	for objects, want := range map[int]string{85000: "more than the 2000", 1990: "more than 500 objects", 499: "more than 500 objects"} {
 		server := httptest.NewServer(registrationtest.RogueKeystone(objects))
 		t.Cleanup(server.Close)
 		peak := registrationtest.WatchHeap()

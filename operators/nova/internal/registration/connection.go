@@ -182,8 +182,10 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if failed == nil {
 		failed = checkSize(answer)
 	}
-	response.Body, err = beginDecoding(request.Context(), answer, failed)
-	return response, err
+	if response.Body, err = beginDecoding(request.Context(), answer, failed); err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
 // checkSize returns an error for a JSON text with too many objects or values.
@@ -204,7 +206,7 @@ func checkSize(answer []byte) error {
 		}
 	}
 	if objects > maxObjects || values > maxValues {
-		return fmt.Errorf("%w: %d objects and %d values in one answer, at most %d and %d are accepted", errTooLong, objects, values, maxObjects, maxValues)
+		return fmt.Errorf("an answer has %d objects and %d values, more than the %d and %d that the operator accepts: check the address", objects, values, maxObjects, maxValues)
 	}
 	return nil
 }
