@@ -67,7 +67,9 @@ func (s Subject[T]) wiring() {
 	ginkgo.It("becomes Ready with Secrets only, and is deleted with all its children", s.createsAndDeletes)
 	ginkgo.It("names the missing Secret or key, and continues when it exists", s.waitsForSecrets)
 	ginkgo.It("restarts its pods, and writes no other objects, when their configuration changes", s.rolls)
-	ginkgo.It("refuses an invalid snippet without a change of the pods, and rolls out a valid snippet", s.refusesSnippets)
+	if s.Spec != nil { // a compute owns other options
+		ginkgo.It("refuses an invalid snippet without a change of the pods, and rolls out a valid snippet", s.refusesSnippets)
+	}
 	if slices.Contains(s.Conditions, commonv1.ConditionImageReady) {
 		ginkgo.It("keeps its pods while the image lacks a program", s.refusesImages)
 	}
