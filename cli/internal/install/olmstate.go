@@ -65,6 +65,9 @@ func (p *planner) versionReady(ctx context.Context, namespace, wanted string) (b
 	return true, "", nil
 }
 
+// failed is the phase of an InstallPlan or a ClusterServiceVersion that OLM has given up.
+const failed = "Failed"
+
 // faults are the conditions of a Subscription that tell why it is not installed, the most
 // telling first.
 var faults = []string{"ResolutionFailed", "BundleUnpackFailed", "InstallPlanFailed", "CatalogSourcesUnhealthy"}
@@ -95,7 +98,7 @@ func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured)
 	case !approved && field(installPlan, "spec", "approval") == "Manual":
 		approve := Command{Args: []string{kubectl, "patch", "installplan", reference, "-n", own.GetNamespace(), "--type=merge", "-p", `{"spec":{"approved":true}}`}}
 		return installPlan, name(installPlan) + " waits for an approval: " + approve.String(), nil
-	case phase == "Failed":
+	case phase == failed:
 		c := tree.Condition(installPlan, "Installed")
 		return installPlan, because(name(installPlan)+" Failed "+c.Reason, cmp.Or(c.Message, field(installPlan, "status", "message"))), nil
 	}
@@ -122,7 +125,7 @@ func (p *planner) awaitPlans(ctx context.Context, namespace string) error {
 func (p *planner) installing(ctx context.Context, namespace string) (string, error) {
 	plans, err := p.list(ctx, planKind, namespace)
 	for _, o := range plans {
-		if phase := field(o, "status", "phase"); !slices.Contains([]string{"Complete", "Failed", "RequiresApproval"}, phase) {
+		if phase := field(o, "status", "phase"); !slices.Contains([]string{"Complete", failed, "RequiresApproval"}, phase) {
 			return name(o) + " is " + cmp.Or(phase, "new"), err
 		}
 	}
@@ -154,7 +157,7 @@ func (p *planner) versionsState(ctx context.Context, namespace string, subscript
 		case !wanted[o.GetName()]:
 		case phase == "Succeeded":
 			ready++
-		case waiting == nil || phase == "Failed":
+		case waiting == nil || phase == failed:
 			waiting = o
 		}
 	}
@@ -172,7 +175,7 @@ func (p *planner) versionsState(ctx context.Context, namespace string, subscript
 func (p *planner) versionState(ctx context.Context, o *unstructured.Unstructured, ready, all int) (string, error) {
 	state := fmt.Sprintf("%d of %d operators run; %s %s %s", ready, all, name(o), cmp.Or(field(o, "status", "phase"), "is new"), field(o, "status", "reason"))
 	line := field(o, "status", "message")
-	if field(o, "status", "phase") == "Installing" || field(o, "status", "phase") == "Failed" {
+	if field(o, "status", "phase") == "Installing" || field(o, "status", "phase") == failed {
 		blocked, err := p.blockedBy(ctx, o)
 		if err != nil {
 			return "", err

@@ -40,7 +40,7 @@ func (m *Masked) String() string {
 		return m.text
 	}
 	var out strings.Builder
-	for at := 0; at < len(m.text); at++ {
+	for at := range len(m.text) {
 		switch {
 		case !m.hidden[at]:
 			out.WriteByte(m.text[at])
@@ -173,19 +173,28 @@ func spellings(ends []int, text string, at int, character rune) []int {
 		add(asNumber(text, after, literal, character))
 	}
 	if character >= utf8.RuneSelf {
-		bytewise := make([]byte, 0, 2*utf8.UTFMax)
-		for _, b := range literal {
-			bytewise = utf8.AppendRune(bytewise, rune(b))
+		for _, end := range bytewise(text, at, literal) {
+			add(end)
 		}
-		if strings.HasPrefix(text[at:], string(bytewise)) {
-			add(at + len(bytewise))
-		}
-		add(inURL(text, at, bytewise))
 	}
 	if character == ' ' && at < len(text) && text[at] == '+' {
 		add(at + 1)
 	}
 	return ends
+}
+
+// bytewise returns the ends of a character that is spelled as one character for each byte, and of
+// the same in a URL; -1 if it is not at this position.
+func bytewise(text string, at int, literal []byte) [2]int {
+	spelled := make([]byte, 0, 2*utf8.UTFMax)
+	for _, b := range literal {
+		spelled = utf8.AppendRune(spelled, rune(b))
+	}
+	plain := -1
+	if strings.HasPrefix(text[at:], string(spelled)) {
+		plain = at + len(spelled)
+	}
+	return [2]int{plain, inURL(text, at, spelled)}
 }
 
 // inURL returns the end of %XX for each byte, -1 if it is not at this position.

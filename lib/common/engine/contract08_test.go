@@ -68,7 +68,6 @@ func contract08(w *world) {
 		Owns: []client.Object{&batchv1.Job{}, &corev1.ConfigMap{}},
 	})
 	w.retries(&script)
-	w.retriesSoon(&script)
 	w.retriesInATeardown(&script)
 	w.keepsTheResult(&script)
 	w.runsAgain(&script)
@@ -96,22 +95,6 @@ func (w *world) retries(script *jobScript) {
 	for _, stored := range w.jobs("retries") {
 		w.Expect(text(&stored)).NotTo(ContainSubstring("p4ssw0rd"))
 	}
-}
-
-// retriesSoon checks that the first failure of a Job is soon followed by a second run, although
-// the stage has not been ready for long for another reason.
-func (w *world) retriesSoon(script *jobScript) {
-	w.t.Helper()
-	script.say("soon", end{2, "once"}, end{})
-	cr := &widget.Widget{ObjectMeta: metaOf(w.namespace, "soon"), Spec: widget.Spec{Text: "needs a Secret"}}
-	cr.Annotations = map[string]string{"wait": "true"}
-	w.create(cr)
-	w.Eventually(w.condition(cr, "SchemaReady")).Should(HavePrefix("False Waiting: the gate is closed"))
-	cr.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
-	w.must(w.client.Status().Update(w.ctx, cr))
-	w.annotate(cr, "wait", "false")
-	w.Eventually(func() int { return script.runs("soon") }).WithTimeout(20*time.Second).Should(Equal(2), "runs of the Job")
-	w.awaitReady(cr)
 }
 
 // retriesInATeardown checks that Ready keeps the failure of a teardown's Job while the Job runs

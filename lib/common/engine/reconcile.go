@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+
 	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -109,7 +110,7 @@ func (p *pass) recordFailure(result *outcome) {
 // sweep deletes children that are no longer needed when every stage is ready.
 func (p *pass) sweep(ctx context.Context, stages []boundStage) error {
 	if p.firstUnready != nil {
-		return nil
+		return nil //nolint:nilerr // it has been recorded
 	}
 	var names []string
 	for _, s := range stages {

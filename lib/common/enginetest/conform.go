@@ -64,6 +64,8 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 	return all.found
 }
 
+const secretKind = "Secret"
+
 // mostForBomb bounds the bytes that all passes over a fixture allocate although a Secret is
 // a SecretBomb, with the copies that the fake API server makes of the Secret.
 const mostForBomb = 1 << 30
@@ -73,7 +75,7 @@ const mostForBomb = 1 << 30
 func (s Subject[T]) checkBomb(t testing.TB, all *problems, fixtures []fixture[T]) {
 	t.Helper()
 	for _, f := range fixtures {
-		at := slices.IndexFunc(f.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+		at := slices.IndexFunc(f.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == secretKind })
 		if at < 0 {
 			continue
 		}

@@ -132,7 +132,7 @@ func readable(object *unstructured.Unstructured) {
 	for key, text := range data {
 		decoded, err := base64.StdEncoding.DecodeString(text)
 		switch {
-		case object.GetKind() == "Secret" && err == nil:
+		case object.GetKind() == secretKind && err == nil:
 			text = string(decoded)
 		case strings.HasPrefix(text, "#!"), len(text) > longText:
 			first, _, _ := strings.Cut(text, "\n")
@@ -140,7 +140,7 @@ func readable(object *unstructured.Unstructured) {
 		}
 		texts[key] = text
 	}
-	if object.GetKind() == "Secret" {
+	if object.GetKind() == secretKind {
 		unstructured.RemoveNestedField(object.Object, "data")
 		object.Object["stringData"] = texts
 		return

@@ -356,7 +356,7 @@ var random = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 // nameGenerated replaces random values by "generated" and the key, and returns their keys.
 func nameGenerated(object *unstructured.Unstructured) []string {
 	data, found, _ := unstructured.NestedStringMap(object.Object, "data")
-	if !found || object.GetKind() != "Secret" {
+	if !found || object.GetKind() != secretKind {
 		return nil
 	}
 	var keys []string

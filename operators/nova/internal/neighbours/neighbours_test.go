@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -158,17 +159,12 @@ func createNova(t *testing.T, with client.Client, namespace, name string, change
 func waitFor(t *testing.T, with client.Client, namespace, name, text string) {
 	t.Helper()
 	var found novav1.Nova
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if err := with.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, &found); err != nil {
-			t.Fatal(err)
-		}
-		if slices.ContainsFunc(found.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, text) }) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("Nova %s does not report %q after %s: %+v", name, text, patience, found.Status.Conditions)
-			return
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := with.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &found)
+		return slices.ContainsFunc(found.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, text) }), err
+	})
+	if err != nil {
+		t.Errorf("Nova %s does not report %q: %v: %+v", name, text, err, found.Status.Conditions)
 	}
 }
 

@@ -93,7 +93,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 
 // running is the outcome of a Job that runs. It keeps the message of the last failure.
 func running(stage Stage, key observe.Key) *Outcome {
-	if stage.Last != nil && stage.Last.Reason == ReasonJobFailed {
+	if stage.Last != nil {
 		const again = "running again; "
 		return &Outcome{Reason: ReasonJobFailed, Message: again + strings.TrimPrefix(stage.Last.Message, again)}
 	}
@@ -101,7 +101,7 @@ func running(stage Stage, key observe.Key) *Outcome {
 }
 
 // waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as
-// the stage has been failing, if its Job failed before: this needs no counter and survives a restart of the operator.
+// the stage has been failing: this needs no counter and survives a restart of the operator.
 func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
 	message, known, err := c.storeResult(ctx, key, job)
 	if err != nil {

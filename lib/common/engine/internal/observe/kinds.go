@@ -90,7 +90,7 @@ func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
 func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) error {
 	g := k.refresh(ctx, kind.GroupVersion())
 	if _, served := g.namespaced[kind.Kind]; served || g.err != nil {
-		return nil
+		return nil //nolint:nilerr // see above
 	}
 	return &NotServed{Kind: kind, Again: k.retry}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A rogue MariaDB accepts every login, and answers each query with Answer, a packet without
-// its header. StartRogueMariaDB starts it.
+// RogueMariaDB is a server that accepts every login, and answers each query with Answer, a packet
+// without its header. StartRogueMariaDB starts it.
 type RogueMariaDB struct {
 	Answer []byte
 	Length int         // that the header announces; 0: that of Answer
