@@ -111,7 +111,7 @@ func snippet(text string) (masked string, isSnippet bool) {
 	for value := range config.SnippetSecrets(text) {
 		isSnippet = true
 		for line := range strings.SplitSeq(value, "\n") {
-			if len(line) > 3 {
+			if len(line) > len(hidden) && !strings.HasPrefix(line, hidden) { // the effective view is masked, with the file of each value
 				all.Hide(line)
 			}
 		}

@@ -81,7 +81,8 @@ func TestDeletedClaimIsNotRecreatedWhileDenied(t *testing.T) {
 	s.must(s.client.Delete(s.ctx, claim))
 	s.Eventually(s.gone(claim)).Should(BeTrue())
 	s.Eventually(func() any { s.must(s.get(cr)); return cr.Status.ClaimRef }).Should(BeNil(), "no claim is bound")
-	for _, condition := range []string{"Claimed", "VolumeReady", "Bound"} {
+	s.Eventually(s.condition(cr, "Bound")).Should(HavePrefix("Unknown NotReached"), "Bound has made nothing")
+	for _, condition := range []string{"Claimed", "VolumeReady"} {
 		s.Eventually(s.condition(cr, condition)).Should(HavePrefix("Unknown Gone"), condition)
 	}
 	s.pass(cr)

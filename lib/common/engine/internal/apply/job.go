@@ -93,7 +93,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 
 // running is the outcome of a Job that runs. It keeps the message of the last failure.
 func running(stage Stage, key observe.Key) *Outcome {
-	if stage.Last != nil {
+	if stage.Last != nil && stage.Last.Reason == ReasonJobFailed {
 		const again = "running again; "
 		return &Outcome{Reason: ReasonJobFailed, Message: again + strings.TrimPrefix(stage.Last.Message, again)}
 	}
@@ -113,7 +113,7 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 	}
 	failed := end.LastTransitionTime.Time
 	wait := c.JobRetryMin
-	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse && stage.Last.Reason == ReasonJobFailed {
+	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse {
 		wait = c.RetryWait(stage.Last.LastTransitionTime.Time, failed)
 	}
 	outcome := &Outcome{Reason: ReasonJobFailed, Message: fmt.Sprintf("%s failed: %s", key, message)}

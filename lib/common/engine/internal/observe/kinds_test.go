@@ -58,5 +58,5 @@ func TestKindsOfKubernetesStay(t *testing.T) {
 	k := &kinds{groups: map[schema.GroupVersion]*group{}}
 	g.Expect(k.mayBeGone(rbacv1.SchemeGroupVersion.WithKind("Role"))).To(BeFalse())
 	g.Expect(k.mayBeGone(pods)).To(BeFalse())
-	g.Expect(k.mayBeGone(gatewayv1.GroupVersion.WithKind("HTTPRoute"))).To(BeTrue())
+	g.Expect(k.mayBeGone(schema.GroupVersion(gatewayv1.GroupVersion).WithKind("HTTPRoute"))).To(BeTrue())
 }
