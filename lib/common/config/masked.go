@@ -157,10 +157,7 @@ func spellings(ends []int, text string, at int, character rune) []int {
 	}
 	var buffer [utf8.UTFMax]byte
 	literal := buffer[:utf8.EncodeRune(buffer[:], character)]
-	after := at // the backslashes
-	for after < len(text) && text[after] == '\\' {
-		after++
-	}
+	after := afterBackslashes(text, at)
 	if character == '\\' && after > at {
 		add(at + 1)
 		add(after - 1) // without the backslash of a number
@@ -181,6 +178,14 @@ func spellings(ends []int, text string, at int, character rune) []int {
 		add(at + 1)
 	}
 	return ends
+}
+
+// afterBackslashes returns the position after the backslashes at a position.
+func afterBackslashes(text string, at int) int {
+	for at < len(text) && text[at] == '\\' {
+		at++
+	}
+	return at
 }
 
 // bytewise returns the ends of a character that is spelled as one character for each byte, and of
@@ -244,10 +249,7 @@ func numbers(text string, at, digits int, units []uint32) int {
 	for i, unit := range units {
 		if i > 0 {
 			begin := at
-			for at < len(text) && text[at] == '\\' {
-				at++
-			}
-			if at == begin {
+			if at = afterBackslashes(text, at); at == begin {
 				return -1
 			}
 		}
