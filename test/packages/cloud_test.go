@@ -39,10 +39,11 @@ func expectRightsInCloud(ctx context.Context, others ...string) {
 	}
 }
 
-// deployCloud deploys the ControlPlane of the demo, and boots a server of that name: the
-// databases may have servers of a former ControlPlane.
+// deployCloud deploys the ControlPlane of the demo, and boots a server whose name begins with
+// server: the databases may have servers of a former ControlPlane, also of an earlier run.
 func deployCloud(ctx context.Context, server string) {
 	GinkgoHelper()
+	server = fmt.Sprintf("%s-%d", server, GinkgoRandomSeed())
 	measure("ACTIVE", func() {
 		makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+imagePrefix)
 		out, err := run(ctx, "", repository("examples", "demo", "boot-server"), server, cloudNamespace)
