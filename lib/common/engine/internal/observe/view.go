@@ -107,7 +107,7 @@ func (v *View) NoteDelete(key Key, obj client.Object) {
 	now := metav1.Now()
 	deleted.SetDeletionTimestamp(&now)
 	v.objects[key] = deleted
-	v.note(key, write{version: obj.GetResourceVersion(), owner: OwnerUID(obj), deleted: true})
+	v.note(key, write{version: obj.GetResourceVersion(), owner: OwnerUID(obj), uid: obj.GetUID(), deleted: true})
 }
 
 // checkServed returns an error if a kind without objects is no longer served. The watch of

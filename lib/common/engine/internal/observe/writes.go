@@ -14,14 +14,18 @@ import (
 type write struct {
 	version string    // the written version; for a deletion the deleted version
 	owner   types.UID // of a child
+	uid     types.UID // of a deleted object
 	deleted bool
 }
 
 // isAhead tells whether the write is newer than the version that a watch shows. If the watch
 // shows no object, it may be behind the creation or show the deletion.
 func (w write) isAhead(shown client.Object) bool {
-	if shown == nil || w.deleted && shown.GetResourceVersion() == w.version { // removing the last finalizer creates no version
+	if shown == nil {
 		return true
+	}
+	if w.deleted && shown.GetUID() == w.uid && (shown.GetDeletionTimestamp() == nil || shown.GetResourceVersion() == w.version) {
+		return true // also a later version, and removing the last finalizer creates none
 	}
 	return isOlder(shown.GetResourceVersion(), w.version)
 }
