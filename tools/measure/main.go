@@ -63,10 +63,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, *record, *name, flags.Args())
 }
 
-// awaitEnd waits until the processes of a group have ended: an interrupted program may still
-// stop what it has started.
+// awaitEnd waits until the processes of a group have ended, for at most half a minute: an
+// interrupted program may still stop what it has started.
 func awaitEnd(group int) {
-	for !errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && !errors.Is(syscall.Kill(group, 0), syscall.ESRCH); {
 		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the kernel tells no one
 	}
 }
