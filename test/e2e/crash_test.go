@@ -11,9 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -152,8 +154,8 @@ func killAfter(ctx context.Context, position int64, points []int) (killed []stri
 	return killed
 }
 
-// kill kills an operator's process, and then deletes its pod, so that no back-off of the
-// kubelet delays the restart.
+// kill kills an operator's process, and then deletes its pod and its lease, so that neither
+// the back-off of the kubelet nor the time of the lease delays the restart.
 func kill(ctx context.Context, serviceAccount string) {
 	GinkgoHelper()
 	for _, pod := range podsOf(ctx, crashOperators, operatorLabel) {
@@ -169,6 +171,19 @@ func kill(ctx context.Context, serviceAccount string) {
 			}
 		}
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, &pod, client.GracePeriodSeconds(0)))).To(Succeed())
+		deleteLeasesOf(ctx, &pod)
+	}
+}
+
+// deleteLeasesOf deletes the leases that a killed pod has not released.
+func deleteLeasesOf(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	var leases coordinationv1.LeaseList
+	Expect(k8s.List(ctx, &leases, client.InNamespace(pod.Namespace))).To(Succeed())
+	for _, lease := range leases.Items {
+		if ptr.Deref(lease.Spec.HolderIdentity, "") == pod.Name {
+			Expect(client.IgnoreNotFound(k8s.Delete(ctx, &lease))).To(Succeed())
+		}
 	}
 }
 

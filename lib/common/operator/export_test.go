@@ -15,6 +15,15 @@ func Run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 	return run(ctx, config, addToScheme, &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, controllers)
 }
 
+// Elected returns a function that runs an operator as Main does, without flags, probes and
+// metrics.
+func Elected(lease string, config *rest.Config) (func(context.Context, ...Controller) error, error) {
+	options := &ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: true, LeaderElectionID: lease}
+	return func(ctx context.Context, controllers ...Controller) error {
+		return run(ctx, config, func(*runtime.Scheme) error { return nil }, options, controllers)
+	}, elect(config, options)
+}
+
 // InUse tells whether a namespace has an object of a controller's kind.
 func InUse(ctx context.Context, c client.Client, namespace string, controllers ...Controller) (bool, error) {
 	return (&rights{client: c, kinds: controllers}).inUse(ctx, namespace)

@@ -41,8 +41,9 @@ const (
 	// namespaces, which needs rights in the whole cluster. Unset: the namespaces that are
 	// handed over.
 	watchNamespace = "WATCH_NAMESPACE"
-	// podNamespace and podServiceAccount name the operator's ServiceAccount.
+	// podNamespace and podServiceAccount name the operator's ServiceAccount, podName its pod.
 	podNamespace      = "POD_NAMESPACE"
+	podName           = "POD_NAME"
 	podServiceAccount = "POD_SERVICE_ACCOUNT"
 )
 
@@ -66,7 +67,9 @@ func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...C
 			os.Exit(1)
 		}
 	default:
-		err = run(ctx, config, addToScheme, options, controllers)
+		if err = elect(config, options); err == nil {
+			err = run(ctx, config, addToScheme, options, controllers)
+		}
 	}
 	if err != nil {
 		ctrl.Log.Error(err, "the operator cannot run", "operator", name)
@@ -77,8 +80,7 @@ func Main(name string, addToScheme func(*runtime.Scheme) error, controllers ...C
 // flags are the same for every operator.
 func flags(set *flag.FlagSet, name string) (*ctrl.Options, *zap.Options) {
 	options := &ctrl.Options{
-		LeaderElectionID:              name + ".asterism.dev",
-		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionID: name + ".asterism.dev",
 		Metrics: metricsserver.Options{
 			SecureServing:  true,
 			FilterProvider: authorized,

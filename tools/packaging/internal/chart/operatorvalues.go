@@ -109,7 +109,7 @@ func operandKey(image source.Image) (key string) {
 }
 
 // fixed are the variables that other values, or the pod's own fields, set.
-var fixed = []any{"WATCH_NAMESPACE", "POD_NAMESPACE", "POD_SERVICE_ACCOUNT"}
+var fixed = []any{"WATCH_NAMESPACE", "POD_NAMESPACE", "POD_NAME", "POD_SERVICE_ACCOUNT"}
 
 // environmentValue refuses variables that the chart sets by other means.
 func environmentValue(operator *source.Operator) value {

@@ -44,6 +44,7 @@ const everyValueContainer = `
 args: [--zap-log-level=debug]
 env:
 - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
 - {name: POD_SERVICE_ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
 - {name: CLUSTER_DOMAIN, value: example.org}
 - {name: GOGC, value: "50"}
