@@ -103,7 +103,8 @@ func (p *pass) guard(ctx context.Context, condition string, do func() error) (re
 type limits struct {
 	// workers is the number of concurrent passes over objects of one kind. A pass that waits
 	// for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
-	// each read and write. A quarter of the workers wait for the servers of one namespace.
+	// each read and write. A quarter of the workers, and at least minSlots, wait for the servers
+	// of one namespace.
 	workers int
 	// readTimeout and discoveryRetry are fields of observe.Options.
 	readTimeout, discoveryRetry time.Duration

@@ -35,13 +35,18 @@ type access struct {
 	recorder    record.EventRecorder
 }
 
-// SetupWithManager adds the kind's controller to the manager.
+// SetupWithManager adds the kind's controller to the manager. MaxConcurrentReconciles of the
+// manager's controllers, if set, replaces the number of workers.
 func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
 	}
-	return s.addTo(mgr, newEngine(s, standard, a))
+	l := standard
+	if workers := mgr.GetControllerOptions().MaxConcurrentReconciles; workers > 0 {
+		l.workers = workers
+	}
+	return s.addTo(mgr, newEngine(s, l, a))
 }
 
 // NewCache makes the cache of every manager with a Service: the cache knows why a watch is not

@@ -21,8 +21,11 @@ type slots struct {
 	waiting map[string][]reconcile.Request // in turn
 }
 
+// minSlots is the least number of calls of Do at a time in one namespace.
+const minSlots = 4
+
 func newSlots(workers int) *slots {
-	return &slots{limit: max(1, workers/4), taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
+	return &slots{limit: max(minSlots, workers/4), taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
 }
 
 // take takes a slot of the object's namespace, or makes the object wait for its turn.

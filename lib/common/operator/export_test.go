@@ -26,7 +26,7 @@ func Elected(lease string, config *rest.Config) (func(context.Context, ...Contro
 
 // InUse tells whether a namespace has an object of a controller's kind.
 func InUse(ctx context.Context, c client.Client, namespace string, controllers ...Controller) (bool, error) {
-	return (&rights{client: c, kinds: controllers}).inUse(ctx, namespace)
+	return (&use{client: c, kinds: controllers, namespace: namespace}).inUse(ctx)
 }
 
 // CheckRemoval is what an operator with --check-removal does.

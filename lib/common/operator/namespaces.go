@@ -3,6 +3,8 @@ package operator
 import (
 	"context"
 	"fmt"
+	"math"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -13,32 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
-
-// inUse is the domain of the finalizer that delays the deletion of a RoleBinding, and of
-// the operator's rights, while the namespace has objects of the operator's kinds. The name
-// in the finalizer is the operator's namespace, because a cluster may have several
-// installations.
-const inUse = "in-use.asterism.dev"
 
 const (
 	// syncTimeout is less than the time after which the kubelet restarts an operator that
 	// does not answer its probe.
 	syncTimeout = 30 * time.Second
-	// changeDelay is the time between a change of the namespaces and the new manager, so
-	// that several changes need one manager.
-	changeDelay = time.Second
+	// restartMin and restartMax bound the time until a manager that has failed is started
+	// again.
+	restartMin, restartMax = time.Second, time.Minute
 )
 
 // handOver finds the namespaces that are handed over to an operator. Each of them has a
@@ -48,6 +39,7 @@ type handOver struct {
 	account types.NamespacedName
 	// bindings has every RoleBinding of that name. It runs until the process ends.
 	bindings cache.Cache
+	uses     uses
 }
 
 // newHandOver starts the watch of the RoleBindings for the operator's ServiceAccount.
@@ -72,7 +64,7 @@ func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Schem
 	if !bindings.WaitForCacheSync(wait) && ctx.Err() == nil {
 		return nil, fmt.Errorf("listing the RoleBindings %s, which hand namespaces over, took more than %s: check that the operator has the rights to list and watch them", account.Name, syncTimeout)
 	}
-	return &handOver{account: account, bindings: bindings}, nil
+	return &handOver{account: account, bindings: bindings, uses: uses{known: map[string]*use{}}}, nil
 }
 
 // matches tells whether a RoleBinding hands its namespace over.
@@ -97,29 +89,6 @@ func (h *handOver) namespaces(ctx context.Context) (handedOver, others sets.Set[
 		}
 	}
 	return handedOver, others, nil
-}
-
-// untilChanged returns a context that ends when the set of namespaces that are handed over
-// changes.
-func (h *handOver) untilChanged(ctx context.Context, watched sets.Set[string]) (context.Context, context.CancelFunc, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	changed := func() bool {
-		now, _, err := h.namespaces(ctx)
-		return err == nil && !now.Equal(watched)
-	}
-	look := func() {
-		if !changed() {
-			return
-		}
-		time.AfterFunc(changeDelay, func() {
-			if changed() {
-				cancel()
-			}
-		})
-	}
-	err := h.follow(ctx, func(*rbacv1.RoleBinding) { look() })
-	look() // a change before the watch is no event
-	return ctx, cancel, err
 }
 
 // follow calls see for every RoleBinding, and for its changes until the context ends.
@@ -150,125 +119,121 @@ func bindingOf(obj any) *rbacv1.RoleBinding {
 	return binding
 }
 
-// run runs the controllers until the context ends, with a new manager after each change of
-// the namespaces, because no namespace can be added to a cache.
+// run runs the controllers until the context ends. Each namespace that is handed over has a
+// manager of its own: no change of one namespace disturbs another one, and a kind is watched
+// only where it is used. One more manager leads, serves probes and metrics, and has no watches.
 func (h *handOver) run(ctx context.Context, config *rest.Config, options ctrl.Options, controllers []Controller) error {
-	for ctx.Err() == nil {
-		watched, others, err := h.namespaces(ctx)
-		if err != nil {
-			return err
+	return runManager(ctx, config, options, []Controller{
+		&rights{handOver: h},
+		&tenants{handOver: h, config: config, options: options, controllers: controllers},
+	})
+}
+
+// tenants runs the managers of the namespaces, once the operator leads.
+type tenants struct {
+	*handOver
+	config      *rest.Config
+	options     ctrl.Options
+	controllers []Controller
+	running     map[string]*tenant
+}
+
+// tenantWorkers is the number of concurrent passes over objects of one kind in one namespace.
+// Idle workers take memory, 4 KiB each.
+const tenantWorkers = 8
+
+// tenant is the manager of one namespace.
+type tenant struct {
+	stop  context.CancelFunc
+	ended chan struct{} // closed
+}
+
+func (t *tenants) Kind() client.Object { return nil }
+
+func (t *tenants) SetupWithManager(mgr ctrl.Manager) error {
+	t.running = map[string]*tenant{}
+	t.options.LeaderElection, t.options.LeaderElectionResourceLockInterface = false, nil
+	t.options.Controller.MaxConcurrentReconciles = tenantWorkers
+	t.options.Metrics.BindAddress, t.options.HealthProbeBindAddress = "0", "0"
+	t.options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
+	return mgr.Add(t)
+}
+
+// Start follows the RoleBindings until the context ends, and then returns when every manager
+// has ended.
+func (t *tenants) Start(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	err := t.follow(ctx, func(*rbacv1.RoleBinding) {
+		select {
+		case changed <- struct{}{}:
+		default: // the coming update sees this change as well
 		}
-		ctrl.Log.Info("watching the namespaces that are handed over", "namespaces", sets.List(watched), "notHandedOver", sets.List(others))
-		options.Cache.DefaultNamespaces = watch(sets.List(watched)...)
-		served := controllers
-		if watched.Len() == 0 {
-			served = nil // a cache without namespaces would watch all
+	})
+	for err == nil {
+		select {
+		case <-changed:
+			err = t.update(ctx)
+		case <-ctx.Done():
+			for _, tenant := range t.running {
+				<-tenant.ended
+			}
+			return nil
 		}
-		running := append([]Controller{&rights{handOver: h, watched: watched, kinds: served}}, served...)
-		until, cancel, err := h.untilChanged(ctx, watched)
-		if err == nil {
-			err = runManager(until, config, options, running)
+	}
+	return err
+}
+
+// update starts and stops managers.
+func (t *tenants) update(ctx context.Context) error {
+	watched, others, err := t.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	log := ctrl.Log.WithValues("namespaces", watched.Len(), "notHandedOver", others.Len())
+	for name, tenant := range t.running {
+		if !watched.Has(name) && tenant.stop != nil {
+			log.Info("a namespace is taken back", "namespace", name)
+			tenant.stop()
+			tenant.stop = nil
 		}
-		cancel()
-		if err != nil {
-			return err
+	}
+	for name := range watched {
+		before := t.running[name]
+		if before == nil || before.stop == nil {
+			log.Info("a namespace is handed over", "namespace", name)
+			t.running[name] = t.start(ctx, name, before)
 		}
 	}
 	return nil
 }
 
-// rights adds the finalizer to a RoleBinding, and removes it.
-type rights struct {
-	*handOver
-	client  client.Client
-	watched sets.Set[string]
-	kinds   []Controller
+// start starts the manager of a namespace, after the end of the one before it.
+func (t *tenants) start(ctx context.Context, namespace string, before *tenant) *tenant {
+	ctx, cancel := context.WithCancel(ctx)
+	started := &tenant{stop: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(started.ended)
+		if before != nil {
+			<-before.ended
+		}
+		pause := wait.Backoff{Duration: restartMin, Factor: 2, Cap: restartMax, Steps: math.MaxInt}
+		for ctx.Err() == nil {
+			if err := t.runIn(ctx, namespace); err != nil {
+				ctrl.Log.Error(err, "the controllers of a namespace have failed", "namespace", namespace)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause.Step()):
+			}
+		}
+	}()
+	return started
 }
 
-func (r *rights) Kind() client.Object { return nil }
-
-func (r *rights) SetupWithManager(mgr ctrl.Manager) error {
-	r.client = mgr.GetClient()
-	c := ctrl.NewControllerManagedBy(mgr).Named("rights").
-		WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			return r.follow(ctx, func(binding *rbacv1.RoleBinding) {
-				if binding != nil {
-					queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(binding)})
-				}
-			})
-		}))
-	for _, controller := range r.kinds {
-		if kind := controller.Kind(); kind != nil {
-			c = c.Watches(kind, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: r.account.Name}}}
-			}))
-		}
-	}
-	return c.Complete(r)
-}
-
-// Reconcile adds the finalizer to the RoleBinding of a namespace, or removes it.
-func (r *rights) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	binding := &rbacv1.RoleBinding{}
-	if err := r.bindings.Get(ctx, request.NamespacedName, binding); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	matches := r.matches(binding)
-	if matches && !r.watched.Has(request.Namespace) {
-		return reconcile.Result{}, nil // the next manager watches the namespace
-	}
-	used := false
-	if matches {
-		var err error
-		if used, err = r.inUse(ctx, request.Namespace); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	changed, finalizer := binding.DeepCopy(), inUse+"/"+r.account.Namespace
-	switch {
-	case !used:
-		controllerutil.RemoveFinalizer(changed, finalizer)
-	case binding.DeletionTimestamp == nil:
-		controllerutil.AddFinalizer(changed, finalizer)
-	}
-	if len(changed.Finalizers) == len(binding.Finalizers) {
-		return reconcile.Result{}, nil
-	}
-	patch := client.MergeFromWithOptions(binding, client.MergeFromWithOptimisticLock{})
-	return reconcile.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, changed, patch))
-}
-
-// inUse tells whether the namespace has an object of the operator's kinds.
-func (r *rights) inUse(ctx context.Context, namespace string) (bool, error) {
-	for _, controller := range r.kinds {
-		kind := controller.Kind()
-		if kind == nil {
-			continue
-		}
-		list, err := listOf(r.client.Scheme(), kind)
-		if err != nil {
-			return false, err
-		}
-		if err := r.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-			return false, err
-		}
-		if meta.LenList(list) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// listOf returns an empty list of a kind.
-func listOf(scheme *runtime.Scheme, kind client.Object) (client.ObjectList, error) {
-	gvk, err := apiutil.GVKForObject(kind, scheme)
-	if err != nil {
-		return nil, err
-	}
-	gvk.Kind += "List"
-	list, err := scheme.New(gvk)
-	if err != nil {
-		return nil, err
-	}
-	return list.(client.ObjectList), nil //nolint:forcetypeassert // the list of a client.Object
+// runIn runs the controllers of one namespace until the context ends or one fails.
+func (t *tenants) runIn(ctx context.Context, namespace string) error {
+	options := t.options
+	options.Cache.DefaultNamespaces = watch(namespace)
+	controllers := append([]Controller{&use{handOver: t.handOver, namespace: namespace, kinds: t.controllers}}, t.controllers...)
+	return runManager(ctx, t.config, options, controllers)
 }

@@ -3,8 +3,10 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +39,8 @@ type handOver struct {
 	released atomic.Bool // the teardown of widgets succeeds
 	widgets  []*widget.Widget
 	mu       sync.Mutex
-	asked    map[string]bool // namespaces whose widgets the operator asks for; "" is all
+	asked    map[string]int // requests for widgets, by namespace; "" is all
+	works    map[string]int // calls of Do, by namespace
 }
 
 // roundTripper is a function that implements http.RoundTripper.
@@ -49,7 +52,7 @@ func (h *handOver) record(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if parsed, ok := enginetest.ParseRequest(request); ok && parsed.Resource == "widgets" {
 			h.mu.Lock()
-			h.asked[parsed.Namespace] = true
+			h.asked[parsed.Namespace]++
 			h.mu.Unlock()
 		}
 		return next.RoundTrip(request)
@@ -66,7 +69,7 @@ func (h *handOver) namespaces() []string {
 func newHandOver(t *testing.T) *handOver {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
-	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme), asked: map[string]bool{}}
+	h := &handOver{Gomega: NewWithT(t), ctx: t.Context(), client: enginetest.Client(t, widget.AddToScheme), asked: map[string]int{}, works: map[string]int{}}
 	h.SetDefaultEventuallyTimeout(2 * time.Minute) // a failed teardown is repeated later and later
 	own := enginetest.Namespace(t)
 	h.account = client.ObjectKey{Namespace: own, Name: own + "-operator"}
@@ -96,8 +99,13 @@ func newHandOver(t *testing.T) *handOver {
 
 func (h *handOver) service() engine.Service[*widget.Widget] {
 	return engine.Service[*widget.Widget]{
-		Name:   "hand-over",
-		Stages: []engine.Stage[*widget.Widget]{{Condition: "Made"}},
+		Name: "hand-over",
+		Stages: []engine.Stage[*widget.Widget]{{Condition: "Made", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.works[cr.Namespace]++
+			return nil, nil
+		}}},
 		Teardown: []engine.Stage[*widget.Widget]{{Condition: "Undone", Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
 			if !h.released.Load() {
 				return nil, errors.New("in use")
@@ -222,6 +230,59 @@ func TestNamespacesAreHandedOver(t *testing.T) {
 	h.Expect(h.reconciled(late)()).To(BeFalse(), "the namespace is taken back")
 	h.Expect(h.client.Delete(h.ctx, other)).To(Succeed())
 	h.Eventually(h.gone(other)).Should(BeTrue(), "the other namespace is still watched")
+}
+
+// TestAHandOverDisturbsNoOtherNamespace: neither its requests nor its work are repeated.
+func TestAHandOverDisturbsNoOtherNamespace(t *testing.T) {
+	h := newHandOver(t)
+	quiet := h.serves(t)
+	h.serves(t) // then the watches in the first namespace have begun
+	requests, works := h.requests(quiet)
+	h.Expect(works).To(Equal(1))
+	taken := h.handOver(enginetest.Namespace(t))
+	h.Eventually(h.namespaces).Should(ContainElement(taken.Namespace))
+	h.Expect(h.client.Delete(h.ctx, taken)).To(Succeed())
+	h.Eventually(h.gone(taken)).Should(BeTrue())
+	h.serves(t)
+	requestsNow, worksNow := h.requests(quiet)
+	h.Expect(requestsNow).To(Equal(requests), "requests for widgets of a namespace while others are handed over")
+	h.Expect(worksNow).To(Equal(works), "calls of Do in a namespace while others are handed over")
+}
+
+// TestANamespaceTakesLittleMemory: 1,000 namespaces without objects fit into the memory of an
+// operator.
+func TestANamespaceTakesLittleMemory(t *testing.T) {
+	const namespaces, limit = 20, 512 << 10 // half of it without the race detector
+	h := newHandOver(t)
+	h.serves(t)
+	before := memory()
+	for i := range namespaces {
+		name := fmt.Sprintf("%s-%d", h.account.Namespace, i)
+		h.Expect(h.client.Create(h.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		t.Cleanup(func() {
+			_ = h.client.Delete(context.WithoutCancel(h.ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		})
+		h.handOver(name)
+	}
+	h.Eventually(h.namespaces).Should(HaveLen(namespaces + 1))
+	h.serves(t)
+	t.Logf("%d bytes for each namespace", (memory()-before)/namespaces)
+	h.Expect((memory()-before)/namespaces).To(BeNumerically("<", limit), "bytes for each namespace")
+}
+
+// memory returns the bytes of the heap and of the stacks of this process.
+func memory() int {
+	goruntime.GC()
+	var stats goruntime.MemStats
+	goruntime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc + stats.StackInuse) //nolint:gosec // far below the largest int
+}
+
+// requests returns the number of requests for widgets of a namespace, and of calls of Do.
+func (h *handOver) requests(namespace string) (requests, works int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked[namespace], h.works[namespace]
 }
 
 // mayWatch tells whether the operator's account has its rights in a namespace.

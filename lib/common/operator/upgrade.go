@@ -37,7 +37,8 @@ const maxNamed = 10
 // HoldUpgrade returns a controller that lets OLM v0 wait with an upgrade of the operator
 // while a pod of a Job runs whose controller is an object of the kind: the new version could
 // replace the Job. The message of the condition Upgradeable names the Job. Without OLM v0,
-// the controller does nothing. The operator needs the rights to list and watch Jobs.
+// the controller does nothing. With OLM v0, one manager has all namespaces, because OLM sets
+// WATCH_NAMESPACE as well. The operator needs the rights to list and watch Jobs.
 func HoldUpgrade(kind client.Object) Controller { return &upgradeHold{kind: kind} }
 
 type upgradeHold struct {
@@ -51,6 +52,7 @@ type upgradeHold struct {
 func (h *upgradeHold) Kind() client.Object { return nil }
 
 func (h *upgradeHold) SetupWithManager(mgr ctrl.Manager) (err error) {
+	h = &upgradeHold{kind: h.kind} // each manager has its own
 	h.condition = types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(operatorCondition)}
 	if h.condition.Name == "" {
 		return nil
