@@ -285,6 +285,12 @@ func TestMergeConfigWorksForAnyUserID(t *testing.T) {
 
 func runProbe(t *testing.T, dir string, ports ...string) (output string, code int) {
 	t.Helper()
+	out, ended := execProbe(t, dir, ports...)
+	return out, ended.ExitCode()
+}
+
+func execProbe(t *testing.T, dir string, ports ...string) (output string, ended *os.ProcessState) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), "/bin/sh", append([]string{filepath.Join(writeScripts(t, Scripts()), Probe)}, ports...)...)
 	if dir != "" {
 		command.Env = append(os.Environ(), "PROBE_NET_DIR="+dir)
@@ -293,7 +299,7 @@ func runProbe(t *testing.T, dir string, ports ...string) (output string, code in
 	if command.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return string(out), command.ProcessState.ExitCode()
+	return string(out), command.ProcessState
 }
 
 func TestProbeSeesARealConnectionComeAndGo(t *testing.T) {
@@ -363,6 +369,35 @@ func TestProbeReadsBothTables(t *testing.T) {
 		if out, code := runProbe(t, dir, c.ports...); out != c.out || code != c.code {
 			t.Errorf("%v: %d %q", c.ports, code, out)
 		}
+	}
+}
+
+func TestProbeSkipsAMissingTable(t *testing.T) {
+	for _, name := range []string{"tcp", "tcp6"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("   0: 0100007F:A001 0200007F:0CEA 01 0\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, code := runProbe(t, dir, "3306"); code != 0 || out != "" {
+			t.Errorf("with only %s: %d %q", name, code, out)
+		}
+	}
+	if out, code := runProbe(t, t.TempDir(), "3306"); code != 1 || out != "no established connection to port 3306\n" {
+		t.Errorf("without tables: %d %q", code, out)
+	}
+}
+
+// The kubelet runs the probe of every pod every few seconds. The bound is on CPU time, which
+// does not depend on what else the machine does.
+func TestProbeOfManyConnectionsIsCheap(t *testing.T) {
+	dir := t.TempDir()
+	table := strings.Repeat("   0: 0500F40A:A001 0200007F:0CEA 01 00000000:00000000 00:00000000 00000000 42436        0 1 1 0000000000000000 20 4 30 10 -1\n", 5000)
+	if err := os.WriteFile(filepath.Join(dir, "tcp"), []byte(table), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, ended := execProbe(t, dir, "3306")
+	if used := ended.UserTime() + ended.SystemTime(); !ended.Success() || used > 100*time.Millisecond {
+		t.Errorf("%s %q took %s of CPU time", ended, out, used)
 	}
 }
 
