@@ -32,7 +32,7 @@ func newPod(t *testing.T) pod {
 		}
 	}
 	p.volume("parts", map[string]string{DefaultsPart: "[DEFAULT]\nworkers = 1\n", CustomPart: ""})
-	p.volume("connections", map[string]string{ConnectionsPart: "[database]\nconnection = s3cr3t\n", "database-ca.crt": "CA"})
+	p.volume("connections", map[string]string{ConnectionsPart: "[database]\nconnection = s3cr3t?ssl_ca=%2Fetc%2Fproject%2Fdatabase-ca.crt\n", "database-ca.crt": "CA"})
 	return p
 }
 
@@ -153,6 +153,40 @@ func TestMergeConfigCopiesADirectoryOfTheImageIfItExists(t *testing.T) {
 	}
 }
 
+// A client that may write Secrets can add keys to the Secret of the operator.
+func TestMergeConfigReadsNoForeignKey(t *testing.T) {
+	p := newPod(t)
+	connections := map[string]string{
+		ConnectionsPart:   p.read("connections/"+ConnectionsPart) + "[neutron]\ncafile = /etc/project/identity-ca.crt\n",
+		"database-ca.crt": "CA", "identity-ca.crt": "CA",
+	}
+	p.volume("connections", connections)
+	p.volume("extra", map[string]string{"trusted-ca.crt": "of the administrator"})
+	merge := func() string {
+		if out, err := p.merge(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		result := p.merged()
+		for line := range strings.Lines(result) {
+			if name, _, _ := strings.Cut(line, " "); name != "project.conf.d" {
+				result += p.read("merged/" + name)
+			}
+		}
+		return result
+	}
+	want := merge()
+	for name, content := range map[string]string{
+		"60-x.conf": "[api]\nauth_strategy=noauth2\n", "99-x.secret.conf": "[api]\nauth_strategy=noauth2\n", CustomPart: "no INI",
+		"api-paste.ini": "foreign", "policy.yaml": "foreign", "trusted-ca.crt": "foreign", "e-ca.crt": "foreign", "project.conf": "foreign",
+	} {
+		connections[name] = content
+	}
+	p.volume("connections", connections)
+	if got := merge(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestEffectiveViewIsForPeople(t *testing.T) {
 	p := newPod(t)
 	p.volume("parts", map[string]string{
@@ -216,7 +250,7 @@ func TestEffectiveViewMasksPartsFromSecrets(t *testing.T) {
 	}
 	p.volume("parts", map[string]string{CustomPart: "[ldap]\nuser = me\n"})
 	p.volume("connections", content)
-	if out, err := p.merge(); err != nil {
+	if out, err := p.merge("--secret-part=91-mine.secret.conf"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want := "[ldap]\nsuffix = ***  # 91-mine.secret.conf\n# user = me  # 90-custom.conf, overridden\nuser = ***  # 91-mine.secret.conf\n"
@@ -234,8 +268,8 @@ func TestMergeConfigFailsWithOneLineAndNoValue(t *testing.T) {
 		"indented":          {func(p pod) { p.volume("parts", map[string]string{CustomPart: "[a]\n s3cr3t"}) }, "90-custom.conf line 2 is indented, but there is no option above it to continue"},
 		"before a section":  {func(p pod) { p.volume("parts", map[string]string{CustomPart: "x = s3cr3t"}) }, "90-custom.conf line 1 stands before the first [section]"},
 		"not UTF-8":         {func(p pod) { p.volume("parts", map[string]string{CustomPart: "\xff s3cr3t"}) }, "ROOT/parts/90-custom.conf is not UTF-8 text"},
-		"no connections":    {func(p pod) { p.remove("connections") }, "ROOT/connections: No such file or directory"},
-		"a part twice":      {func(p pod) { p.volume("connections", map[string]string{CustomPart: "s3cr3t"}) }, "ROOT/connections/90-custom.conf is refused: there is another file of that name"},
+		"no connections":    {func(p pod) { p.remove("connections") }, "ROOT/connections/50-connections.conf: No such file or directory"},
+		"a part twice":      {func(p pod) { p.volume("parts", map[string]string{ConnectionsPart: "s3cr3t"}) }, "ROOT/connections/50-connections.conf is refused: there is another file of that name"},
 		"a reserved name":   {func(p pod) { p.volume("extra", map[string]string{"project.conf": "s3cr3t"}) }, "ROOT/extra/project.conf is refused: there is another file of that name"},
 		"a directory":       {func(p pod) { p.volume("parts/dir", nil) }, "ROOT/parts/dir is not a file"},
 		"not in the image":  {func(pod) {}, "the image has no readable api-paste.ini (looked for ROOT/image/api-paste.ini, /usr/share/project-common/api-paste.ini, /usr/share/project/api-paste.ini); give it as an extra file"},

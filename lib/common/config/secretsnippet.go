@@ -39,7 +39,12 @@ func SecretSnippet(data map[string][]byte, owned ...Option) (string, error) {
 // part that is read after CustomPart. merge-config masks all values of a part with this
 // ending.
 func (c *Connections) SecretSnippet(position int, secret, text string) {
-	c.files[fmt.Sprintf("%d-%s.secret.conf", 91+position, secret)] = []byte(text)
+	c.files[SecretPart(position, secret)] = []byte(text)
+}
+
+// SecretPart is the name of the part with the snippets of a Secret, see Connections.SecretSnippet.
+func SecretPart(position int, secret string) string {
+	return fmt.Sprintf("%d-%s.secret.conf", 91+position, secret)
 }
 
 // userInfo matches the password in a URL.

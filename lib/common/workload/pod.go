@@ -1,7 +1,9 @@
 package workload
 
 import (
+	"maps"
 	"path"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -100,6 +102,9 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 	for _, file := range s.FromImage {
 		command = append(command, "--from-image", file)
 	}
+	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
+		command = append(command, "--secret-part", config.SecretPart(i, secret.Name))
+	}
 	c := s.container("merge-config", command).WithVolumeMounts(
 		mount(configVolume, config.PartsDir).WithReadOnly(true),
 		mount(connectionsVolume, config.ConnectionsDir).WithReadOnly(true),
@@ -149,9 +154,15 @@ func (s Service) volumes() []*applycorev1.VolumeApplyConfiguration {
 	return volumes
 }
 
+// scriptsSource lists the scripts, because Python imports any module that is beside its program:
+// a key that somebody adds to the ConfigMap must not be one.
 func (s Service) scriptsSource() *applycorev1.VolumeApplyConfiguration {
-	return applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
-		WithName(s.scriptsName()).WithDefaultMode(executable))
+	scripts, _ := s.scripts() // its error has ended Configuration
+	source := applycorev1.ConfigMapVolumeSource().WithName(s.scriptsName()).WithDefaultMode(executable)
+	for _, name := range slices.Sorted(maps.Keys(scripts)) {
+		source.WithItems(item(name))
+	}
+	return applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(source)
 }
 
 func temporary() *applycorev1.VolumeApplyConfiguration {

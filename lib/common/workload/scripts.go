@@ -20,7 +20,8 @@ func Start(command ...string) []string {
 	return append([]string{path.Join(config.ScriptsDir, config.StartService)}, command...)
 }
 
-// scripts returns the data of the ConfigMap <instance>-scripts.
+// scripts returns the data of the ConfigMap <instance>-scripts; with an error, without those of
+// kolla.
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[startWSGIName] = startWSGI
@@ -30,7 +31,7 @@ func (s Service) scripts() (map[string]string, error) {
 	}
 	forHost, err := kolla.Scripts(s.Command)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
+		return scripts, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
 	maps.Copy(scripts, forHost)
 	return scripts, nil
