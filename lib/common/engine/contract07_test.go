@@ -150,6 +150,13 @@ func (w *world) waitsForKinds(later schema.GroupVersionKind) {
 	cr := w.widget("later", widget.Spec{Text: "later"})
 	w.makeReady(cr)
 	w.Eventually(w.condition(cr, "LaterServed")).Should(HavePrefix("False Waiting: the API server does not serve the kind Later"))
+	w.define(later)
+	w.Eventually(w.condition(cr, "LaterServed")).Should(HavePrefix("True"))
+}
+
+// define makes the API server serve the kind Later.
+func (w *world) define(later schema.GroupVersionKind) {
+	w.t.Helper()
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "laters." + later.Group},
@@ -164,7 +171,6 @@ func (w *world) waitsForKinds(later schema.GroupVersionKind) {
 	}}
 	w.must(w.client.Create(w.ctx, definition))
 	w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), definition) })
-	w.Eventually(w.condition(cr, "LaterServed")).Should(HavePrefix("True"))
 }
 
 // makeReady reports the StatefulSet's pods as ready.

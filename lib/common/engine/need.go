@@ -182,12 +182,14 @@ func Done(condition string) Need {
 	}}
 }
 
-// Served is met when the API server serves the kind, for example Route.
+// Served is met when the API server serves the kind, for example Route. An object whose pass
+// has not found the kind is woken when it is served.
 func Served(kind schema.GroupVersionKind) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		err := p.view.Served(ctx, kind)
 		p.in.served[kind] = err == nil
 		if observe.IsNotServed(err) {
+			p.view.AwaitServed(kind)
 			return nil, absence{err}
 		}
 		return err == nil, err

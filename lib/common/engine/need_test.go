@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -257,6 +258,27 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: oak, both, for long"))
 	w.must(w.client.Delete(w.ctx, rack))
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: "))
+	w.awaitReady(cr)
+}
+
+// TestAnOptionalKindWakes when it is served; until then, no object asks again.
+func TestAnOptionalKindWakes(t *testing.T) {
+	w := newTestWorld(t)
+	later := schema.GroupVersionKind{Group: w.namespace + ".test", Version: "v1", Kind: "Later"}
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "ConfigReady",
+		Needs:     func(*widget.Widget) []engine.Need { return []engine.Need{engine.Served(later).Optional()} },
+		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+			return []engine.Child{configMap(cr.Name, fmt.Sprint(in.Served(later)))}, nil
+		},
+	}}})
+	cr := w.widget("optional", widget.Spec{})
+	w.awaitReady(cr)
+	w.Expect(w.textOf(cr.Name)()).To(Equal("false"))
+	var passes int
+	w.Eventually(func() bool { before := passes; passes = w.watched.of(cr.Name); return passes == before }).WithPolling(time.Second).Should(BeTrue(), "the widget is at rest")
+	w.define(later)
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("true"))
 	w.awaitReady(cr)
 }
 

@@ -65,6 +65,7 @@ type Cluster struct {
 	lookedAt map[reconcile.Request]sets.Set[Key] // readers, inverted
 	writes   map[Key]write                       // that a watch has not shown yet
 	contents map[Key]content                     // of Secrets and ConfigMaps
+	awaited  sets.Set[schema.GroupVersionKind]   // that are not served, and that a timer asks for
 }
 
 // New returns a Cluster without watches.
@@ -79,6 +80,7 @@ func New(options Options) *Cluster {
 		lookedAt: map[reconcile.Request]sets.Set[Key]{},
 		writes:   map[Key]write{},
 		contents: map[Key]content{},
+		awaited:  sets.New[schema.GroupVersionKind](),
 	}
 }
 

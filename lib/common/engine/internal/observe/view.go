@@ -110,6 +110,18 @@ func (v *View) NoteDelete(key Key, obj client.Object) {
 	v.note(key, write{version: obj.GetResourceVersion(), owner: OwnerUID(obj), uid: obj.GetUID(), deleted: true})
 }
 
+// AwaitServed wakes the reconciled object when the API server serves the kind. One timer of
+// the controller asks for all objects, as long as one of them waits.
+func (v *View) AwaitServed(kind schema.GroupVersionKind) {
+	v.look(Key{Kind: kind})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.Cache != nil && !v.awaited.Has(kind) {
+		v.awaited.Insert(kind)
+		go v.askUntilServed(kind)
+	}
+}
+
 // checkServed returns an error if a kind without objects is no longer served. The watch of
 // the kind continues, and shows new objects when the kind is served again.
 func (v *View) checkServed(ctx context.Context, kind schema.GroupVersionKind) error {

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -33,6 +35,30 @@ func (c *Cluster) wake(q queue, kind schema.GroupVersionKind, versions ...client
 		for request := range c.readers[looked] {
 			q.Add(request)
 		}
+	}
+}
+
+// askUntilServed queues the objects that wait for the kind when it is served, and ends when none
+// waits.
+func (c *Cluster) askUntilServed(kind schema.GroupVersionKind) {
+	for {
+		select {
+		case <-time.After(c.DiscoveryRetry):
+		case <-c.lifetime.Done():
+			return
+		}
+		served := c.Served(c.lifetime, kind) == nil
+		c.mu.Lock()
+		waiting := c.readers[Key{Kind: kind}]
+		if served || waiting.Len() == 0 {
+			delete(c.awaited, kind)
+			for request := range waiting {
+				c.queue.Add(request)
+			}
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
 	}
 }
 
