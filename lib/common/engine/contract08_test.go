@@ -261,6 +261,28 @@ func TestRetriesOfJobsDouble(t *testing.T) {
 	}
 }
 
+// TestTheFirstRetryOfAJobIsSoon, although its stage has not been ready for an hour.
+func TestTheFirstRetryOfAJobIsSoon(t *testing.T) {
+	w := newTestWorld(t)
+	var script jobScript
+	enginetest.Kubelet{Job: script.run}.Start(w.t, w.namespace)
+	script.say("late", end{1, "no"}, end{message: "done"})
+	cr := w.widget("late", widget.Spec{Text: "first"})
+	cr.Status.Conditions = []metav1.Condition{{
+		Type: "SchemaReady", Status: metav1.ConditionFalse, Reason: engine.ReasonWaiting,
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+	}}
+	w.must(w.client.Status().Update(w.ctx, cr))
+	start(w, service{Name: owner, Owns: []client.Object{&batchv1.Job{}}, Stages: []stage{
+		build("SchemaReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}
+		}),
+	}})
+	w.Eventually(w.condition(cr, "SchemaReady")).Should(HavePrefix("False JobFailed"))
+	w.awaitReady(cr)
+	w.Expect(script.runs("late")).To(Equal(2))
+}
+
 // resultlessClient does not store the result.
 type resultlessClient struct{ client.Client }
 

@@ -71,8 +71,8 @@ func (e *engine) remembered() int {
 }
 
 // JobRetryWait is the time until the next run of a Job that has failed.
-func JobRetryWait(failing, failed time.Time) time.Duration {
-	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(failing, failed)
+func JobRetryWait(first, last time.Time) time.Duration {
+	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(first, last)
 }
 
 // DoPause is the time between a failed call of Do and the next one, after a number of failures

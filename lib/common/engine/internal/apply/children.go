@@ -20,8 +20,8 @@ type Shared struct {
 	// Owns are the kinds of all children.
 	Owns []schema.GroupVersionKind
 	// JobRetryMin and JobRetryMax bound the time between the failure of a Job and its next
-	// run. Within the bounds, it is the time for which the stage has not been ready, so
-	// that it doubles with each failure.
+	// run. Within the bounds, it is the time since the first failure, so that it doubles with
+	// each failure.
 	JobRetryMin, JobRetryMax time.Duration
 	// Explanations remembers why children are not complete.
 	Explanations *Explanations
@@ -45,8 +45,8 @@ type Children struct {
 // Stage has the data of a stage that the treatment of its children depends on.
 type Stage struct {
 	Name string
-	// Last is the stage's condition at the beginning of the pass, nil for none: a Job that
-	// has failed waits for as long as the condition has been False.
+	// Last is the stage's condition at the beginning of the pass, nil for none: it has the
+	// last failure of a Job that runs again.
 	Last *metav1.Condition
 }
 

@@ -27,6 +27,7 @@ type Explanations struct {
 
 type explanation struct {
 	since, asked time.Time
+	failed       time.Time // of a Job, for the first time
 	text         string
 }
 
@@ -64,8 +65,8 @@ func (e *Explanations) Remembered() int {
 func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explanation, due time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	known, ok := e.known[owner][key]
-	if !ok {
+	known = e.known[owner][key]
+	if known.since.IsZero() {
 		known.since = time.Now()
 		e.set(owner, key, known)
 	}
@@ -77,6 +78,19 @@ func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explan
 		interval = explainRarely
 	}
 	return known, interval - time.Since(known.asked)
+}
+
+// firstFailure returns the time of the first failure of a Job since it was complete; failed is
+// the time of its last failure.
+func (e *Explanations) firstFailure(owner types.UID, key observe.Key, failed time.Time) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known := e.known[owner][key]
+	if known.failed.IsZero() {
+		known.failed = failed
+		e.set(owner, key, known)
+	}
+	return known.failed
 }
 
 func (e *Explanations) note(owner types.UID, key observe.Key, known explanation) {

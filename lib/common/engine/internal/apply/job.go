@@ -7,7 +7,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,7 +43,7 @@ func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChil
 	case ended == nil || job.DeletionTimestamp != nil:
 		return Result{}, c.explained(ctx, want.key, job, want.Explain, running(stage, want.key))
 	case failed:
-		return Result{}, c.waitOrDelete(ctx, stage, want.key, job)
+		return Result{}, c.waitOrDelete(ctx, want.key, job)
 	}
 	return c.resultOrRerun(ctx, want, job)
 }
@@ -100,9 +99,10 @@ func running(stage Stage, key observe.Key) *Outcome {
 	return progressing("%s is running", key)
 }
 
-// waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as
-// the stage has been failing: this needs no counter and survives a restart of the operator.
-func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
+// waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as the
+// Job has been failing, which needs no counter. A restart of the operator forgets earlier
+// failures.
+func (c *Children) waitOrDelete(ctx context.Context, key observe.Key, job *batchv1.Job) error {
 	message, known, err := c.storeResult(ctx, key, job)
 	if err != nil {
 		return err
@@ -112,12 +112,9 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 		message += end.Message
 	}
 	failed := end.LastTransitionTime.Time
-	wait := c.JobRetryMin
-	if stage.Last != nil && stage.Last.Status == metav1.ConditionFalse {
-		wait = c.RetryWait(stage.Last.LastTransitionTime.Time, failed)
-	}
+	first := c.Explanations.firstFailure(c.Owner.GetUID(), key, failed)
 	outcome := &Outcome{Reason: ReasonJobFailed, Message: fmt.Sprintf("%s failed: %s", key, message)}
-	if outcome.After = time.Until(failed.Add(wait)); outcome.After > 0 {
+	if outcome.After = time.Until(failed.Add(c.RetryWait(first, failed))); outcome.After > 0 {
 		return outcome
 	}
 	outcome.After, outcome.Message = 0, "running again; "+outcome.Message
@@ -127,10 +124,10 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 	return outcome
 }
 
-// RetryWait is the time between a Job's failure at the time failed and its next run, if
-// the stage has not been ready since the time since.
-func (c *Shared) RetryWait(since, failed time.Time) time.Duration {
-	return min(max(failed.Sub(since), c.JobRetryMin), c.JobRetryMax)
+// RetryWait is the time between the last failure of a Job and its next run, if it has failed for
+// the first time at the time first.
+func (c *Shared) RetryWait(first, last time.Time) time.Duration {
+	return min(max(last.Sub(first), c.JobRetryMin), c.JobRetryMax)
 }
 
 // storeResult returns the Job's termination message, and copies it from the pod to an
