@@ -63,6 +63,14 @@ func (p *pass) wasComplete(stage, inputs string) bool {
 	return record != nil && record.Inputs == inputs
 }
 
+// isUnchanged tells whether the spec has not changed since the record of a stage was written.
+// An earlier process may have made other children or calls for another spec in between, and
+// have ended before it has written this into the status.
+func (p *pass) isUnchanged(stage string) bool {
+	record := recordOf(p.before, stage)
+	return record != nil && record.Generation == p.cr.GetGeneration()
+}
+
 // callWasComplete tells whether a stage with a Do was complete for these inputs of Do, with
 // the present or other children.
 func (p *pass) callWasComplete(s boundStage, inputsHash string) bool {

@@ -26,7 +26,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	case known && last.inputsHash != inputsHash:
 		last, known = lastDo{inputsHash: inputsHash}, false
 	case !known && p.callWasComplete(s, inputsHash): // by an earlier process
-		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.condition).Observed}, every == 0
+		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.condition).Observed}, every == 0 && p.isUnchanged(s.condition)
 	case !known:
 		last = lastDo{inputsHash: inputsHash}
 	}
@@ -67,7 +67,7 @@ func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
 // callDo calls Do and remembers its result.
 func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callWasComplete(s, last.inputsHash) {
-		record.Inputs = outdated // so that the next process calls Do again if this process ends now
+		record.Inputs = outdated // so that the next process calls Do again
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()

@@ -124,6 +124,27 @@ func TestDoRunsAgainForFormerInputs(t *testing.T) {
 	}
 }
 
+// TestDoRunsAgainIfTheStatusIsLost: the process that has called Do for other inputs may end
+// before it has written the status.
+func TestDoRunsAgainIfTheStatusIsLost(t *testing.T) {
+	w := newTestWorld(t)
+	w.needed()
+	var server outside
+	start(w, server.service(0))
+	cr := w.widget("lost", widget.Spec{Text: "first", SecretName: "needed"})
+	w.awaitReady(cr)
+	w.operator.Stop()
+	start(w, server.service(0), func(s *engine.Seam) { s.Client = statusClient{s.Client, loseStatus} })
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.Eventually(server.called).Should(ContainElement("second p4ssw0rd"))
+	w.operator.Stop()
+	calls := len(server.called())
+	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
+	start(w, server.service(0))
+	w.awaitReady(cr)
+	w.Expect(server.called()[calls:]).To(ContainElement("first p4ssw0rd"))
+}
+
 func TestDoIsRepeated(t *testing.T) {
 	w := newTestWorld(t)
 	w.needed()

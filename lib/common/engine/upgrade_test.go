@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,6 +37,11 @@ func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "a child that another stage lists now stays")
 	w.awaitReady(cr)
 	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
+}
+
+// loseStatus loses every write of a status, as if the process ended before it.
+func loseStatus(context.Context, client.SubResourceWriter, *widget.Widget, client.Patch, ...client.SubResourcePatchOption) error {
+	return errors.New("the status is lost")
 }
 
 // TestForbiddenKindsAreConditions, also of a kind that no stage builds now.
