@@ -36,7 +36,7 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 	if s.build == nil {
 		return nil
 	}
-	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: p.lastOf(s)}, children, wasComplete)
+	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: p.lastOf(s)}, children, wasComplete && p.isUnchanged(s.condition))
 	for _, r := range results {
 		record.Children = append(record.Children, r.Title)
 		p.addToInputs(r)

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,9 +40,48 @@ func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
 }
 
+// TestAnAbsenceIsProvedAgainAfterAChange: an earlier process may have created the child since,
+// and have ended before it has written the status; the watch may be behind.
+func TestAnAbsenceIsProvedAgainAfterAChange(t *testing.T) {
+	w := newTestWorld(t)
+	s := service{Name: owner, Owns: owns, Stages: []stage{build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{when(cr.Spec.Text == "second", configMap(cr.Name, ""))}
+	})}}
+	start(w, s)
+	cr := w.widget("absent", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	w.operator.Stop()
+	start(w, s, func(s *engine.Seam) { s.Client = statusClient{s.Client, loseStatus} })
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	child := w.configMap(cr.Name)
+	w.Eventually(func() error { return w.get(child) }).Should(Succeed())
+	w.operator.Stop()
+	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
+	start(w, s, func(s *engine.Seam) { s.Cached = absentReader{s.Cached, cr.Name} })
+	w.decides(func() string {
+		if w.gone(child) {
+			return "gone"
+		}
+		return w.condition(cr, "ConfigReady")()
+	}, Equal("gone"), HavePrefix("True"), "the child of the process before")
+}
+
 // loseStatus loses every write of a status, as if the process ended before it.
 func loseStatus(context.Context, client.SubResourceWriter, *widget.Widget, client.Patch, ...client.SubResourcePatchOption) error {
 	return errors.New("the status is lost")
+}
+
+// absentReader shows no ConfigMap of the name, like a watch that is behind.
+type absentReader struct {
+	client.Reader
+	name string
+}
+
+func (r absentReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if key.Name == r.name && obj.GetObjectKind().GroupVersionKind().Kind == "ConfigMap" {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
 // TestForbiddenKindsAreConditions, also of a kind that no stage builds now.
