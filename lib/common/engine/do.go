@@ -32,7 +32,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	}
 	p.in.observed[s.condition] = last.observed
 	if left := last.backOff(); left > 0 {
-		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, After: left}
+		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, Stalled: last.failed.Stalled, After: left}
 	}
 	last.repeat = min(last.repeat, every+time.Duration(float64(every)*repeatJitter)) // Every may have become shorter
 	due := every > 0 && time.Since(last.at) >= last.repeat
@@ -57,7 +57,7 @@ func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
 	served := s.condition == commonv1.ConditionAvailable && before != nil && before.Status == metav1.ConditionTrue
 	switch {
 	case last.failed != nil:
-		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message}
+		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, Stalled: last.failed.Stalled}
 	case known, served, p.callWasComplete(s, last.inputsHash):
 		return nil
 	}

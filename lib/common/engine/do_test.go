@@ -145,6 +145,33 @@ func TestDoRunsAgainIfTheStatusIsLost(t *testing.T) {
 	w.Expect(server.called()[calls:]).To(ContainElement("first p4ssw0rd"))
 }
 
+// TestDoThatEndsWithoutAFailureIsNotCalledForEveryEvent, and is called after the last event.
+func TestDoThatEndsWithoutAFailureIsNotCalledForEveryEvent(t *testing.T) {
+	for expected, end := range map[string]error{
+		"False Waiting: for the server": engine.Wait("for the server"), "False Odd: the server is odd": engine.Stop("Odd", "the server is odd"),
+	} {
+		t.Run(expected, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.needed()
+			var server outside
+			server.breaks(end)
+			start(w, server.service(0))
+			cr := w.widget("waits", widget.Spec{Text: "first", SecretName: "needed"})
+			w.Eventually(w.condition(cr, "Registered")).Should(Equal(expected))
+			began, calls := time.Now(), len(server.called())
+			for range 5 {
+				w.pass(cr)
+			}
+			w.Expect(len(server.called())-calls).To(BeNumerically("<=", 1+time.Since(began)/(400*time.Millisecond)), "calls in 15 passes")
+			w.Expect(w.condition(cr, "Registered")()).To(Equal(expected))
+			w.Expect(w.condition(cr, "Stalled")() == "absent").To(Equal(engine.Reason(end) == engine.ReasonWaiting))
+			server.breaks(nil)
+			w.annotate(cr, "changed", "last")
+			w.awaitReady(cr)
+		})
+	}
+}
+
 func TestDoIsRepeated(t *testing.T) {
 	w := newTestWorld(t)
 	w.needed()

@@ -82,10 +82,14 @@ type lastDo struct {
 // backOff returns the time for which a Do that failed is not called again, even if an event
 // starts a pass, so that a failing server is not called too often.
 func (d lastDo) backOff() time.Duration {
-	if d.failed == nil || !d.failed.Retry {
+	if d.failed == nil {
 		return 0
 	}
-	return d.pause() - time.Since(d.at)
+	pause := d.pause()
+	if !d.failed.Retry { // the event may report what Do waits for
+		pause = min(pause, waitPauseMax)
+	}
+	return pause - time.Since(d.at)
 }
 
 // pause is the time between a failed call and the next call with the same inputs.

@@ -36,6 +36,9 @@ const (
 	silentRetryMax = 5 * time.Minute
 )
 
+// waitPauseMax bounds the pause of a Do that has ended with Wait or Stop.
+const waitPauseMax = time.Second
+
 // repeatJitter is the part of Every by which calls of Do are spread.
 const repeatJitter = 0.1
 
