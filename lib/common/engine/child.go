@@ -36,8 +36,8 @@ func LeftBy(owner types.UID, child Child) Child {
 	return c
 }
 
-// Replaced is for immutable kinds: a child that differs is deleted, and recreated when it
-// no longer exists.
+// Replaced is for immutable kinds: a child whose change the API server refuses is deleted, and
+// recreated when it no longer exists.
 func Replaced(child Child) Child { return withMode(apply.Replaced, child) }
 
 // Kept neither applies nor deletes the child.

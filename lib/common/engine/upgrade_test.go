@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
@@ -38,6 +39,30 @@ func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "a child that another stage lists now stays")
 	w.awaitReady(cr)
 	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
+}
+
+// TestARenamedStageReplacesNothing: a label of a child may change, and a Replaced child that
+// could stay must not be away for a moment.
+func TestARenamedStageReplacesNothing(t *testing.T) {
+	w := newTestWorld(t)
+	version := func(condition string) service {
+		return service{Name: owner, Owns: owns, Stages: []stage{build(condition, func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{engine.Replaced(configMap(cr.Name, cr.Spec.Text).WithImmutable(true))}
+		})}}
+	}
+	start(w, version("OldName"))
+	cr := w.widget("renamed", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	child := w.configMap(cr.Name)
+	uid := w.uid(child)
+	w.operator.Stop()
+	start(w, version("NewName"))
+	w.Eventually(w.condition(cr, "NewName")).Should(HavePrefix("True"))
+	w.Expect(w.uid(child)).To(Equal(uid), "the stage has another name")
+	w.Expect(child.Labels).To(HaveKeyWithValue("asterism.dev/stage", "NewName"))
+	w.must(w.client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))))
+	w.Eventually(func() map[string]string { w.must(client.IgnoreNotFound(w.get(child))); return child.Annotations }).ShouldNot(BeEmpty())
+	w.Expect(child.UID).To(Equal(uid), "another client has removed the annotation")
 }
 
 // TestAnAbsenceIsProvedAgainAfterAChange: an earlier process may have created the child since,

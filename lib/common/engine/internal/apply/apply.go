@@ -26,8 +26,8 @@ const raceRetry = time.Second
 // cause may be another object or an older definition, and no event reports its end.
 const refusalRetry = 5 * time.Minute
 
-// updateOrReplace sends the child if it differs from the cluster's version; a Replaced
-// child is deleted instead.
+// updateOrReplace sends the child if it differs from the cluster's version. A Replaced child
+// is deleted if the API server refuses the change.
 func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
@@ -35,13 +35,14 @@ func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, curre
 	if unchanged(current, c.Name, want.hash, want.body) {
 		return current, nil
 	}
-	if want.Mode == Replaced && current.GetAnnotations()[annotationHash] != want.hash {
-		if err := c.delete(ctx, want.key, current); err != nil {
-			return nil, err
-		}
-		return nil, progressing("%s is being replaced", want.key)
+	sent, err := c.send(ctx, want, current.GetUID())
+	if want.Mode != Replaced || !errors.IsInvalid(err) {
+		return sent, err
 	}
-	return c.send(ctx, want, current.GetUID())
+	if err := c.delete(ctx, want.key, current); err != nil {
+		return nil, err
+	}
+	return nil, progressing("%s is being replaced", want.key)
 }
 
 // requireOurs returns an error unless the object is a child that is not being deleted.
@@ -88,7 +89,7 @@ func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetUID(uid)
 	sent, err := c.apply(ctx, want.key, body.DeepCopy())
-	if errors.IsInvalid(err) {
+	if errors.IsInvalid(err) && want.Mode != Replaced {
 		switch refused := c.repair(ctx, body); {
 		case refused == nil:
 			sent, err = c.apply(ctx, want.key, body.DeepCopy())
@@ -138,7 +139,7 @@ func outcomeOfWrite(key observe.Key, err error) error {
 	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting("namespace %s is being deleted", key.Namespace)
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
-		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true, After: refusalRetry}
+		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true, After: refusalRetry, Cause: err}
 	case errors.IsConflict(err):
 		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("another client changed %s at the same time: the operator tries again", key), After: raceRetry}
 	}
