@@ -326,6 +326,8 @@ func TestOutcomesOfABuilder(t *testing.T) {
 		switch cr.Spec.Text {
 		case "wait":
 			return nil, engine.Wait("for %s", "rain")
+		case "wrap":
+			return nil, fmt.Errorf("cell %d: %w", 1, engine.Wait("for %s", "rain"))
 		case "fail":
 			return nil, engine.Fail("Unreachable", errors.New("no route"))
 		case "error":
@@ -334,7 +336,8 @@ func TestOutcomesOfABuilder(t *testing.T) {
 		return []engine.Child{"not a child"}, nil
 	}}}})
 	for text, expected := range map[string]string{
-		"wait": "False Waiting: for rain", "fail": "False Unreachable: no route", "error": "False Error: odd",
+		"wait": "False Waiting: for rain", "wrap": "False Waiting: cell 1: for rain",
+		"fail": "False Unreachable: no route", "error": "False Error: odd",
 		"else": "False Error: string is neither an apply configuration nor an object",
 	} {
 		cr := w.widget(text, widget.Spec{Text: text})
