@@ -207,10 +207,11 @@ func Cluster() Need {
 }
 
 // AnyOf is met when one of the needs is met. It does not look at the needs behind that
-// need. Optional has no effect on AnyOf; it has an effect on the needs in AnyOf.
+// need. Optional has no effect on AnyOf; it has an effect on the needs in AnyOf. The reason of
+// an AnyOf is Waiting, unless all of its needs have the same reason.
 func AnyOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		unmet := &outcome{Reason: ReasonWaiting}
+		unmet := &outcome{Stalled: len(needs) > 0}
 		var messages []string
 		for _, need := range needs {
 			seen, err := need.look(ctx, p)
@@ -221,6 +222,12 @@ func AnyOf(needs ...Need) Need {
 			if !slices.Contains(messages, failure.Message) {
 				messages = append(messages, failure.Message)
 			}
+			unmet.Stalled = unmet.Stalled && failure.Stalled
+			if unmet.Reason == "" {
+				unmet.Reason = failure.Reason
+			} else if unmet.Reason != failure.Reason && !unmet.Retry {
+				unmet.Reason = ReasonWaiting
+			}
 			if failure.Retry { // with back-off: no event reports the end of the failure
 				unmet.Reason, unmet.Retry, unmet.Cause = failure.Reason, true, err
 			}
@@ -230,7 +237,7 @@ func AnyOf(needs ...Need) Need {
 		}
 		unmet.Message = strings.Join(messages, "; ")
 		if len(needs) == 0 {
-			unmet.Message = "no object is named"
+			unmet.Reason, unmet.Message = ReasonWaiting, "no object is named"
 		}
 		return nil, unmet
 	}}

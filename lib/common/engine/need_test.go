@@ -282,6 +282,26 @@ func TestAnOptionalKindWakes(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestAnyOfNeedsThatOnlyASpecCanMeetIsStalled, and not if one of them may be met without it.
+func TestAnyOfNeedsThatOnlyASpecCanMeetIsStalled(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{Condition: "InputsReady", Needs: func(cr *widget.Widget) []engine.Need {
+		rack := engine.Existing(&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: "rack"}})
+		narrow := rack.Where(func(client.Object) error { return engine.Stop("Narrow", "the rack is narrow") })
+		other := rack.Where(func(client.Object) error { return engine.Stop("Narrow", "the rack is small") })
+		if cr.Spec.Text == "waits" {
+			other = engine.Secret("none")
+		}
+		return []engine.Need{engine.AnyOf(narrow, other)}
+	}}}})
+	w.create(&widget.Rack{ObjectMeta: metaOf(w.namespace, "rack")})
+	waits, stalls := w.widget("waits", widget.Spec{Text: "waits"}), w.widget("stalls", widget.Spec{})
+	w.Eventually(w.condition(waits, "InputsReady")).Should(Equal("False Waiting: the rack is narrow; Secret none does not exist"))
+	w.Expect(w.condition(waits, "Stalled")()).To(Equal("absent"))
+	w.decides(w.condition(stalls, "InputsReady"), Equal("False Narrow: the rack is narrow; the rack is small"), HavePrefix("False Waiting"), "both stop")
+	w.Expect(w.condition(stalls, "Stalled")()).To(HavePrefix("True Narrow"))
+}
+
 func TestAnyOfHasEachMessageOnce(t *testing.T) {
 	w := newTestWorld(t)
 	start(w, service{Name: owner, Stages: []stage{{
