@@ -28,8 +28,23 @@ type Need struct {
 }
 
 // foundObjects are the objects that a need has found. Their hash covers everything except
-// metadata and status; Counting selects another input of the hash.
+// metadata and status.
 type foundObjects []client.Object
+
+// countedObjects are foundObjects of which Counting has selected the inputs of the hash.
+type countedObjects struct {
+	foundObjects
+	inputs []any
+}
+
+// objectsIn returns the objects that a need has found.
+func objectsIn(seen any) foundObjects {
+	if counted, ok := seen.(countedObjects); ok {
+		return counted.foundObjects
+	}
+	objects, _ := seen.(foundObjects)
+	return objects
+}
 
 // absence is the error for an object that does not exist, as opposed to an object that
 // exists and is wrong. Optional ignores this error.
@@ -273,8 +288,7 @@ func (n Need) Where(check func(client.Object) error) Need {
 		if err != nil {
 			return nil, err
 		}
-		objects, _ := seen.(foundObjects)
-		for _, obj := range objects {
+		for _, obj := range objectsIn(seen) {
 			if err := check(obj); err != nil {
 				return nil, err
 			}
@@ -290,11 +304,10 @@ func (n Need) Where(check func(client.Object) error) Need {
 func (n Need) Counting(inputOf func(client.Object) any) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		seen, err := n.look(ctx, p)
-		objects, _ := seen.(foundObjects)
-		var counted []any
-		for _, obj := range objects {
+		counted := countedObjects{foundObjects: objectsIn(seen)}
+		for _, obj := range counted.foundObjects {
 			if input := inputOf(obj); input != nil {
-				counted = append(counted, input)
+				counted.inputs = append(counted.inputs, input)
 			}
 		}
 		return counted, err
@@ -323,8 +336,11 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 		if err != nil && missing == nil {
 			missing = err // the loop continues, so that a change of any need starts a pass
 		}
-		if objects, ok := seen.(foundObjects); ok {
-			seen = content(objects)
+		switch found := seen.(type) {
+		case foundObjects:
+			seen = content(found)
+		case countedObjects:
+			seen = found.inputs
 		}
 		all = append(all, seen)
 	}

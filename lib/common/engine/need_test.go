@@ -282,6 +282,20 @@ func TestAnOptionalKindWakes(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestACheckSeesWhatIsCounted: the order of both does not matter.
+func TestACheckSeesWhatIsCounted(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{Condition: "Checked", Needs: func(cr *widget.Widget) []engine.Need {
+		name := func(obj client.Object) any { return obj.GetName() }
+		return []engine.Need{engine.Existing(&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}).Counting(name).Where(func(obj client.Object) error {
+			return engine.Wait("%s is narrow", obj.GetName())
+		})}
+	}}}})
+	w.create(&widget.Rack{ObjectMeta: metaOf(w.namespace, "counted")})
+	cr := w.widget("counted", widget.Spec{})
+	w.decides(w.condition(cr, "Checked"), Equal("False Waiting: counted is narrow"), HavePrefix("True"), "the check")
+}
+
 // TestAnyOfNeedsThatOnlyASpecCanMeetIsStalled, and not if one of them may be met without it.
 func TestAnyOfNeedsThatOnlyASpecCanMeetIsStalled(t *testing.T) {
 	w := newTestWorld(t)
