@@ -56,6 +56,7 @@ func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(c
 		view: e.cluster.View(request, cr.GetUID()),
 		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{},
 	}
+	e.applier.Explanations.Forget(p.view.Former)
 	p.children = &apply.Children{Shared: e.applier, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide

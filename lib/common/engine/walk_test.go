@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -254,4 +257,33 @@ func TestForgetsDeletedObjects(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, goes))
 	w.Eventually(func() bool { return w.gone(goes) }).Should(BeTrue())
 	w.Eventually(func() int { w.pass(keeps); return seam.Count() }).Should(Equal(before))
+}
+
+// TestForgetsAnObjectThatIsRecreated while a pass over it runs: no pass sees that it is gone.
+func TestForgetsAnObjectThatIsRecreated(t *testing.T) {
+	w := newTestWorld(t)
+	var seam engine.Seam
+	busy, holds := make(chan struct{}), atomic.Bool{}
+	start(w, service{Name: owner, Owns: []client.Object{&widget.Rack{}}, Stages: []stage{build("RackReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		if holds.CompareAndSwap(true, false) {
+			busy <- struct{}{}
+			<-busy
+		}
+		return []engine.Child{engine.Explained(&widget.Rack{ObjectMeta: metaOf("", cr.Name)}, func(context.Context, client.Reader, client.Object) (string, error) {
+			return "it is empty", nil
+		})}
+	})}}, func(s *engine.Seam) { s.Remembered = &seam.Count })
+	cr := w.widget("again", widget.Spec{})
+	explained := HaveSuffix("it is empty")
+	w.Eventually(w.condition(cr, "RackReady")).Should(explained)
+	before := seam.Count()
+	holds.Store(true)
+	w.annotate(cr, "changed", "now")
+	<-busy
+	w.must(w.client.Delete(w.ctx, cr))
+	cr = w.widget("again", widget.Spec{})
+	time.Sleep(time.Second) // the watch shows the new object
+	busy <- struct{}{}
+	w.Eventually(w.condition(cr, "RackReady")).Should(explained)
+	w.Eventually(seam.Count).Should(Equal(before))
 }

@@ -16,6 +16,9 @@ import (
 // that the pass looks at starts another pass.
 type View struct {
 	*Cluster
+	// Former is the UID of a deleted object with the same name, "" if there is none.
+	Former types.UID
+
 	request   reconcile.Request
 	seen      sets.Set[Key]
 	objects   map[Key]client.Object // as the pass has read or written them; nil for none
@@ -26,11 +29,13 @@ type View struct {
 func (c *Cluster) View(request reconcile.Request, uid types.UID) *View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	v := &View{Cluster: c, request: request, seen: sets.New[Key](), objects: map[Key]client.Object{}}
 	if before := c.uids[request]; before != uid {
-		delete(c.owners, before) // the UID of a deleted object with the same name
+		v.Former = before
+		delete(c.owners, before)
 		c.owners[uid], c.uids[request] = request, uid
 	}
-	return &View{Cluster: c, request: request, seen: sets.New[Key](), objects: map[Key]client.Object{}}
+	return v
 }
 
 // Close ends the pass. An object that this pass did not look at no longer wakes the
