@@ -167,6 +167,40 @@ func (w *world) abandons() {
 	w.operator.Stop()
 }
 
+// TestTheEventOfWhatIsLeftBehindIsWrittenAgain if the API server has not accepted it.
+func TestTheEventOfWhatIsLeftBehindIsWrittenAgain(t *testing.T) {
+	w := newTestWorld(t)
+	pod := &corev1.Pod{ObjectMeta: metaOf(w.namespace, "operator")}
+	var refusals atomic.Int32
+	refusals.Store(2)
+	start(w, service{
+		Name: owner, Stages: []stage{configMaps("ConfigReady")},
+		Teardown: []stage{{Condition: "Unregistered", Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+			return nil, engine.Abandon("account w3 at db.example")
+		}}},
+	}, func(s *engine.Seam) {
+		s.Client, s.Pod = eventless{s.Client, &refusals}, &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
+	})
+	cr := w.widget("leaves", widget.Spec{})
+	w.awaitReady(cr)
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+	w.Expect(w.events(pod, "LeftBehind")).To(ConsistOf(ContainSubstring("Unregistered: account w3 at db.example")))
+}
+
+// eventless refuses a number of events.
+type eventless struct {
+	client.Client
+	refusals *atomic.Int32
+}
+
+func (c eventless) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if _, ok := obj.(*corev1.Event); ok && c.refusals.Add(-1) >= 0 {
+		return errors.NewServiceUnavailable("busy")
+	}
+	return c.Client.Create(ctx, obj, opts...)
+}
+
 // waitsUntilGone checks that the walk continues only after the deletion of an Absent child,
 // also if the same child was applied before.
 func (w *world) waitsUntilGone() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,9 @@ type Seam struct {
 	DiscoveryRetry time.Duration
 	JobRetryMin    time.Duration
 
+	// Pod is the operator's pod.
+	Pod *corev1.ObjectReference
+
 	// Remembered is set to a function that counts the entries in the engine's memory.
 	Remembered *func() int
 	Count      func() int
@@ -57,6 +61,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
 		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
 	}, a)
+	r.engine.pod = seam.Pod
 	if seam.Remembered != nil {
 		*seam.Remembered = r.engine.remembered
 	}

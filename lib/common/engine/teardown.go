@@ -35,8 +35,7 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
 		var end *abandoned
 		if result != nil && errors.As(result.Cause, &end) {
-			p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains))
-			continue
+			result = p.guard(ctx, s.condition, func() error { return p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains)) })
 		}
 		if result != nil {
 			p.deleting(s.condition, result)
@@ -47,17 +46,21 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 	return true, client.IgnoreNotFound(err)
 }
 
-// abandon ends a stage although objects remain, and writes events that list them.
-func (p *pass) abandon(ctx context.Context, stage, remains string) {
-	p.writeRecord(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
-	log.FromContext(ctx).Info("a stage of the teardown is abandoned", "stage", stage, "remains", remains)
-	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+remains))
+// abandon ends a stage although objects remain, when the events that list them are written.
+func (p *pass) abandon(ctx context.Context, stage, remains string) error {
 	if p.pod != nil { // the API server refuses events in a namespace that is being deleted
-		if err := p.client().Create(ctx, p.leftBehind(stage, remains)); err != nil && !apierrors.IsAlreadyExists(err) {
+		switch err := p.client().Create(ctx, p.leftBehind(stage, remains)); {
+		case apierrors.IsForbidden(err): // for ever: the log has the message
 			log.FromContext(ctx).Error(err, "writing the event LeftBehind of the operator's pod", "stage", stage)
+		case err != nil && !apierrors.IsAlreadyExists(err):
+			return fmt.Errorf("writing the event LeftBehind of the operator's pod: %w", err)
 		}
 	}
+	log.FromContext(ctx).Info("a stage of the teardown is abandoned", "stage", stage, "remains", remains)
+	p.recorder.Event(p.cr, corev1.EventTypeWarning, reasonLeftBehind, bounded(stage+": "+remains))
+	p.writeRecord(commonv1.CompletedStage{Stage: stage, Inputs: abandonedStage})
 	p.done[stage] = true
+	return nil
 }
 
 // leftBehind returns an event about the operator's pod. It is written without the recorder,
