@@ -30,7 +30,8 @@ type Service[T Object] struct {
 	// Proof is a further check of a child, for kinds whose owner reference, annotation or
 	// label can be forged; nil: none.
 	Proof func(T, client.Object) bool
-	// Owns lists every kind that the stages apply.
+	// Owns lists every kind that the stages apply, or have applied in an earlier version of
+	// the operator: children of other kinds are never deleted.
 	Owns []client.Object
 }
 

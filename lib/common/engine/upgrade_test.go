@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,24 @@ func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "a child that another stage lists now stays")
 	w.awaitReady(cr)
 	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
+}
+
+// TestChildrenOfAKindThatIsNoLongerBuiltAreDeleted, because Owns still has the kind.
+func TestChildrenOfAKindThatIsNoLongerBuiltAreDeleted(t *testing.T) {
+	w := newTestWorld(t)
+	version := func(children func(*widget.Widget) []engine.Child) service {
+		return service{Name: owner, Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Service{}}, Stages: []stage{
+			build("PartsReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child { return children(cr) }),
+		}}
+	}
+	start(w, version(func(cr *widget.Widget) []engine.Child { return []engine.Child{serviceOf(cr)} }))
+	cr := w.widget("former", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	former := &corev1.Service{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.must(w.get(former))
+	w.operator.Stop()
+	start(w, version(func(cr *widget.Widget) []engine.Child { return []engine.Child{configMap(cr.Name, "")} }))
+	w.Eventually(func() bool { return w.gone(former) }).Should(BeTrue())
 }
 
 // TestARenamedStageReplacesNothing: a label of a child may change, and a Replaced child that
