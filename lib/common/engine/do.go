@@ -44,10 +44,14 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 		return p.waitForTurn(s, last, known)
 	}
 	defer func() { p.cluster.Requeue(p.slots.release(p.request.Namespace)...) }()
-	last.repeat = wait.Jitter(every, repeatJitter)
+	last.repeat = jitter(every)
 	p.wakeAfter(last.repeat)
 	return p.callDo(ctx, s, last)
 }
+
+// jitter returns a random time between Every and a tenth more, so that objects that call a
+// server at the same time, for example after a restart, do not again.
+func jitter(every time.Duration) time.Duration { return wait.Jitter(every, repeatJitter) }
 
 // waitForTurn returns the outcome of a Do that is due and has no slot: that of the last call with
 // these inputs, if one is known.

@@ -172,6 +172,21 @@ func TestDoThatEndsWithoutAFailureIsNotCalledForEveryEvent(t *testing.T) {
 	}
 }
 
+// TestRepetitionsAreSpread: many objects call a server at the same time after a restart, and
+// not again.
+func TestRepetitionsAreSpread(t *testing.T) {
+	g := NewWithT(t)
+	const every = 10 * time.Second
+	seen := map[time.Duration]bool{}
+	for range 1000 {
+		repeat := engine.DoRepeat(every)
+		g.Expect(repeat).To(And(BeNumerically(">=", every), BeNumerically("<", every+every/10)))
+		seen[repeat.Truncate(every/100)] = true
+	}
+	g.Expect(seen).To(HaveLen(10), "hundredths of the time")
+	g.Expect(engine.DoRepeat(0)).To(BeZero())
+}
+
 func TestDoIsRepeated(t *testing.T) {
 	w := newTestWorld(t)
 	w.needed()

@@ -90,6 +90,9 @@ func DoPause(failures int, slow time.Duration) time.Duration {
 	return last.pause()
 }
 
+// DoRepeat is the time between two calls of a Do with Every.
+func DoRepeat(every time.Duration) time.Duration { return jitter(every) }
+
 // failingDiscovery fails if fail returns an error.
 type failingDiscovery struct {
 	observe.Discovery
