@@ -93,9 +93,11 @@ spec:
 // the work itself.
 const retryWithin = 40 * time.Second
 
-// The administrators and servers of this cloud make one mistake after the other.
-var _ = Describe("A cloud with faults", Ordered, func() {
+// The administrators and servers of this cloud make one mistake after the other. Its servers
+// refuse connections without TLS.
+var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 	var (
+		signers authorities
 		nova   = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
 		admins map[string]map[string]string
 	)
@@ -112,7 +114,8 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		deployInfrastructure(ctx, cloudNamespace)
+		signers = authorities{newAuthority("first"), newAuthority("second")}
+		deployTLS(ctx, signers)
 		handOver(ctx, cloudNamespace, sharedOperators)
 		admins = map[string]map[string]string{}
 		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
@@ -129,6 +132,8 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		awaitInfrastructure(ctx, cloudNamespace)
 		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "refused")
 	})
+
+	Describe("TLS", func() { refusalSpec(&signers) })
 
 	It("names a server that does not answer, while twenty other Novas proceed", func(ctx SpecContext) {
 		point(ctx, "faulty-mariadb", "silent-server")
@@ -165,7 +170,7 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 		Expect(rabbit(ctx, cloudNamespace, http.MethodPut, "vhosts/main_api", map[string]string{"description": "another owner"}, nil)).To(Equal(http.StatusCreated))
 		execute(ctx, cloudNamespace, "DROP DATABASE main_cell0")
 
-		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc.cluster.local:15672")
+		awaitFalse(ctx, nova(), "MessageBusReady", "MessageBusDenied", "rabbitmq.e2e-cloud.svc.cluster.local:15671")
 		setAdmin(ctx, "rabbitmq-default-user", "")
 		awaitFalse(ctx, nova(), "MessageBusReady", "Conflict", "main_api")
 		var vhost struct{ Description string }
@@ -182,13 +187,15 @@ var _ = Describe("A cloud with faults", Ordered, func() {
 	})
 
 	It("becomes Ready, and runs a server", func(ctx SpecContext) {
-		awaitReady(ctx, "ControlPlane", cloudNamespace, "main") // before the second can register its endpoints
-		apply(ctx, cloudNamespace, secondControlPlane)
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		deployCompute(ctx, cloudNamespace, "main-cell1")
 		bootServer(ctx, cloudNamespace, "kept")
 	})
 
+	Describe("TLS", func() { tlsSpecs(&signers) })
+
 	It("deploys a cell although another is broken, and repairs the broken cell", func(ctx SpecContext) {
+		apply(ctx, cloudNamespace, secondControlPlane)
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
 		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc.cluster.local:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")

@@ -83,7 +83,11 @@ func rabbit(ctx context.Context, namespace, method, path string, body, into any)
 	admin := secret(ctx, namespace, "rabbitmq-default-user")
 	content, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, method, "http://rabbitmq."+namespace+".svc.cluster.local:15672/api/"+path, bytes.NewReader(content))
+	base := "http://rabbitmq." + namespace + ".svc.cluster.local:15672/api/"
+	if admin["ca.crt"] != "" {
+		base = "https://rabbitmq." + namespace + ".svc.cluster.local:15671/api/"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
 	Expect(err).NotTo(HaveOccurred())
 	request.SetBasicAuth(admin["username"], admin["password"])
 	response, err := httpClient.Do(request)

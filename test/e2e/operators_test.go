@@ -19,9 +19,8 @@ const sharedOperators = "e2e-operators"
 
 // Namespaces of the tests that the shared operators watch.
 const (
-	cloudNamespace = "e2e-cloud" // its own infrastructure, with every fault
+	cloudNamespace = "e2e-cloud" // its own infrastructure, with TLS and every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
-	tlsNamespace   = "e2e-tls"   // servers that accept only TLS
 	imageNamespace = "e2e-image" // services with every build of the image
 )
 
