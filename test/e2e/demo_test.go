@@ -82,7 +82,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
 		Eventually(func() string {
 			log = logsOf(ctx, apiPods, "nova-api", since)
 			return log
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("/v2.1/servers"))
+		}).WithContext(ctx).Should(ContainSubstring("/v2.1/servers"))
 		Expect(log).NotTo(MatchRegexp(`HTTP/1\.1 401|status: 401`), "the API could not validate a token")
 
 		Expect(statusOf(ctx, "http://demo-api.openstack.svc.cluster.local:8774/v2.1/servers", nil)).To(Equal(http.StatusUnauthorized))
@@ -108,7 +108,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
 		// It finds the server in its cell, and then sends a request to Neutron, which the demo lacks.
 		Eventually(func() string {
 			return logsOf(ctx, map[string]string{"app.kubernetes.io/instance": "demo-metadata"}, "nova-metadata", since)
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("endpoint for network service in RegionOne region not found"))
+		}).WithContext(ctx).Should(ContainSubstring("endpoint for network service in RegionOne region not found"))
 	})
 
 	It("runs a server in cell1", func(ctx SpecContext) {

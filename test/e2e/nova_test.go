@@ -21,7 +21,7 @@ func cellsOf(ctx context.Context, namespace, nova string) []string {
 	Eventually(func() (err error) {
 		out, err = execIn(ctx, namespace, nova+"-superconductor-0", "nova-manage", "cell_v2", "list_cells")
 		return err
-	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+	}).WithContext(ctx).WithPolling(time.Second).Should(Succeed())
 	var names []string
 	for line := range strings.Lines(out) {
 		if columns := strings.Split(line, "|"); len(columns) > 2 && strings.TrimSpace(columns[1]) != "Name" {

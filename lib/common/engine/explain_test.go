@@ -18,7 +18,7 @@ import (
 	"asterism.dev/lib/common/internal/widget"
 )
 
-// TestPodsThatCannotStartAreExplained within 15 s, with the text of "kubectl describe pod",
+// TestPodsThatCannotStartAreExplained with the text of "kubectl describe pod",
 // and without a watch on pods.
 func TestPodsThatCannotStartAreExplained(t *testing.T) {
 	waiting := func(reason, message string) corev1.ContainerStatus {
@@ -60,7 +60,7 @@ func TestPodsThatCannotStartAreExplained(t *testing.T) {
 			for _, text := range []string{"set", "job"} {
 				cr := w.widget(name+"-"+text, widget.Spec{Text: text, Replicas: new(int32(1))})
 				w.playPods(cr.Name, test.status)
-				w.Eventually(w.condition(cr, "Ready"), "15s").Should(And(HavePrefix("False Progressing: "), ContainSubstring(": pod "+cr.Name), HaveSuffix(test.said)))
+				w.Eventually(w.condition(cr, "Ready")).Should(And(HavePrefix("False Progressing: "), ContainSubstring(": pod "+cr.Name), HaveSuffix(test.said)))
 			}
 			w.Expect(w.operator.Requests.Of("watch", "pods")).To(BeEmpty())
 		})

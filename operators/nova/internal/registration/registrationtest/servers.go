@@ -232,7 +232,7 @@ func MustBeUnreachable(t testing.TB, err error, address, cause string, password 
 		t.Errorf("got %T %v, want Unreachable for %s because of %q", err, err, address, cause)
 	}
 	MustNotTell(t, err, password)
-	if took := time.Since(since); took > registration.AnswerTimeout+time.Second {
+	if took := time.Since(since); took >= 2*registration.AnswerTimeout { // one attempt, on a busy machine
 		t.Errorf("the connection failed after %s", took)
 	}
 }
