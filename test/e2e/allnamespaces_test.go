@@ -55,18 +55,6 @@ var _ = Describe("Operators for all namespaces", Serial, Ordered, func() {
 	})
 })
 
-const lonelyScheduler = `
-apiVersion: nova.asterism.dev/v1alpha1
-kind: NovaScheduler
-metadata: {name: scheduler}
-spec:
-  containerImage: quay.example/nova:1
-  apiDatabaseSecretRef: {name: api-database}
-  cell0DatabaseSecretRef: {name: cell0-database}
-  messageBusSecretRef: {name: bus}
-  identitySecretRef: {name: identity}
-`
-
 // allNamespaces is a folder with config/all-namespaces and the images of the demo.
 func allNamespaces() string {
 	GinkgoHelper()

@@ -68,7 +68,7 @@ var _ = Describe("A service alone", Ordered, func() {
 	})
 
 	It("names a missing Secret, a missing key and an invalid value", func(ctx SpecContext) {
-		apply(ctx, aloneNamespace, aloneCRs)
+		apply(ctx, aloneNamespace, superconductor+"---"+lonelyScheduler+"---"+fmt.Sprintf(apiAndMetadata, "", ""))
 		conductor := object("NovaConductor", aloneNamespace, "super")
 		awaitFalse(ctx, conductor, "InputsReady", "Waiting", "Secret cell0-database")
 
@@ -256,7 +256,8 @@ spec:
     spec: {containers: [{name: foreign, image: asterism.dev/demo/openstack:bookworm}]}
 `
 
-const aloneCRs = `
+// superconductor creates the schema of the API database and of cell0.
+const superconductor = `
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaConductor
 metadata: {name: super}
@@ -266,7 +267,9 @@ spec:
   apiDatabaseSecretRef: {name: api-database}
   databaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
----
+`
+
+const lonelyScheduler = `
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaScheduler
 metadata: {name: scheduler}
@@ -276,12 +279,15 @@ spec:
   cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
   identitySecretRef: {name: nova-identity}
----
+`
+
+// apiAndMetadata needs a suffix of the names, and one of the image's tag.
+const apiAndMetadata = `
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaAPI
-metadata: {name: api}
+metadata: {name: api%[1]s}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
   workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}
@@ -290,9 +296,9 @@ spec:
 ---
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaMetadata
-metadata: {name: metadata}
+metadata: {name: metadata%[1]s}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
   workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}

@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/certificatetest"
 )
 
 // silentServer is a server that never answers: the queues of its ports are full, so Linux
@@ -106,8 +108,8 @@ const (
 var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 	var (
 		signers authorities
-		nova   = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
-		admins map[string]map[string]string
+		nova    = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
+		admins  map[string]map[string]string
 	)
 	// setAdmin writes an administrator's Secret, with a wrong password unless it is "".
 	setAdmin := func(ctx context.Context, name, password string) {
@@ -122,7 +124,7 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		signers = authorities{newAuthority("first"), newAuthority("second")}
+		signers = authorities{certificatetest.NewAuthority(GinkgoTB()), certificatetest.NewAuthority(GinkgoTB())}
 		deployTLS(ctx, signers)
 		handOver(ctx, cloudNamespace, sharedOperators)
 		admins = map[string]map[string]string{}

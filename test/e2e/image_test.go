@@ -33,43 +33,6 @@ var builds = []struct{ name, suffix, server, remark string }{
 // probe fails, 20 s for the end, and the start.
 const restartWithin = 4 * time.Minute
 
-const imageConductor = `
-apiVersion: nova.asterism.dev/v1alpha1
-kind: NovaConductor
-metadata: {name: super}
-spec:
-  role: Super
-  containerImage: asterism.dev/demo/openstack:bookworm
-  apiDatabaseSecretRef: {name: api-database}
-  databaseSecretRef: {name: cell0-database}
-  messageBusSecretRef: {name: bus}
-`
-
-// imageServices are the API and the metadata service on one build.
-const imageServices = `
-apiVersion: nova.asterism.dev/v1alpha1
-kind: NovaAPI
-metadata: {name: api-%[1]s}
-spec:
-  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
-  workers: 1
-  apiDatabaseSecretRef: {name: api-database}
-  cell0DatabaseSecretRef: {name: cell0-database}
-  messageBusSecretRef: {name: bus}
-  identitySecretRef: {name: nova-identity}
----
-apiVersion: nova.asterism.dev/v1alpha1
-kind: NovaMetadata
-metadata: {name: metadata-%[1]s}
-spec:
-  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
-  workers: 1
-  apiDatabaseSecretRef: {name: api-database}
-  cell0DatabaseSecretRef: {name: cell0-database}
-  messageBusSecretRef: {name: bus}
-  metadataSecretRef: {name: nova-metadata}
-`
-
 // keptServices are used by the later specs.
 var keptServices = []string{"api-uwsgi", "api-nova", "metadata-apache"}
 
@@ -105,13 +68,13 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 		setSecret(ctx, imageNamespace, "bus", map[string]string{"user": user, "password": canaryBus, "hostname": server("rabbitmq")})
 		setSecret(ctx, imageNamespace, "nova-identity", map[string]string{"user": user, "password": canaryIdentity, "authURL": "http://" + server("keystone") + ":5000/v3"})
 		setSecret(ctx, imageNamespace, "nova-metadata", map[string]string{"sharedSecret": canaryShared})
-		apply(ctx, imageNamespace, imageConductor)
+		apply(ctx, imageNamespace, superconductor)
 		awaitReady(ctx, "NovaConductor", imageNamespace, "super")
 	})
 
 	It("serves API and metadata with the server that it has", func(ctx SpecContext) {
 		for _, build := range builds { // one after the other: two processors run all specs
-			apply(ctx, imageNamespace, fmt.Sprintf(imageServices, build.name, build.suffix))
+			apply(ctx, imageNamespace, fmt.Sprintf(apiAndMetadata, "-"+build.name, build.suffix))
 			for kind, name := range map[string]string{"NovaAPI": serviceOf("NovaAPI", build.name), "NovaMetadata": serviceOf("NovaMetadata", build.name)} {
 				awaitReady(ctx, kind, imageNamespace, name)
 				Expect(conditionOf(read(ctx, kind, imageNamespace, name), "ImageReady").message).To(MatchRegexp(build.remark), name)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/certificatetest"
+
 	shared "asterism.dev/test/cloud"
 )
 
@@ -59,19 +61,26 @@ var tlsServers = []tlsServer{
 }
 
 // authorities sign the certificates of the servers, one after the other.
-type authorities struct{ first, second authority }
+type authorities struct{ first, second certificatetest.Authority }
 
 // deployTLS deploys MariaDB, RabbitMQ and Keystone that refuse connections without TLS.
 func deployTLS(ctx context.Context, of authorities) {
 	GinkgoHelper()
 	makeNamespace(ctx, cloudNamespace)
-	trustInDemo(ctx, of.first.pem())
+	trustInDemo(ctx, string(of.first.PEM))
 	for _, server := range tlsServers {
-		setSecret(ctx, cloudNamespace, server.name+"-tls", of.first.sign(inAYear(), server.hosts()...))
+		setSecret(ctx, cloudNamespace, server.name+"-tls", certificateOf(of.first, inAYear(), server.hosts()...))
 	}
 	file := GinkgoT().TempDir() + "/ca.crt"
-	Expect(os.WriteFile(file, []byte(of.first.pem()), 0o600)).To(Succeed())
+	Expect(os.WriteFile(file, of.first.PEM, 0o600)).To(Succeed())
 	deployExample(ctx, cloudNamespace, "demo-tls", "AUTHORITY="+file)
+}
+
+// certificateOf returns the content of a server's TLS Secret for these host names.
+func certificateOf(signer certificatetest.Authority, notAfter time.Time, hosts ...string) map[string]string {
+	GinkgoHelper()
+	certificate, key := signer.Sign(GinkgoTB(), notAfter, hosts...)
+	return map[string]string{"tls.crt": string(certificate), "tls.key": string(key)}
 }
 
 func inAYear() time.Time { return time.Now().AddDate(1, 0, 0) }
@@ -92,7 +101,7 @@ spec:
 func refusalSpec(of *authorities) {
 	It("is refused with a wrong certificate, and the message names the server and the reason", func(ctx SpecContext) {
 		for _, server := range tlsServers {
-			trustOf(ctx, server.admin, of.second.pem())
+			trustOf(ctx, server.admin, string(of.second.PEM))
 		}
 		apply(ctx, cloudNamespace, refusedControlPlane)
 		nova := object("Nova", cloudNamespace, "refused")
@@ -103,14 +112,14 @@ func refusalSpec(of *authorities) {
 			}
 			refused("signed by unknown authority")
 
-			present(ctx, server, of.first.sign(time.Now().Add(-time.Minute), server.hosts()...))
-			trustOf(ctx, server.admin, of.first.pem())
+			present(ctx, server, certificateOf(of.first, time.Now().Add(-time.Minute), server.hosts()...))
+			trustOf(ctx, server.admin, string(of.first.PEM))
 			refused("certificate has expired")
 
-			present(ctx, server, of.first.sign(inAYear(), "elsewhere.example.org"))
+			present(ctx, server, certificateOf(of.first, inAYear(), "elsewhere.example.org"))
 			refused("is valid for elsewhere.example.org, not " + server.hosts()[2])
 
-			present(ctx, server, of.first.sign(inAYear(), server.hosts()...))
+			present(ctx, server, certificateOf(of.first, inAYear(), server.hosts()...))
 			awaitWithin(ctx, patience, "Nova", cloudNamespace, "refused", func(g Gomega, o *unstructured.Unstructured) {
 				g.Expect(conditionOf(o, server.condition+"Ready").status).To(Equal("True"))
 			})
@@ -132,11 +141,11 @@ func tlsSpecs(of *authorities) {
 			URLs:  []string{shared.ServiceURL(ctx, "http://main-api."+cloudNamespace+".svc:8774/v2.1/flavors")},
 			Token: signIn(ctx, cloudNamespace).provider.Token(), PerSecond: 8,
 		})
-		awaitTrust(ctx, of.first.pem()+of.second.pem())
+		awaitTrust(ctx, string(of.first.PEM)+string(of.second.PEM))
 		for _, server := range tlsServers {
-			present(ctx, server, of.second.sign(inAYear(), server.hosts()...))
+			present(ctx, server, certificateOf(of.second, inAYear(), server.hosts()...))
 		}
-		awaitTrust(ctx, of.second.pem())
+		awaitTrust(ctx, string(of.second.PEM))
 		answered, lost := requests.Stop()
 		AddReportEntry("requests", fmt.Sprintf("%d answered, %d lost", answered, len(lost)))
 		Expect(lost).To(BeEmpty(), func() string {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"asterism.dev/lib/common/certificatetest"
+
 	"asterism.dev/operators/nova/internal/registration"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
@@ -17,9 +19,8 @@ import (
 // rogue starts a rogue MariaDB, without and with TLS.
 func rogue(t *testing.T, server registrationtest.RogueMariaDB) []Server {
 	t.Helper()
-	signer := registrationtest.NewAuthority(t)
-	certificate, key := signer.Sign(t, address, time.Now().Add(time.Hour))
-	pair, err := tls.LoadX509KeyPair(certificate, key)
+	signer := certificatetest.NewAuthority(t)
+	pair, err := tls.X509KeyPair(signer.Sign(t, time.Now().Add(time.Hour), address))
 	if err != nil {
 		t.Fatal(err)
 	}

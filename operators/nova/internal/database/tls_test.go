@@ -2,10 +2,13 @@ package database
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/config"
 
 	"asterism.dev/operators/nova/internal/registration"
@@ -15,10 +18,16 @@ import (
 const address = "127.0.0.1"
 
 // overTLS starts a real MariaDB with a certificate.
-func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAfter time.Time) Server {
+func overTLS(t *testing.T, signer certificatetest.Authority, name string, notAfter time.Time) Server {
 	t.Helper()
-	certificate, key := signer.Sign(t, name, notAfter)
-	server := registrationtest.StartMariaDB(t, "--ssl-cert="+certificate, "--ssl-key="+key)
+	certificate, key := signer.Sign(t, notAfter, name)
+	folder := t.TempDir()
+	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := registrationtest.StartMariaDB(t, "--ssl-cert="+filepath.Join(folder, "tls.crt"), "--ssl-key="+filepath.Join(folder, "tls.key"))
 	return Server{
 		Address: net.JoinHostPort(address, server.Port), User: server.User, Password: config.Password(server.Password),
 		TLS: true, CA: signer.PEM,
@@ -29,7 +38,7 @@ func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAf
 // requires TLS can log in only with TLS.
 func TestAccountsOverTLS(t *testing.T) {
 	t.Parallel()
-	server := overTLS(t, registrationtest.NewAuthority(t), address, time.Now().Add(time.Hour))
+	server := overTLS(t, certificatetest.NewAuthority(t), address, time.Now().Add(time.Hour))
 	ctx := registrationtest.Context(t)
 	client, err := Connect(ctx, server)
 	if err != nil {
@@ -64,9 +73,9 @@ func TestAccountsOverTLS(t *testing.T) {
 // the reason.
 func TestWrongCertificatesAreRefused(t *testing.T) {
 	t.Parallel()
-	signer, valid := registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
+	signer, valid := certificatetest.NewAuthority(t), time.Now().Add(time.Hour)
 	for reason, server := range map[string]Server{
-		"signed by unknown authority":           trusting(overTLS(t, signer, address, valid), registrationtest.NewAuthority(t)),
+		"signed by unknown authority":           trusting(overTLS(t, signer, address, valid), certificatetest.NewAuthority(t)),
 		"certificate has expired":               overTLS(t, signer, address, time.Now().Add(-time.Minute)),
 		"is valid for 192.0.2.1, not 127.0.0.1": overTLS(t, signer, "192.0.2.1", valid),
 	} {
@@ -82,7 +91,7 @@ func TestWrongCertificatesAreRefused(t *testing.T) {
 	}
 }
 
-func trusting(server Server, authority registrationtest.Authority) Server {
+func trusting(server Server, authority certificatetest.Authority) Server {
 	server.CA = authority.PEM
 	return server
 }

@@ -9,18 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"asterism.dev/lib/common/certificatetest"
+
 	"asterism.dev/operators/nova/internal/registration"
-	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
 // TestRequestsOverTLS checks that the transport for Keystone and RabbitMQ's management API
 // verifies the server's certificate, and that the error names the fault of the certificate.
 func TestRequestsOverTLS(t *testing.T) {
-	signer, other, valid := registrationtest.NewAuthority(t), registrationtest.NewAuthority(t), time.Now().Add(time.Hour)
+	signer, other, valid := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t), time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
 		address  string
 		notAfter time.Time
-		trusted  registrationtest.Authority
+		trusted  certificatetest.Authority
 		refusal  string
 	}{
 		"valid":             {address: "127.0.0.1", notAfter: valid, trusted: signer},
@@ -59,9 +60,9 @@ func TestRequestsOverTLS(t *testing.T) {
 }
 
 // overTLS starts a server with a certificate for an IP address.
-func overTLS(t *testing.T, signer registrationtest.Authority, name string, notAfter time.Time) *url.URL {
+func overTLS(t *testing.T, signer certificatetest.Authority, name string, notAfter time.Time) *url.URL {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(signer.Sign(t, name, notAfter))
+	pair, err := tls.X509KeyPair(signer.Sign(t, notAfter, name))
 	if err != nil {
 		t.Fatal(err)
 	}

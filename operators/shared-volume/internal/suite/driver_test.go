@@ -2,13 +2,11 @@ package suite
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	securityv1 "github.com/openshift/api/security/v1"
@@ -42,14 +40,7 @@ const nodeOfSuite = "suite.storage.asterism.dev/node"
 // newDriverScene returns a scene without a driver and without a SharedVolumeDriver.
 func newDriverScene(t *testing.T) *scene {
 	t.Helper()
-	enginetest.InstallCRDs(t, "../../config/crd")
-	g := NewWithT(t)
-	g.SetDefaultEventuallyTimeout(patience)
-	g.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	s := &scene{
-		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t), fileSystem: "fs-00000042",
-		client: enginetest.Client(t, storagev1.AddToScheme, securityv1.Install, apiextensionsv1.AddToScheme),
-	}
+	s := emptyScene(t, "fs-00000042", securityv1.Install, apiextensionsv1.AddToScheme)
 	definition := constraintsDefinition()
 	s.must(client.IgnoreNotFound(s.client.Delete(s.ctx, definition))) // most tests need a cluster without SecurityContextConstraints
 	s.Eventually(s.gone(definition)).Should(BeTrue())

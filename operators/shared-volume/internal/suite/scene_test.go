@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
@@ -52,18 +53,23 @@ type scene struct {
 
 var installed sync.Mutex
 
-// newScene returns a scene with a policy that grants every access point of its file system.
-func newScene(t *testing.T) *scene {
+// emptyScene returns a scene without a driver, an operator and a policy.
+func emptyScene(t *testing.T, fileSystem storagev1.FileSystemID, schemes ...func(*runtime.Scheme) error) *scene {
 	t.Helper()
 	enginetest.InstallCRDs(t, "../../config/crd")
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	s := &scene{
-		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t),
-		client:     enginetest.Client(t, storagev1.AddToScheme),
-		fileSystem: storagev1.FileSystemID("fs-" + strings.ReplaceAll(string(uuid.NewUUID()), "-", "")),
+	return &scene{
+		Gomega: g, t: t, ctx: context.Background(), namespace: enginetest.Namespace(t), fileSystem: fileSystem,
+		client: enginetest.Client(t, append(schemes, storagev1.AddToScheme)...),
 	}
+}
+
+// newScene returns a scene with a policy that grants every access point of its file system.
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := emptyScene(t, storagev1.FileSystemID("fs-"+strings.ReplaceAll(string(uuid.NewUUID()), "-", "")))
 	s.installDriver()
 	t.Cleanup(s.clear)
 	s.policy = s.allow(storagev1.NamespaceSet{Names: []string{s.namespace}}, storagev1.AccessReadWrite)
