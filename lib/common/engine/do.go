@@ -78,6 +78,7 @@ func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 	began := time.Now()
 	observed, err := s.do(limited, p.in)
 	last.at = time.Now()
+	doDuration.WithLabelValues(p.kind.Kind, s.condition).Observe(last.at.Sub(began).Seconds())
 	if err != nil {
 		switch {
 		case last.at.Sub(began) < slowCall:

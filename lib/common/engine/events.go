@@ -60,6 +60,9 @@ func (p *pass) announce() {
 }
 
 func bounded(note string) string {
+	if len(note) > maxEventNote {
+		Dropped(BoundEventNote)
+	}
 	return strings.ToValidUTF8(note[:min(len(note), maxEventNote)], "")
 }
 

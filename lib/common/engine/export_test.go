@@ -75,6 +75,33 @@ func (e *engine) remembered() int {
 	return e.cluster.Remembered() + e.applier.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
+// NewConditionMetrics returns metrics of the conditions of at most limit objects.
+func NewConditionMetrics(limit int) *conditionMetrics { return newConditionMetrics(limit) } //nolint:revive // for tests
+
+// Set sets the conditions of an object in the namespace n.
+func (m *conditionMetrics) Set(kind, name string, conditions ...metav1.Condition) {
+	m.set(m.engineOf(kind), requestOf(name), conditions)
+}
+
+// engineOf returns the engine of a kind, whose objects are shown.
+func (m *conditionMetrics) engineOf(kind string) *engine {
+	for e := range m.engines {
+		if e.kind.Kind == kind {
+			return e
+		}
+	}
+	e := &engine{kind: schema.GroupVersionKind{Kind: kind}}
+	m.begin(e)
+	return e
+}
+
+// Forget forgets an object in the namespace n.
+func (m *conditionMetrics) Forget(kind, name string) { m.forget(m.engineOf(kind), requestOf(name)) }
+
+func requestOf(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "n", Name: name}}
+}
+
 // JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(first, last time.Time) time.Duration {
 	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(first, last)

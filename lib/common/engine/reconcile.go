@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,8 @@ type reconciler[T Object] struct {
 }
 
 // Reconcile makes one pass over one object.
-func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+	defer func(began time.Time) { r.engine.measurePass(began, err) }(time.Now())
 	found, err := r.engine.cluster.Freshest(ctx, observe.Key{Kind: r.engine.kind, NamespacedName: request.NamespacedName})
 	if err != nil {
 		return reconcile.Result{}, err
@@ -127,6 +129,7 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 	if result := p.guard(ctx, "Report", func() error { report(); return nil }); result != nil {
 		p.failure = result
 	}
+	shown.set(p.engine, p.request, p.cr.Common().Conditions)
 	if err := p.writeStatus(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -136,6 +139,7 @@ func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, err
 	}
 	// An error of Reconcile would drop the times that other stages have set.
 	p.wakeAfter(p.memory.retries.When(p.request))
+	p.countFailure(p.failure)
 	log.FromContext(ctx).Info("the pass failed", "error", p.in.masks.Hide(p.failure.Error()), "again", p.requeueAfter.String())
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
@@ -145,4 +149,5 @@ func (e *engine) forget(request reconcile.Request) {
 	uid := e.cluster.Forget(e.kind, request)
 	e.applier.Explanations.Forget(uid)
 	e.memory.forget(request)
+	shown.forget(e, request)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"asterism.dev/lib/common/engine/internal/apply"
@@ -81,22 +83,23 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		WatchFailure: a.failure,
 		ReadTimeout:  l.readTimeout, DiscoveryRetry: l.discoveryRetry,
 	})
+	kind := cluster.KindOf(newOf[T]())
 	var owns []schema.GroupVersionKind
 	for _, kind := range s.Owns {
 		owns = append(owns, cluster.KindOf(kind))
 	}
 	return &reconciler[T]{service: s, engine: &engine{
 		limits:  l,
-		kind:    cluster.KindOf(newOf[T]()),
+		kind:    kind,
 		cluster: cluster,
 		applier: &apply.Shared{
 			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
-			Explanations: apply.NewExplanations(),
+			Explanations: apply.NewExplanations(), JobEnded: jobEnded(kind.Kind),
 		},
 		recorder: a.recorder,
 		pod:      ownPod(),
 		memory:   newMemory(),
-		slots:    newSlots(l.workers),
+		slots:    newSlots(l.workers, doWaiting.WithLabelValues(kind.Kind)),
 	}}
 }
 
@@ -108,6 +111,14 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 	})
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
+	}
+	shown.begin(r.engine)
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		r.engine.endMetrics()
+		return nil
+	})); err != nil {
+		return err
 	}
 	return r.engine.cluster.WatchReconciled(c, newOf[T]())
 }

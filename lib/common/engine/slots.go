@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -15,6 +16,7 @@ const slotRetry = 10 * time.Second
 // occupy only a part of the workers. Cluster-scoped objects share the namespace "".
 type slots struct {
 	limit int
+	queue prometheus.Gauge // the number of waiting objects
 
 	mu      sync.Mutex
 	taken   map[string]int
@@ -24,8 +26,8 @@ type slots struct {
 // minSlots is the least number of calls of Do at a time in one namespace.
 const minSlots = 4
 
-func newSlots(workers int) *slots {
-	return &slots{limit: max(minSlots, workers/4), taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
+func newSlots(workers int, queue prometheus.Gauge) *slots {
+	return &slots{limit: max(minSlots, workers/4), queue: queue, taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
 }
 
 // take takes a slot of the object's namespace, or makes the object wait for its turn.
@@ -38,8 +40,19 @@ func (s *slots) take(request reconcile.Request) bool {
 	}
 	if !slices.Contains(s.waiting[request.Namespace], request) {
 		s.waiting[request.Namespace] = append(s.waiting[request.Namespace], request)
+		s.queue.Inc()
 	}
 	return false
+}
+
+// end leaves no waiting object in the metric.
+func (s *slots) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, waiting := range s.waiting {
+		s.queue.Sub(float64(len(waiting)))
+	}
+	s.waiting = map[string][]reconcile.Request{}
 }
 
 // release releases a slot, and returns the object whose turn it is.
@@ -50,6 +63,9 @@ func (s *slots) release(namespace string) []reconcile.Request {
 		delete(s.taken, namespace)
 	}
 	next := s.waiting[namespace]
+	if len(next) > 0 {
+		s.queue.Dec()
+	}
 	if len(next) <= 1 {
 		delete(s.waiting, namespace)
 		return next

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"asterism.dev/lib/common/engine"
 )
 
 const (
@@ -81,6 +83,7 @@ func (r reviewed) review(request *http.Request) (status int, err error) {
 		return http.StatusOK, nil
 	}
 	if _, unlimited := r.unlimited.Get(asked); !unlimited && bearer(request) != "" && !r.limit.Allow() {
+		engine.Dropped(engine.BoundReviews)
 		return http.StatusTooManyRequests, nil
 	}
 	if status, err = review(request, r.reviews); status == http.StatusOK {

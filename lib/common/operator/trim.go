@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/lib/common/engine"
 )
 
 // CachedByLabel are the kinds of which an operator's cache has only Asterism's objects: the pods
@@ -46,14 +48,19 @@ func Trim(cached any) (any, error) {
 	var entries []metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		kept := metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil && len(entry.FieldsV1.GetRawBytes()) <= maxFields {
-			kept.FieldsV1 = entry.FieldsV1
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+			if len(entry.FieldsV1.GetRawBytes()) <= maxFields {
+				kept.FieldsV1 = entry.FieldsV1
+			} else {
+				engine.Dropped(engine.BoundManagedFields)
+			}
 		}
 		entries = append(entries, kept)
 	}
 	obj.SetManagedFields(entries)
 	obj.SetAnnotations(begin(obj.GetAnnotations(), read))
 	if size(obj.GetLabels()) > maxLabels {
+		engine.Dropped(engine.BoundLabels)
 		obj.SetLabels(begin(obj.GetLabels(), append(wellKnown, read...)))
 	}
 	return cached, nil

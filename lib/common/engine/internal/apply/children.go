@@ -25,6 +25,8 @@ type Shared struct {
 	JobRetryMin, JobRetryMax time.Duration
 	// Explanations remembers why children are not complete.
 	Explanations *Explanations
+	// JobEnded is called once for each Job that has ended, with the name of its stage.
+	JobEnded func(stage string, succeeded bool, took time.Duration)
 }
 
 // Children are the children of one object, in one pass over the object.

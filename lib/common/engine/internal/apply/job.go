@@ -43,15 +43,15 @@ func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChil
 	case ended == nil || job.DeletionTimestamp != nil:
 		return Result{}, c.explained(ctx, want.key, job, want.Explain, running(stage, want.key))
 	case failed:
-		return Result{}, c.waitOrDelete(ctx, want.key, job)
+		return Result{}, c.waitOrDelete(ctx, stage, want.key, job)
 	}
-	return c.resultOrRerun(ctx, want, job)
+	return c.resultOrRerun(ctx, stage, want, job)
 }
 
 // resultOrRerun returns the result of a complete Job, or deletes a Job whose result is
 // lost, so that it runs again.
-func (c *Children) resultOrRerun(ctx context.Context, want stampedChild, job *batchv1.Job) (Result, error) {
-	message, known, err := c.storeResult(ctx, want.key, job)
+func (c *Children) resultOrRerun(ctx context.Context, stage Stage, want stampedChild, job *batchv1.Job) (Result, error) {
+	message, known, err := c.storeResult(ctx, stage, want.key, job)
 	if err != nil {
 		return Result{}, err
 	}
@@ -59,6 +59,7 @@ func (c *Children) resultOrRerun(ctx context.Context, want stampedChild, job *ba
 		if err := c.delete(ctx, want.key, job); err != nil {
 			return Result{}, err
 		}
+		c.reportEnd(stage, job)
 		return Result{}, progressing("%s is complete, but its result was lost with its pod: the Job runs again", want.key)
 	}
 	c.Explanations.forget(c.Owner.GetUID(), want.key)
@@ -102,8 +103,8 @@ func running(stage Stage, key observe.Key) *Outcome {
 // waitOrDelete deletes a failed Job, so that it runs again. Before, it waits for as long as the
 // Job has been failing, which needs no counter. A restart of the operator forgets earlier
 // failures.
-func (c *Children) waitOrDelete(ctx context.Context, key observe.Key, job *batchv1.Job) error {
-	message, known, err := c.storeResult(ctx, key, job)
+func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) error {
+	message, known, err := c.storeResult(ctx, stage, key, job)
 	if err != nil {
 		return err
 	}
@@ -121,6 +122,9 @@ func (c *Children) waitOrDelete(ctx context.Context, key observe.Key, job *batch
 	if err := c.delete(ctx, key, job); err != nil {
 		return err
 	}
+	if !known {
+		c.reportEnd(stage, job)
+	}
 	return outcome
 }
 
@@ -133,7 +137,7 @@ func (c *Shared) RetryWait(first, last time.Time) time.Duration {
 // storeResult returns the Job's termination message, and copies it from the pod to an
 // annotation of the Job, because the pod may be deleted; known is false if the pod no
 // longer exists.
-func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
+func (c *Children) storeResult(ctx context.Context, stage Stage, key observe.Key, job *batchv1.Job) (message string, known bool, err error) {
 	if stored, ok := job.Annotations[annotationResult]; ok {
 		return stored, true, nil
 	}
@@ -157,5 +161,17 @@ func (c *Children) storeResult(ctx context.Context, key observe.Key, job *batchv
 		return "", false, fmt.Errorf("storing the result of %s: %w", key, err)
 	}
 	c.View.NoteVersion(key, note)
+	c.reportEnd(stage, job)
 	return message, true, nil
+}
+
+// reportEnd reports a Job that has ended: when its result is stored or, if its result is lost, when
+// the Job is deleted. Each happens once.
+func (c *Children) reportEnd(stage Stage, job *batchv1.Job) {
+	end, failed := jobEnd(job)
+	began := job.CreationTimestamp
+	if job.Status.StartTime != nil {
+		began = *job.Status.StartTime
+	}
+	c.JobEnded(stage.Name, !failed, max(0, end.LastTransitionTime.Sub(began.Time)))
 }

@@ -1,0 +1,184 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/common/internal/widget"
+)
+
+// series returns the series of a metric with some values of labels, as text: for a histogram, the
+// number of observations.
+func series(metric string, values ...string) []string {
+	return seriesOf(metrics.Registry, metric, values...)
+}
+
+func seriesOf(registry prometheus.Gatherer, metric string, values ...string) (found []string) {
+	families, err := registry.Gather()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, one := range family.GetMetric() {
+			text, all := "", []string{}
+			for _, label := range one.GetLabel() {
+				text += label.GetName() + "=" + label.GetValue() + " "
+				all = append(all, label.GetValue())
+			}
+			if slices.ContainsFunc(values, func(value string) bool { return !slices.Contains(all, value) }) {
+				continue
+			}
+			number := one.GetGauge().GetValue() + one.GetCounter().GetValue() + float64(one.GetHistogram().GetSampleCount())
+			found = append(found, fmt.Sprint(text, number))
+		}
+	}
+	return found
+}
+
+// newMeasuredWorld is not parallel to other tests, whose engines have the same kind.
+func newMeasuredWorld(t *testing.T) *world {
+	t.Helper()
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
+	return newWorld(t, t, mutant{})
+}
+
+func TestPassesAreMeasured(t *testing.T) {
+	w := newMeasuredWorld(t)
+	const secret = "s3cret-of-a-server"
+	var script jobScript
+	script.say("measured", end{1, "odd"}, end{0, "done"})
+	script.say("measured-again", end{})
+	enginetest.Kubelet{Job: script.run}.Start(w.t, w.namespace)
+	start(w, service{
+		Name: owner, Owns: owns, Available: &stage{Needs: func(*widget.Widget) []engine.Need { return nil }},
+		Stages: []stage{
+			build("MeasuredJob", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+				return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}
+			}),
+			{Condition: "MeasuredDo", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+				if cr.Spec.Text == "broken" {
+					return nil, engine.Fail("MeasuredReason", errors.New(secret))
+				}
+				return nil, nil
+			}},
+		},
+	})
+	cr := w.widget("measured", widget.Spec{})
+	w.awaitReady(cr)
+	state := func(condition, status string) string {
+		return fmt.Sprintf("condition=%s kind=Widget name=measured namespace=%s status=%s 1", condition, w.namespace, status)
+	}
+	w.Expect(series("asterism_pass_duration_seconds", "Widget")).To(HaveLen(1))
+	w.Expect(series("asterism_do_duration_seconds", "MeasuredDo")).To(Equal([]string{"condition=MeasuredDo kind=Widget 1"}))
+	w.Expect(series("asterism_jobs_total", "MeasuredJob")).To(Equal([]string{
+		"condition=MeasuredJob kind=Widget result=failed 1", "condition=MeasuredJob kind=Widget result=succeeded 1",
+	}))
+	w.Expect(series("asterism_job_duration_seconds", "MeasuredJob")).To(Equal([]string{"condition=MeasuredJob kind=Widget 2"}))
+	w.Expect(series("asterism_condition")).To(ConsistOf(state("Ready", "True"), state("Available", "True")))
+	w.Expect(series("asterism_pass_failures_total", "MeasuredReason")).To(BeEmpty())
+
+	w.change(cr, func(s *widget.Spec) { s.Text = "broken" })
+	w.Eventually(func() []string { return series("asterism_condition") }).Should(ConsistOf(state("Ready", "False"), state("Available", "True")))
+	w.Eventually(func() []string { return series("asterism_pass_failures_total", "MeasuredReason") }).Should(HaveLen(1))
+	families, err := metrics.Registry.Gather()
+	w.must(err)
+	w.Expect(fmt.Sprint(families)).To(And(ContainSubstring("MeasuredReason"), Not(ContainSubstring(secret))))
+	problems, err := promlint.NewWithMetricFamilies(slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return !strings.HasPrefix(f.GetName(), "asterism_")
+	})).Lint()
+	w.must(err)
+	w.Expect(problems).To(BeEmpty())
+
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(func() []string { return series("asterism_condition") }).Should(BeEmpty(), "the object is gone")
+	w.Expect(series("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Widget 0"}))
+
+	w.awaitReady(w.widget("measured-again", widget.Spec{}))
+	w.Expect(series("asterism_condition")).To(HaveLen(2))
+	w.operator.Stop()
+	start(w, service{Name: owner, Owns: owns}, func(s *engine.Seam) { s.Cached = emptyReader{s.Cached} })
+	w.Expect(series("asterism_condition")).To(BeEmpty(), "a manager takes its objects along")
+}
+
+// emptyReader finds no widgets.
+type emptyReader struct{ client.Reader }
+
+func (r emptyReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*widget.Widget); ok {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+// TestObjectsThatWaitForServersAreMeasured: of five workers, four call servers of a namespace.
+func TestObjectsThatWaitForServersAreMeasured(t *testing.T) {
+	w := newMeasuredWorld(t)
+	answer := make(chan struct{})
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "Registered", Do: func(ctx context.Context, _ *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			select {
+			case <-answer:
+			case <-ctx.Done():
+			}
+			return nil, ctx.Err()
+		},
+	}}}, func(s *engine.Seam) { s.Workers = 5 })
+	var crs []*widget.Widget
+	for _, name := range []string{"first", "second", "third", "fourth", "fifth", "sixth"} {
+		crs = append(crs, w.widget(name, widget.Spec{}))
+	}
+	waiting := func() []string { return series("asterism_do_waiting", "Widget") }
+	w.Eventually(waiting).Should(Equal([]string{"kind=Widget 2"}))
+	close(answer)
+	w.awaitReady(crs...)
+	w.Eventually(waiting).Should(Equal([]string{"kind=Widget 0"}))
+}
+
+func TestConditionsOfManyObjectsAreLeftOut(t *testing.T) {
+	g := NewWithT(t)
+	m := engine.NewConditionMetrics(2)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	shown := func(metric string) (found []string) { return seriesOf(registry, metric) }
+	for _, name := range []string{"a", "b", "c", "d"} {
+		m.Set("Widget", name, metav1.Condition{Type: "Ready", Status: "True"})
+	}
+	before := shown("asterism_condition")
+	g.Expect(before).To(HaveLen(2))
+	g.Expect(shown("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Widget 2"}))
+	m.Set("Rack", "a", metav1.Condition{Type: "Ready", Status: "True"})
+	g.Expect(shown("asterism_condition")).To(Equal(before), "the bound is that of all kinds, and what is shown stays")
+	g.Expect(shown("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Rack 1", "kind=Widget 2"}))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		m.Forget("Widget", name)
+	}
+	g.Expect(shown("asterism_condition")).To(Equal([]string{"condition=Ready kind=Rack name=a namespace=n status=True 1"}))
+	g.Expect(shown("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Rack 0", "kind=Widget 0"}))
+}
+
+func TestEffectsOfBoundsAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(series("asterism_dropped_total")).To(HaveLen(5), "every bound is there before its first effect")
+	before := series("asterism_dropped_total", "event_note")
+	engine.Dropped(engine.BoundEventNote)
+	g.Expect(series("asterism_dropped_total", "event_note")).NotTo(Equal(before))
+}
