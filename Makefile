@@ -110,7 +110,7 @@ few := -count-of 100 -runs 1 -both=false
 
 # The tests compare with the real oslo.config and register at a real MariaDB. Go's
 # race detector needs a C compiler.
-test-packages := gcc libc6-dev mariadb-client-core mariadb-server-core python3-oslo.config
+test-packages := gcc libc6-dev mariadb-client-core mariadb-server-core prometheus python3-oslo.config
 
 .PHONY: test-requirements
 test-requirements: ## Install the Debian packages that the tests need (as root).
