@@ -142,7 +142,7 @@ func TestObjectsThatWaitForServersAreMeasured(t *testing.T) {
 			return nil, ctx.Err()
 		},
 	}}}, func(s *engine.Seam) { s.Workers = 5 })
-	var crs []*widget.Widget
+	var crs []engine.Object
 	for _, name := range []string{"first", "second", "third", "fourth", "fifth", "sixth"} {
 		crs = append(crs, w.widget(name, widget.Spec{}))
 	}
