@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -15,10 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	mariadb "asterism.dev/operators/nova/internal/database"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
@@ -216,6 +220,55 @@ var _ = Describe("Nova that registers its databases", func() {
 		Entry("and retains the databases", novav1.DeletionRetain, "_api", "_cell0", "_cell1"),
 	)
 
+	It("gets new passwords after its Secrets of credentials are deleted, and moves its services to them", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.mariaDBService(mariaDBAddress())
+		prefix := c.schema("cloud")
+		c.Create(cr)
+		c.syncCell1(cr, prefix)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		names := accounts(prefix)
+		for owner, conductor := range map[client.Object]*conductorv1.NovaConductor{
+			cr: superconductorNamed(cr), c.cell1(cr): {ObjectMeta: named(c.cell1(cr).Name + "-conductor")},
+		} {
+			former := c.accountOf(conductor)
+			Expect(former.logIn()).To(Succeed())
+			credentials := &corev1.Secret{ObjectMeta: named(owner.GetName() + "-credentials")}
+			Expect(c.Read(credentials)).To(BeTrue())
+			c.Delete(credentials, metav1.DeletePropagationBackground)
+			enginetest.Eventually(GinkgoTB(), "the conductor moves to another Secret", func() error {
+				if c.accountOf(conductor).secret == former.secret {
+					return errors.New(former.secret)
+				}
+				return nil
+			})
+			enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+			current := c.accountOf(conductor)
+			Expect(current.logIn()).To(Succeed())
+			Expect(former.logIn()).To(MatchError(ContainSubstring("wrong user or password")))
+			Expect(accounts(prefix)).To(Equal(names))
+		}
+	})
+
+	It("gets a new secret of metadata after its Secret is deleted", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCredentialsReady, metav1.ConditionTrue)
+		secret := &corev1.Secret{ObjectMeta: named(metadataSecret(cr))}
+		Expect(c.Read(secret)).To(BeTrue())
+		former := secret.Data[config.KeySharedSecret]
+		c.Delete(secret, metav1.DeletePropagationBackground)
+		enginetest.Eventually(GinkgoTB(), "another Secret of metadata exists", func() error {
+			if !c.Read(secret) || bytes.Equal(secret.Data[config.KeySharedSecret], former) {
+				return errors.New("it does not")
+			}
+			return nil
+		})
+		Expect(secret.Data[config.KeySharedSecret]).NotTo(BeEmpty())
+	})
+
 	It("is deleted if the Service of its server was deleted, and lists the remaining objects", func() {
 		c := newCloud()
 		cr := c.registering()
@@ -293,6 +346,25 @@ func (c *cloud) syncCell1(cr *novav1.Nova, prefix string) {
 	})
 	c.syncAPI(prefix + "_api")
 	syncCell(prefix + "_cell1")
+}
+
+// account is an account of a database, and the name of its connection Secret.
+type account struct{ secret, user, password string }
+
+// accountOf returns the account with which a conductor connects to its own database.
+func (c *cloud) accountOf(conductor *conductorv1.NovaConductor) account {
+	Expect(c.Read(conductor)).To(BeTrue())
+	secret := &corev1.Secret{ObjectMeta: named(conductor.Spec.DatabaseSecretRef.Name)}
+	Expect(c.Read(secret)).To(BeTrue())
+	return account{secret.Name, string(secret.Data["user"]), string(secret.Data["password"])}
+}
+
+func (a account) logIn() error {
+	client, err := mariadb.Connect(context.Background(), mariadb.Server{Address: mariaDBAddress(), User: a.user, Password: config.Password(a.password)})
+	if err == nil {
+		client.Close()
+	}
+	return err
 }
 
 // awaitLeftBehind waits for an event that lists what could not be removed.
