@@ -72,7 +72,8 @@ spec:
   nova: {api: {workers: 1}, metadata: {workers: 1}, cells: [{name: cell1}]}
 `
 
-// secondControlPlane has the region of main, and a second cell without a database server.
+// secondControlPlane has the region of main, and a second cell without a database server. No
+// spec needs pods of its scheduler and metadata service.
 const secondControlPlane = `
 apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
@@ -84,7 +85,8 @@ spec:
   identity: {adminSecretRef: {name: keystone-admin}}
   nova:
     api: {workers: 1}
-    metadata: {workers: 1}
+    metadata: {replicas: 0}
+    scheduler: {replicas: 0}
     cells:
     - name: cell1
     - name: cell2
