@@ -76,7 +76,7 @@ func (e *engine) remembered() int {
 }
 
 // NewConditionMetrics returns metrics of the conditions of at most limit objects.
-func NewConditionMetrics(limit int) *conditionMetrics { return newConditionMetrics(limit) } //nolint:revive // for tests
+func NewConditionMetrics(limit int) *conditionMetrics { return newConditionMetrics(limit) }
 
 // Set sets the conditions of an object in the namespace n.
 func (m *conditionMetrics) Set(kind, name string, conditions ...metav1.Condition) {

@@ -13,6 +13,11 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 )
 
+const (
+	labelKind      = "kind"
+	labelCondition = "condition" // of the stage
+)
+
 // The values of all labels are names of kinds, stages, reasons and bounds, which are constants of
 // the code, and the namespaces and names of reconciled objects. A text from anywhere else, such as
 // a message, could have a secret in it.
@@ -20,24 +25,24 @@ var (
 	passDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "asterism_pass_duration_seconds", Help: "Duration of one pass over one object.",
 		Buckets: []float64{0.01, 0.1, 1, 5, 15, 60},
-	}, []string{"kind"})
+	}, []string{labelKind})
 	passFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "asterism_pass_failures_total", Help: "Passes that ended with an error and are repeated with back-off, by the reason of the first error.",
-	}, []string{"kind", "reason"})
+	}, []string{labelKind, "reason"})
 	doDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "asterism_do_duration_seconds", Help: "Duration of one call of servers outside of Kubernetes, by the condition of the stage.",
 		Buckets: []float64{0.1, 0.5, 1, 5, 10},
-	}, []string{"kind", "condition"})
+	}, []string{labelKind, labelCondition})
 	doWaiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "asterism_do_waiting", Help: "Objects that wait for their turn to call servers, because other objects of their namespace do.",
-	}, []string{"kind"})
+	}, []string{labelKind})
 	jobs = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "asterism_jobs_total", Help: "Jobs that have ended, by the condition of the stage and the result: succeeded or failed.",
-	}, []string{"kind", "condition", "result"})
+	}, []string{labelKind, labelCondition, "result"})
 	jobDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "asterism_job_duration_seconds", Help: "Duration of a Job that has ended, by the condition of the stage.",
 		Buckets: []float64{5, 15, 60, 300, 1800},
-	}, []string{"kind", "condition"})
+	}, []string{labelKind, labelCondition})
 	dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "asterism_dropped_total", Help: "Times that a bound has dropped a part of something, by bound.",
 	}, []string{"bound"})
@@ -114,9 +119,9 @@ func newConditionMetrics(limit int) *conditionMetrics {
 		limit: limit,
 		state: prometheus.NewDesc("asterism_condition",
 			"1 for the present status (True, False or Unknown) of the condition Ready, and of Available where the kind has it.",
-			[]string{"kind", "namespace", "name", "condition", "status"}, nil),
+			[]string{labelKind, "namespace", "name", labelCondition, "status"}, nil),
 		leftOuts: prometheus.NewDesc("asterism_condition_left_out_objects",
-			"Objects without asterism_condition, because an operator shows the conditions of at most 2000 objects.", []string{"kind"}, nil),
+			"Objects without asterism_condition, because an operator shows the conditions of at most 2000 objects.", []string{labelKind}, nil),
 		engines: map[*engine]map[reconcile.Request]*conditionsOf{},
 	}
 }

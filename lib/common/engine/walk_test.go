@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -282,8 +281,11 @@ func TestForgetsAnObjectThatIsRecreated(t *testing.T) {
 	<-busy
 	w.must(w.client.Delete(w.ctx, cr))
 	cr = w.widget("again", widget.Spec{})
-	time.Sleep(time.Second) // the watch shows the new object
+	later := w.widget("later", widget.Spec{})
+	w.Eventually(w.condition(later, "RackReady")).Should(explained, "the watch has shown the older object as well")
 	busy <- struct{}{}
+	w.must(w.client.Delete(w.ctx, later))
+	w.Eventually(func() bool { return w.gone(later) }).Should(BeTrue())
 	w.Eventually(w.condition(cr, "RackReady")).Should(explained)
 	w.Eventually(seam.Count).Should(Equal(before))
 }
