@@ -121,7 +121,7 @@ test-requirements: ## Install the Debian packages that the tests need (as root).
 	install="apt-get install -y --no-install-recommends $${missing[*]}"; \
 	[[ $$EUID == 0 ]] || { echo "The tests need packages that are not installed. As root, run: apt-get update && $$install" >&2; exit 1; }; \
 	echo "Installing $${missing[*]} …"; apt-get -qq update; DEBIAN_FRONTEND=noninteractive $${install/install/-qq install}; \
-	[[ " $${missing[*]} " != *' prometheus '* ]] || systemctl --quiet disable --now prometheus 2>/dev/null || true # the tests need promtool alone
+	[[ " $${missing[*]} " != *' prometheus '* ]] || systemctl --quiet disable --now prometheus 2>/dev/null || true # the tests need only promtool
 
 # -count 1: a cached result may be of another API server, or of other CRDs. The linter has
 # vetted the packages. Without debug information the test programs are linked faster.

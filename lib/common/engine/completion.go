@@ -8,9 +8,10 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// The record of a stage, in the status, identifies the inputs and children for which the
-// stage was complete. Its Inputs are a hash of needs and children, for a stage with a Do
-// preceded by the hash of Do's inputs and "-"; or one of these words.
+// The record of a stage, in the status, says for which inputs and children the stage was
+// complete. Its field Inputs is H(hash of the needs, children) for a stage without a Do, and
+// "<hash of needs, spec and UID>-<H(that hash, children)>" for a stage with a Do; or one of
+// these words. A stage with neither a Do nor children has no record.
 const (
 	outdated       = "outdated"  // Do was called for other inputs since
 	abandonedStage = "abandoned" // the teardown continues without the stage
@@ -63,7 +64,8 @@ func (p *pass) wasComplete(stage, inputs string) bool {
 	return record != nil && record.Inputs == inputs
 }
 
-// isUnchanged tells whether the spec has not changed since the record of a stage was written.
+// isUnchanged tells whether the spec has not changed since the record of a stage was written; it
+// does not see that a Secret has changed and changed back.
 // An earlier process may have made other children or calls for another spec in between, and
 // have ended before it has written this into the status.
 func (p *pass) isUnchanged(stage string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,6 +102,24 @@ func (m *conditionMetrics) Forget(kind, name string) { m.forget(m.engineOf(kind)
 func requestOf(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "n", Name: name}}
 }
+
+// Slots are the slots for calls of Do of an engine with a number of workers.
+type Slots struct{ slots *slots }
+
+// NewSlots returns free slots.
+func NewSlots(workers int, queue prometheus.Gauge) Slots { return Slots{newSlots(workers, queue)} }
+
+// Take takes a slot of the namespace n for an object.
+func (s Slots) Take(name string) bool { return s.slots.take(requestOf(name)) }
+
+// Release releases a slot, and returns the objects whose turn it is.
+func (s Slots) Release() []ctrl.Request { return s.slots.release("n") }
+
+// Forget is for an object that is gone.
+func (s Slots) Forget(name string) { s.slots.forget(requestOf(name)) }
+
+// End is for the end of the manager.
+func (s Slots) End() { s.slots.end() }
 
 // JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(first, last time.Time) time.Duration {

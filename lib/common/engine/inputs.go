@@ -13,7 +13,8 @@ import (
 )
 
 // Inputs are the facts that a pass has gathered so far: the needs of the stages, the
-// results of their Do, and their children in the present version.
+// results of their Do, and their children in the present version. Copies of Inputs share the maps
+// of the pass: what one stage adds, every later stage can read.
 type Inputs struct {
 	namespace string
 	kind      func(client.Object) schema.GroupVersionKind

@@ -44,7 +44,7 @@ var (
 		Buckets: []float64{5, 15, 60, 300, 1800},
 	}, []string{labelKind, labelCondition})
 	dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "asterism_dropped_total", Help: "Times that a bound has dropped a part of something, by bound.",
+		Name: "asterism_dropped_total", Help: "Number of times that a limit cut or dropped data, by limit.",
 	}, []string{"bound"})
 	shown = newConditionMetrics(2000)
 )

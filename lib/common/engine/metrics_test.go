@@ -153,6 +153,33 @@ func TestObjectsThatWaitForServersAreMeasured(t *testing.T) {
 	w.Eventually(waiting).Should(Equal([]string{"kind=Widget 0"}))
 }
 
+// TestOnlyObjectsThatWaitAreCounted: neither a deleted object waits, nor one of a manager that ends.
+func TestOnlyObjectsThatWaitAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	queue := prometheus.NewGauge(prometheus.GaugeOpts{Name: "queue"})
+	waiting := func() float64 {
+		var metric dto.Metric
+		g.Expect(queue.Write(&metric)).To(Succeed())
+		return metric.GetGauge().GetValue()
+	}
+	s := engine.NewSlots(4, queue)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g.Expect(s.Take(name)).To(BeTrue())
+	}
+	g.Expect([]bool{s.Take("gone"), s.Take("next"), s.Take("last"), s.Take("last")}).To(HaveEach(false))
+	g.Expect(waiting()).To(BeEquivalentTo(3))
+	s.Forget("gone")
+	s.Forget("a")
+	g.Expect(waiting()).To(BeEquivalentTo(2))
+	g.Expect(s.Release()).To(HaveExactElements(HaveField("Name", "next")))
+	g.Expect(waiting()).To(BeEquivalentTo(1))
+	s.End()
+	g.Expect(waiting()).To(BeZero())
+	g.Expect(s.Take("e")).To(BeTrue(), "a slot is free")
+	g.Expect(s.Take("late")).To(BeFalse())
+	g.Expect(waiting()).To(BeZero(), "nothing waits for a manager that ends")
+}
+
 func TestConditionsOfManyObjectsAreLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	m := engine.NewConditionMetrics(2)

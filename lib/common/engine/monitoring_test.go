@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
+
+	_ "asterism.dev/lib/common/operator" // has a metric as well
 )
 
 // monitoring has the alerts, their tests, and the dashboard.

@@ -223,7 +223,8 @@ func Cluster() Need {
 
 // AnyOf is met when one of the needs is met. It does not look at the needs behind that
 // need. Optional has no effect on AnyOf; it has an effect on the needs in AnyOf. The reason of
-// an AnyOf is Waiting, unless all of its needs have the same reason.
+// an AnyOf is that of a need that is retried, or the one that all of its needs have, or else
+// Waiting.
 func AnyOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		unmet := &outcome{Stalled: len(needs) > 0}

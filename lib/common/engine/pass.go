@@ -35,7 +35,7 @@ type pass struct {
 	*engine
 	request  reconcile.Request
 	cr       Object           // the copy that the pass changes
-	stored   Object           // the API server's version, without the changes of the pass
+	stored   Object           // as Freshest returned it, mostly from the cache: the base of the status patch
 	before   *commonv1.Status // at the beginning of the pass
 	view     *observe.View
 	children *apply.Children
@@ -47,7 +47,7 @@ type pass struct {
 	wantedKeys   []observe.Key     // of the children of the stages so far
 	firstUnready *outcome          // of the first stage that is not ready, or not torn down
 	requeueAfter time.Duration     // until the next pass; 0: none
-	failure      error             // the first error; the controller retries with back-off
+	failure      error             // the first outcome with Retry: finish sets the time of the next pass
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {

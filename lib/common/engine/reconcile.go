@@ -150,4 +150,5 @@ func (e *engine) forget(request reconcile.Request) {
 	e.applier.Explanations.Forget(uid)
 	e.memory.forget(request)
 	shown.forget(e, request)
+	e.slots.forget(request)
 }

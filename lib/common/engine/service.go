@@ -37,7 +37,7 @@ type Service[T Object] struct {
 
 // Stage waits for its Needs, calls Do, and applies the children that Build returns. It is
 // ready when all of these steps are complete now, and done when all of them have been
-// complete for the current inputs.
+// complete for the current inputs and children.
 //
 // A child belongs to the stage that lists it. If a later version of the operator lists a
 // child in an earlier stage, the child stays. If it lists the child in a later stage, the

@@ -21,6 +21,7 @@ type slots struct {
 	mu      sync.Mutex
 	taken   map[string]int
 	waiting map[string][]reconcile.Request // in turn
+	ended   bool
 }
 
 // minSlots is the least number of calls of Do at a time in one namespace.
@@ -38,21 +39,32 @@ func (s *slots) take(request reconcile.Request) bool {
 		s.taken[request.Namespace]++
 		return true
 	}
-	if !slices.Contains(s.waiting[request.Namespace], request) {
+	if !s.ended && !slices.Contains(s.waiting[request.Namespace], request) {
 		s.waiting[request.Namespace] = append(s.waiting[request.Namespace], request)
 		s.queue.Inc()
 	}
 	return false
 }
 
-// end leaves no waiting object in the metric.
+// end leaves no waiting object in the metric, although passes may still run.
 func (s *slots) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, waiting := range s.waiting {
 		s.queue.Sub(float64(len(waiting)))
 	}
-	s.waiting = map[string][]reconcile.Request{}
+	s.waiting, s.ended = map[string][]reconcile.Request{}, true
+}
+
+// forget takes a deleted object out of the queue.
+func (s *slots) forget(request reconcile.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.waiting[request.Namespace]
+	if i := slices.Index(waiting, request); i >= 0 {
+		s.waiting[request.Namespace] = slices.Delete(waiting, i, i+1)
+		s.queue.Dec()
+	}
 }
 
 // release releases a slot, and returns the object whose turn it is.

@@ -24,7 +24,7 @@ func (p *pass) runStage(ctx context.Context, s boundStage) error {
 	record := p.newRecord(s, inputsHash, children)
 	wasComplete := p.wasComplete(s.condition, record.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, wasComplete, &record)
-	if failed != nil { // Do has succeeded for these inputs before
+	if failed != nil { // its children were applied, because Do has succeeded for these inputs before
 		incomplete = failed
 	}
 	if incomplete == nil && s.judge != nil {

@@ -21,6 +21,9 @@ const (
 	// for an upgrade: a new pod looks for the lease of the pod that it replaces once in 1 to
 	// 2.2 of these periods.
 	retryPeriod = 10 * time.Second
+	// requestTimeout is that of one request. The last attempt, and the release after it, end
+	// before the lease does: retryPeriod + renewDeadline + requestTimeout < leaseDuration.
+	requestTimeout = 10 * time.Second
 )
 
 // elect sets the leader election. A pod's lease is its own even after its container has ended
@@ -35,7 +38,7 @@ func elect(config *rest.Config, options *ctrl.Options) error {
 		return nil
 	}
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = renewDeadline / 2 // one request that hangs does not end the leadership
+	config.Timeout = requestTimeout
 	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 const (
@@ -136,16 +138,34 @@ type tenants struct {
 	options     ctrl.Options
 	controllers []Controller
 	running     map[string]*tenant
+	refused     sets.Set[string] // namespaces with a RoleBinding that does not hand them over
 }
 
 // tenantWorkers is the number of concurrent passes over objects of one kind in one namespace.
 // Idle workers take memory, 4 KiB each.
 const tenantWorkers = 8
 
+// namespaceFailures counts the managers that have failed. Their objects have no conditions in the
+// metrics meanwhile.
+var namespaceFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "asterism_namespace_failures_total", Help: "Number of times that the controllers of a namespace failed and were restarted.",
+}, []string{"namespace"})
+
+func init() { metrics.Registry.MustRegister(namespaceFailures) }
+
 // tenant is the manager of one namespace.
 type tenant struct {
 	stop  context.CancelFunc
 	ended chan struct{} // closed
+}
+
+func (t *tenant) hasEnded() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 func (t *tenants) Kind() client.Object { return nil }
@@ -189,18 +209,27 @@ func (t *tenants) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := ctrl.Log.WithValues("namespaces", watched.Len(), "notHandedOver", others.Len())
+	for name := range others.Difference(t.refused) {
+		ctrl.Log.Info("a RoleBinding with the operator's name does not hand its namespace over: it gives another role, or gives it to another account", "namespace", name)
+	}
+	t.refused = others
 	for name, tenant := range t.running {
-		if !watched.Has(name) && tenant.stop != nil {
-			log.Info("a namespace is taken back", "namespace", name)
+		if watched.Has(name) {
+			continue
+		}
+		if tenant.stop != nil {
+			ctrl.Log.Info("a namespace is taken back", "namespace", name)
 			tenant.stop()
 			tenant.stop = nil
+		}
+		if tenant.hasEnded() {
+			delete(t.running, name)
 		}
 	}
 	for name := range watched {
 		before := t.running[name]
 		if before == nil || before.stop == nil {
-			log.Info("a namespace is handed over", "namespace", name)
+			ctrl.Log.Info("a namespace is handed over", "namespace", name)
 			t.running[name] = t.start(ctx, name, before)
 		}
 	}
@@ -216,10 +245,16 @@ func (t *tenants) start(ctx context.Context, namespace string, before *tenant) *
 		if before != nil {
 			<-before.ended
 		}
-		pause := wait.Backoff{Duration: restartMin, Factor: 2, Cap: restartMax, Steps: math.MaxInt}
+		newPause := wait.Backoff{Duration: restartMin, Factor: 2, Cap: restartMax, Steps: math.MaxInt}
+		pause := newPause
 		for ctx.Err() == nil {
+			began := time.Now()
 			if err := t.runIn(ctx, namespace); err != nil {
+				namespaceFailures.WithLabelValues(namespace).Inc()
 				ctrl.Log.Error(err, "the controllers of a namespace have failed", "namespace", namespace)
+			}
+			if time.Since(began) > restartMax {
+				pause = newPause
 			}
 			select {
 			case <-ctx.Done():

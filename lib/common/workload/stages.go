@@ -37,7 +37,7 @@ func (d Described[T]) Stateless(cr T, in engine.Inputs) ([]engine.Child, error) 
 	return d(cr).Stateless(in)
 }
 
-// Report is a Stage's Report, see Service.Report.
+// Report is the Report of an engine.Service, see Service.Report.
 func (d Described[T]) Report(cr T, in engine.Inputs) { d(cr).Report(cr.ServiceStatus(), in) }
 
 // JudgeNetworks is the Judge of the stage with the pods, see Service.JudgeNetworks.

@@ -27,7 +27,8 @@ const raceRetry = time.Second
 const refusalRetry = 5 * time.Minute
 
 // updateOrReplace sends the child if it differs from the cluster's version. A Replaced child
-// is deleted if the API server refuses the change.
+// that its owner has changed is deleted if the API server refuses the change. A change by
+// another client deletes no child: a policy may refuse what is recreated as well.
 func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
@@ -35,8 +36,9 @@ func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, curre
 	if unchanged(current, c.Name, want.hash, want.body) {
 		return current, nil
 	}
-	sent, err := c.send(ctx, want, current.GetUID())
-	if want.Mode != Replaced || !errors.IsInvalid(err) {
+	replaces := want.Mode == Replaced && current.GetAnnotations()[annotationHash] != want.hash
+	sent, err := c.send(ctx, want, current.GetUID(), !replaces)
+	if !replaces || !errors.IsInvalid(err) {
 		return sent, err
 	}
 	if err := c.delete(ctx, want.key, current); err != nil {
@@ -84,12 +86,13 @@ func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (clien
 	return created, nil
 }
 
-// send applies the child to the object with the UID, and to no other object.
-func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID) (client.Object, error) {
+// send applies the child to the object with the UID, and to no other object. If the API server
+// refuses the child, send may repair the object first.
+func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID, mayRepair bool) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetUID(uid)
 	sent, err := c.apply(ctx, want.key, body.DeepCopy())
-	if errors.IsInvalid(err) && want.Mode != Replaced {
+	if errors.IsInvalid(err) && mayRepair {
 		switch refused := c.repair(ctx, body); {
 		case refused == nil:
 			sent, err = c.apply(ctx, want.key, body.DeepCopy())
@@ -124,7 +127,8 @@ func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) 
 	return c.Client.Patch(ctx, repaired, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(repairer))
 }
 
-// apply sends the body and returns the object from the API server's answer.
+// apply sends the body and returns the object from the API server's answer, which replaces the
+// content of body.
 func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructured.Unstructured) (client.Object, error) {
 	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return nil, err

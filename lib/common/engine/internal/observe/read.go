@@ -26,7 +26,7 @@ func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) 
 		return cached, nil
 	}
 	fresh, err := c.Live(ctx, key)
-	if err == nil && fresh == nil && cached == nil { // otherwise the watch still shows the deleted object
+	if err == nil && fresh == nil && cached == nil { // while the watch still shows a deleted object, the write is remembered
 		c.forgetWrite(key, last)
 	}
 	return fresh, err
