@@ -116,7 +116,8 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name))
 	if how == metav1.DeletePropagationForeground {
-		w.Eventually(func() bool { return w.gone(config) }).Should(BeTrue(), "foreground deletion removes what is owned first")
+		// The garbage collector pauses while other tests install kinds.
+		w.Eventually(func() bool { return w.gone(config) }).WithTimeout(5*time.Minute).Should(BeTrue(), "foreground deletion removes what is owned first")
 	}
 	w.Expect(w.uid(credentials)).To(Equal(uid), "the Secret of the teardown still exists")
 
