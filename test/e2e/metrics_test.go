@@ -8,14 +8,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
-// afterEvents are the metrics without a series until a pass fails or a Job ends: an operator may
+// afterEvents are the metrics without a series until something fails or a Job ends: an operator may
 // have restarted since.
-var afterEvents = []string{"asterism_pass_failures_total", "asterism_jobs_total"}
+var afterEvents = []string{"asterism_pass_failures_total", "asterism_jobs_total", "asterism_namespace_failures_total"}
 
 var _ = Describe("Metrics of the operators", func() {
 	It("have every metric of the alerts and the dashboard, and the state of the ControlPlane", func(ctx SpecContext) {
@@ -31,7 +32,7 @@ var _ = Describe("Metrics of the operators", func() {
 			for _, condition := range []string{"Available", "Ready"} {
 				g.Expect(served).To(ContainSubstring(`asterism_condition{condition="` + condition + `",kind="ControlPlane",name="demo",namespace="` + demoNamespace + `",status="True"} 1`))
 			}
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(2*time.Minute).Should(Succeed())
 	})
 })
 
