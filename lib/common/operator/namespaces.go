@@ -44,14 +44,15 @@ type handOver struct {
 	uses     uses
 }
 
-// newHandOver starts the watch of the RoleBindings for the operator's ServiceAccount.
-func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*handOver, error) {
+// newHandOver starts the watch of the RoleBindings for the operator's ServiceAccount. Each is
+// looked at again after the time syncPeriod; nil: 10 hours.
+func newHandOver(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, syncPeriod *time.Duration) (*handOver, error) {
 	account := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podServiceAccount)}
 	if account.Namespace == "" || account.Name == "" {
 		return nil, fmt.Errorf("environment variable %s is not set, and %s or %s is empty: set %s to the namespaces to watch, separated by commas, or to the empty string to watch all",
 			watchNamespace, podNamespace, podServiceAccount, watchNamespace)
 	}
-	bindings, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+	bindings, err := cache.New(config, cache.Options{Scheme: scheme, SyncPeriod: syncPeriod, ByObject: map[client.Object]cache.ByObject{
 		&rbacv1.RoleBinding{}: {Field: fields.OneTermEqualSelector("metadata.name", account.Name)},
 	}})
 	if err != nil {

@@ -117,7 +117,7 @@ func run(ctx context.Context, config *rest.Config, addToScheme func(*runtime.Sch
 		}
 		return runManager(ctx, config, *options, controllers)
 	}
-	h, err := newHandOver(ctx, config, scheme)
+	h, err := newHandOver(ctx, config, scheme, options.Cache.SyncPeriod)
 	if err != nil {
 		return err
 	}
