@@ -129,7 +129,7 @@ type world struct {
 }
 
 // patience is the timeout of all checks, because the machine may be slow.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // decides waits until actual is right, and fails when it is wrong: only a fault explains that,
 // and a slow machine does not.
