@@ -64,10 +64,10 @@ func (p *pass) wasComplete(stage, inputs string) bool {
 	return record != nil && record.Inputs == inputs
 }
 
-// isUnchanged tells whether the spec has not changed since the record of a stage was written; it
-// does not see that a Secret has changed and changed back.
+// isUnchanged tells whether the spec has not changed since the record of a stage was written.
 // An earlier process may have made other children or calls for another spec in between, and
-// have ended before it has written this into the status.
+// have ended before it has written this into the status. A Secret that has changed and changed
+// back in between is not seen.
 func (p *pass) isUnchanged(stage string) bool {
 	record := recordOf(p.before, stage)
 	return record != nil && record.Generation == p.cr.GetGeneration()

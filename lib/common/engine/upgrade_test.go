@@ -84,6 +84,32 @@ func TestARenamedStageReplacesNothing(t *testing.T) {
 	w.Expect(child.UID).To(Equal(uid), "another client has removed the annotation")
 }
 
+// TestARefusedRepairReplacesNothing: a policy that refuses to restore a child would also refuse
+// the child that replaces it.
+func TestARefusedRepairReplacesNothing(t *testing.T) {
+	w := newTestWorld(t)
+	s := service{Name: owner, Owns: owns, Stages: []stage{build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{engine.Replaced(configMap(cr.Name, "").WithImmutable(true))}
+	})}}
+	start(w, s)
+	cr := w.widget("refused", widget.Spec{})
+	w.awaitReady(cr)
+	child := w.configMap(cr.Name)
+	uid := w.uid(child)
+	w.operator.Stop()
+	w.must(w.client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/instance":null}}}`))))
+	start(w, s, func(s *engine.Seam) { s.Client = policyClient{s.Client} })
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Invalid"))
+	w.Expect(w.uid(child)).To(Equal(uid))
+}
+
+// policyClient applies nothing: a policy refuses every change with 422.
+type policyClient struct{ client.Client }
+
+func (policyClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "refused", nil)
+}
+
 // TestAnAbsenceIsProvedAgainAfterAChange: an earlier process may have created the child since,
 // and have ended before it has written the status; the watch may be behind.
 func TestAnAbsenceIsProvedAgainAfterAChange(t *testing.T) {

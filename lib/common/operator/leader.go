@@ -21,9 +21,10 @@ const (
 	// for an upgrade: a new pod looks for the lease of the pod that it replaces once in 1 to
 	// 2.2 of these periods.
 	retryPeriod = 10 * time.Second
-	// requestTimeout is that of one request. The last attempt, and the release after it, end
-	// before the lease does: retryPeriod + renewDeadline + requestTimeout < leaseDuration.
-	requestTimeout = 10 * time.Second
+	// requestTimeout is that of one request. The last attempt, and the two requests that release
+	// the lease after it, end before the lease does:
+	// retryPeriod + renewDeadline + 2 * requestTimeout < leaseDuration.
+	requestTimeout = 5 * time.Second
 )
 
 // elect sets the leader election. A pod's lease is its own even after its container has ended

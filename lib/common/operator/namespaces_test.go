@@ -21,7 +21,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
@@ -41,6 +44,35 @@ type handOver struct {
 	mu       sync.Mutex
 	asked    map[string]int // requests for widgets, by namespace; "" is all
 	works    map[string]int // calls of Do, by namespace
+	broken   string         // the namespace whose manager fails when it starts
+}
+
+// breaks is a controller that fails in the broken namespace.
+type breaks struct{ *handOver }
+
+func (b breaks) Kind() client.Object { return nil }
+
+func (b breaks) SetupWithManager(mgr ctrl.Manager) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		b.mu.Lock()
+		broken := b.broken
+		b.mu.Unlock()
+		var here widget.WidgetList
+		if err := mgr.GetClient().List(ctx, &here); err != nil {
+			return err
+		}
+		if len(here.Items) > 0 && here.Items[0].Namespace == broken {
+			return errors.New("broken")
+		}
+		<-ctx.Done()
+		return nil
+	}))
+}
+
+func (h *handOver) breakIn(namespace string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.broken = namespace
 }
 
 // roundTripper is a function that implements http.RoundTripper.
@@ -83,7 +115,7 @@ func newHandOver(t *testing.T) *handOver {
 	config.Wrap(h.record)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, h.service()) }()
+	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, h.service(), breaks{h}) }()
 	t.Cleanup(func() {
 		h.ctx = context.WithoutCancel(h.ctx)
 		h.released.Store(true)
@@ -274,6 +306,44 @@ func memory() int {
 	var stats goruntime.MemStats
 	goruntime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc + stats.StackInuse) //nolint:gosec // far below the largest int
+}
+
+// TestANamespaceThatFailsDisturbsNoOther: it is counted, and tried again.
+func TestANamespaceThatFailsDisturbsNoOther(t *testing.T) {
+	h := newHandOver(t)
+	quiet := h.serves(t)
+	h.serves(t) // then the watches in the first namespace have begun
+	requests, works := h.requests(quiet)
+	fails := h.widget(enginetest.Namespace(t))
+	h.breakIn(fails.Namespace)
+	h.handOver(fails.Namespace)
+	failures := func() float64 { return failuresIn(t, fails.Namespace) }
+	h.Eventually(failures).Should(BeNumerically(">=", 2))
+	h.serves(t)
+	requestsNow, worksNow := h.requests(quiet)
+	h.Expect([]int{requestsNow, worksNow}).To(Equal([]int{requests, works}), "requests and calls of Do in another namespace")
+
+	h.breakIn("")
+	h.released.Store(true)
+	h.Expect(h.client.Delete(h.ctx, fails)).To(Succeed())
+	h.Eventually(h.gone(fails)).Should(BeTrue(), "the namespace is tried again")
+}
+
+// failuresIn returns the metric of the failures of a namespace's manager.
+func failuresIn(t *testing.T, namespace string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			if family.GetName() == "asterism_namespace_failures_total" && one.GetLabel()[0].GetValue() == namespace {
+				return one.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // requests returns the number of requests for widgets of a namespace, and of calls of Do.

@@ -1,4 +1,4 @@
-package engine_test
+package operator_test
 
 import (
 	"encoding/json"
@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
-
-	_ "asterism.dev/lib/common/operator" // has a metric as well
 )
 
 // monitoring has the alerts, their tests, and the dashboard.
