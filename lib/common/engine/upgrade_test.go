@@ -38,8 +38,8 @@ func TestChildrenOfRemovedStagesAreDeleted(t *testing.T) {
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("NewName")}})
 	w.Eventually(func() bool { return w.gone(w.configMap(cr.Name + "-more")) }).Should(BeTrue())
 	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept), "a child that another stage lists now stays")
+	w.Eventually(w.condition(cr, "OldName")).Should(Equal("absent"))
 	w.awaitReady(cr)
-	w.Expect(w.condition(cr, "OldName")()).To(Equal("absent"))
 }
 
 // TestChildrenOfAKindThatIsNoLongerBuiltAreDeleted, because Owns still has the kind.

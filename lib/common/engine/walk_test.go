@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -249,13 +250,24 @@ func TestForgetsDeletedObjects(t *testing.T) {
 	keeps := w.widget("keeps", widget.Spec{SecretName: "needed"})
 	w.awaitReady(keeps)
 	w.pass(keeps)
-	before := seam.Count()
+	before := w.settled(seam.Count)
 	goes := w.widget("goes", widget.Spec{SecretName: "needed"})
 	w.awaitReady(goes)
 	w.Expect(seam.Count()).To(BeNumerically(">", before))
 	w.must(w.client.Delete(w.ctx, goes))
 	w.Eventually(func() bool { return w.gone(goes) }).Should(BeTrue())
 	w.Eventually(func() int { w.pass(keeps); return seam.Count() }).Should(Equal(before))
+}
+
+// settled returns a count that stays: a write counts until the watch shows it.
+func (w *world) settled(count func() int) int {
+	last := -1
+	w.EventuallyWithOffset(1, func() bool {
+		before := last
+		last = count()
+		return last == before
+	}).WithPolling(time.Second).Should(BeTrue(), "the count stays for a second")
+	return last
 }
 
 // TestForgetsAnObjectThatIsRecreated while a pass over it runs: no pass sees that it is gone.
@@ -275,7 +287,7 @@ func TestForgetsAnObjectThatIsRecreated(t *testing.T) {
 	cr := w.widget("again", widget.Spec{})
 	explained := HaveSuffix("it is empty")
 	w.Eventually(w.condition(cr, "RackReady")).Should(explained)
-	before := seam.Count()
+	before := w.settled(seam.Count)
 	holds.Store(true)
 	w.annotate(cr, "changed", "now")
 	<-busy
