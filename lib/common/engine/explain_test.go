@@ -96,6 +96,7 @@ func TestPodsOfCompleteChildrenAreNotRead(t *testing.T) {
 	}})
 	cr := w.widget("rests", widget.Spec{Replicas: new(int32(1))})
 	w.awaitReady(cr)
+	w.pass(cr) // and the watch has shown the operator's own writes
 	w.operator.Requests.Reset()
 	w.pass(cr)
 	w.Consistently(func() []enginetest.Request { return w.operator.Requests.All() }, "4s").Should(BeEmpty())
