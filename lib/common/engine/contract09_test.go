@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +47,6 @@ func contract09(w *world) {
 	w.needed()
 	enginetest.Kubelet{}.Start(w.t, w.namespace)
 	w.hasFinalizerFirst()
-	w.awaitGarbageCollector()
 	w.tearsDown("background", metav1.DeletePropagationBackground)
 	w.tearsDown("foreground", metav1.DeletePropagationForeground)
 	w.abandons()
@@ -80,25 +78,19 @@ func (w *world) hasFinalizerFirst() {
 	w.operator.Stop()
 }
 
-// awaitGarbageCollector waits until Kubernetes' garbage collector, which looks for new kinds
-// every 30 s, knows the test's kinds. A foreground deletion that it sees late can stay
-// without an effect for minutes.
-func (w *world) awaitGarbageCollector() {
+// collects does in a foreground deletion what Kubernetes' garbage collector does, which pauses
+// for minutes while other tests install and remove kinds.
+func (w *world) collects(cr *widget.Widget, children ...client.Object) {
 	w.t.Helper()
-	var children []*corev1.ConfigMap
-	w.Eventually(func() bool {
-		if slices.ContainsFunc(children, func(child *corev1.ConfigMap) bool { return w.gone(child) }) {
-			return true
-		}
-		rack := &widget.Rack{ObjectMeta: metav1.ObjectMeta{GenerateName: "canary-"}}
-		w.create(rack)
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "canary-"}}
-		w.must(controllerutil.SetOwnerReference(rack, child, w.client.Scheme()))
-		w.create(child)
-		w.must(w.client.Delete(w.ctx, rack))
-		children = append(children, child)
-		return false
-	}).WithPolling(2*time.Second).WithTimeout(2*time.Minute).Should(BeTrue(), "the garbage collector deletes the child of a deleted Rack")
+	for _, child := range children {
+		w.must(client.IgnoreNotFound(w.client.Delete(w.ctx, child)))
+		w.Eventually(func() bool { return w.gone(child) }).Should(BeTrue())
+	}
+	w.Eventually(func() error {
+		w.must(w.get(cr))
+		controllerutil.RemoveFinalizer(cr, metav1.FinalizerDeleteDependents)
+		return w.client.Update(w.ctx, cr)
+	}).Should(Succeed())
 }
 
 // tearsDown checks that the teardown runs in order, and that the finalizer is removed when
@@ -117,8 +109,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
 	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name))
 	if how == metav1.DeletePropagationForeground {
-		// The garbage collector pauses while other tests install kinds.
-		w.Eventually(func() bool { return w.gone(config) }).WithTimeout(5*time.Minute).Should(BeTrue(), "foreground deletion removes what is owned first")
+		w.collects(cr, config) // foreground deletion removes what is owned first
 	}
 	w.Expect(w.uid(credentials)).To(Equal(uid), "the Secret of the teardown still exists")
 
