@@ -73,8 +73,7 @@ func (w *world) judgesTheNewestSpec() {
 		w.change(cr, func(s *widget.Spec) { s.Text = "" })
 		w.annotate(config, "note", "starts the next pass")
 	})
-	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
-	w.Eventually(w.textOf(cr.Name)).Should(Equal("second"))
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" }) // which the child has for a moment
 	w.decides(func() string {
 		if now := present(); now.Status.ObservedGeneration < 3 {
 			return "is not reconciled yet"
@@ -134,6 +133,7 @@ func (w *world) judgesChildren() {
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.Eventually(func() string { _ = w.get(rack); return rack.Spec.Text }).Should(Equal("second"))
+	w.sees(rack)
 	w.pass(cr)
 	w.Expect(w.condition(cr, "RackReady")()).To(HavePrefix("False Progressing: Rack parent: its operator has not seen generation 2"), "a Ready of an older generation")
 	w.play(rack, "False", "it has no shelf")

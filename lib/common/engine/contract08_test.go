@@ -266,7 +266,7 @@ func TestTheFirstRetryOfAJobIsSoon(t *testing.T) {
 	w := newTestWorld(t)
 	var script jobScript
 	enginetest.Kubelet{Job: script.run}.Start(w.t, w.namespace)
-	script.say("late", end{1, "no"}, end{message: "done"})
+	script.say("late", end{1, "no"}, end{code: -1})
 	cr := w.widget("late", widget.Spec{Text: "first"})
 	cr.Status.Conditions = []metav1.Condition{{
 		Type: "SchemaReady", Status: metav1.ConditionFalse, Reason: engine.ReasonWaiting,
@@ -279,6 +279,7 @@ func TestTheFirstRetryOfAJobIsSoon(t *testing.T) {
 		}),
 	}})
 	w.Eventually(w.condition(cr, "SchemaReady")).Should(HavePrefix("False JobFailed"))
+	script.say("late", end{1, "no"}, end{message: "done"})
 	w.awaitReady(cr)
 	w.Expect(script.runs("late")).To(Equal(2))
 }

@@ -106,7 +106,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.Expect(credentials.OwnerReferences).To(BeEmpty(), "the garbage collector must not delete the Secret of the teardown")
 
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
-	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name))
+	w.decides(w.condition(cr, "Ready"), ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name), HaveSuffix("not found"), "the widget stays until the volume is deleted")
 	if how == metav1.DeletePropagationForeground {
 		w.collects(cr, config) // foreground deletion removes what is owned first
 	}

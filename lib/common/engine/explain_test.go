@@ -96,7 +96,8 @@ func TestPodsOfCompleteChildrenAreNotRead(t *testing.T) {
 	}})
 	cr := w.widget("rests", widget.Spec{Replicas: new(int32(1))})
 	w.awaitReady(cr)
-	w.pass(cr) // and the watch has shown the operator's own writes
+	w.sees(&appsv1.StatefulSet{ObjectMeta: metaOf(w.namespace, cr.Name)})
+	w.pass(cr)
 	w.operator.Requests.Reset()
 	w.pass(cr)
 	w.Consistently(func() []enginetest.Request { return w.operator.Requests.All() }, "4s").Should(BeEmpty())

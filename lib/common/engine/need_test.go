@@ -106,6 +106,7 @@ func TestOnlyTheLastListingWakes(t *testing.T) {
 	w.change(cr, func(s *widget.Spec) { s.Text = "does not" })
 	w.awaitReady(cr)
 	w.pass(cr)
+	w.sees(cr)
 	w.Eventually(func(g Gomega) { // the last pass may wake one more
 		before = w.watched.of(cr.Name)
 		g.Consistently(func() int { return w.watched.of(cr.Name) }, "300ms").Should(Equal(before))
@@ -348,9 +349,9 @@ func TestAnyOfIsLookedAtAgainAfterATime(t *testing.T) {
 	}}})
 	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, "any")}
 	w.create(rack)
-	w.play(rack, "True", "")
 	cr := w.widget("any", widget.Spec{})
 	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Waiting: "))
+	w.play(rack, "True", "")
 	w.awaitReady(cr)
 }
 

@@ -129,10 +129,11 @@ func TestAnAbsenceIsProvedAgainAfterAChange(t *testing.T) {
 	w.change(cr, func(s *widget.Spec) { s.Text = "first" })
 	start(w, s, func(s *engine.Seam) { s.Cached = absentReader{s.Cached, cr.Name} })
 	w.decides(func() string {
+		condition := w.condition(cr, "ConfigReady")() // is written after the deletion
 		if w.gone(child) {
 			return "gone"
 		}
-		return w.condition(cr, "ConfigReady")()
+		return condition
 	}, Equal("gone"), HavePrefix("True"), "the child of the process before")
 }
 

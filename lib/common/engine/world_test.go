@@ -153,11 +153,14 @@ func (w *world) happens(what string, actual func() string, expected gomegatypes.
 	w.took[what] = max(w.took[what], time.Since(began))
 }
 
-// sees waits until the engine has read the present version of an object.
+// sees waits until the engine has read the present version of an object, which includes its own
+// last write.
 func (w *world) sees(obj client.Object) {
 	w.t.Helper()
-	w.must(w.get(obj))
-	w.Eventually(func() string { return w.watched.version(obj) }).Should(Equal(obj.GetResourceVersion()), "version of %s that the engine has read", obj.GetName())
+	w.Eventually(func() string {
+		w.must(w.get(obj)) // again: controllers of Kubernetes may write as well
+		return w.watched.version(obj)
+	}).Should(Satisfy(func(version string) bool { return version == obj.GetResourceVersion() }), "the engine reads the newest version of %s", obj.GetName())
 }
 
 // leaves tells whether the engine has read the present version of an object, and has not
