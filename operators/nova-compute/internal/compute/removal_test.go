@@ -91,7 +91,7 @@ var _ = Describe("NovaCompute", func() {
 		Expect(w.Client.SubResource("binding").Create(context.Background(), &pod, binding)).To(Succeed(), "as the scheduler does")
 		enginetest.AwaitReady(GinkgoTB(), w.Client, libvirt)
 		w.Delete(libvirt, metav1.DeletePropagationBackground)
-		Eventually(func() bool { return w.Read(&pod) && pod.DeletionTimestamp != nil }).WithTimeout(30 * time.Second).Should(BeTrue())
+		Eventually(func() bool { return w.Read(&pod) && pod.DeletionTimestamp != nil }).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Expect(w.Client.Delete(context.Background(), &pod, client.GracePeriodSeconds(0))).To(Succeed(), "as the kubelet does when the pod has ended")
 		enginetest.AwaitGone(GinkgoTB(), w.Client, libvirt)
 		Expect(unregistered.Load()).To(Equal([]string{node.Name}))
@@ -118,6 +118,6 @@ func podOf(w *enginetest.World, name string) corev1.Pod {
 	Eventually(func(g Gomega) {
 		g.Expect(w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels(engine.Selector("nova-compute", name)))).To(Succeed())
 		g.Expect(pods.Items).To(HaveLen(1))
-	}).WithTimeout(30 * time.Second).Should(Succeed())
+	}).WithTimeout(2 * time.Minute).Should(Succeed())
 	return pods.Items[0]
 }
