@@ -108,7 +108,7 @@ func TestInterruptionEndsTheProcessesOfTheCommand(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("an interrupted command succeeded")
 	}
-	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(10*time.Second))); err != nil {
+	if err := errors.Join(write.Close(), read.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
