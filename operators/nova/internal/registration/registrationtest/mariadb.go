@@ -111,7 +111,7 @@ func (m *MariaDB) connect(t testing.TB) {
 	}
 	m.DB = sql.OpenDB(connector)
 	t.Cleanup(func() { _ = m.DB.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
