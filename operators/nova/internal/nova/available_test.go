@@ -158,7 +158,7 @@ var _ = Describe("Available", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no ready pod: Deployment given-api: 0 of 1 available")
 		c.scaleAPI(1)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
-		Expect(losses()).NotTo(BeEmpty(), "the watch reports it")
+		Eventually(losses).WithTimeout(time.Minute).ShouldNot(BeEmpty(), "the watch reports it")
 	})
 })
 

@@ -238,12 +238,12 @@ var _ = Describe("Nova with connection Secrets", func() {
 	)
 })
 
-// awaitTriggers waits until the restart triggers of the superconductor satisfy reached.
+// awaitTriggers waits until the restart triggers of all services satisfy reached.
 func (c *cloud) awaitTriggers(cr *novav1.Nova, reached func(map[string]string) bool) {
 	enginetest.Eventually(GinkgoTB(), "the services are restarted", func() error {
-		triggers := c.superconductor(cr).Spec.RestartTriggers
-		if !reached(triggers) {
-			return fmt.Errorf("the triggers are %v", triggers)
+		all := c.allTriggers(cr)
+		if slices.ContainsFunc(all, func(triggers map[string]string) bool { return !reached(triggers) }) {
+			return fmt.Errorf("the triggers are %v", all)
 		}
 		return nil
 	})

@@ -345,15 +345,19 @@ func (c *cloud) superconductor(cr *novav1.Nova) *conductorv1.NovaConductor {
 // triggers returns the restart triggers of the services, and checks that all services have
 // the same.
 func (c *cloud) triggers(cr *novav1.Nova) map[string]string {
-	triggers := c.superconductor(cr).Spec.RestartTriggers
+	all := c.allTriggers(cr)
+	Expect(all).To(HaveEach(Equal(all[0])))
+	return all[0]
+}
+
+// allTriggers returns the restart triggers of each service.
+func (c *cloud) allTriggers(cr *novav1.Nova) []map[string]string {
+	superconductor := c.superconductor(cr)
 	scheduler, api, metadata := &schedulerv1.NovaScheduler{ObjectMeta: named(schedulerName(cr))}, &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))}, &metadatav1.NovaMetadata{ObjectMeta: named(metadataName(cr))}
 	for _, service := range []client.Object{scheduler, api, metadata} {
 		Expect(c.Read(service)).To(BeTrue())
 	}
-	Expect(scheduler.Spec.RestartTriggers).To(Equal(triggers))
-	Expect(api.Spec.RestartTriggers).To(Equal(triggers))
-	Expect(metadata.Spec.RestartTriggers).To(Equal(triggers))
-	return triggers
+	return []map[string]string{superconductor.Spec.RestartTriggers, scheduler.Spec.RestartTriggers, api.Spec.RestartTriggers, metadata.Spec.RestartTriggers}
 }
 
 func (c *cloud) cell1(cr *novav1.Nova) *novav1.NovaCell { return c.cell(cr, "cell1") }

@@ -277,6 +277,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Create(cr)
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		c.Delete(service, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionInputsReady, engine.ReasonWaiting, "Service mariadb")
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
 		c.awaitLeftBehind(" and database " + c.schema("cloud") + "_api at Service mariadb: Service mariadb no longer exists")
@@ -293,6 +294,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		admin := &corev1.Secret{ObjectMeta: named("mariadb-admin")}
 		c.Change(admin, func() { delete(admin.Data, "password") })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionInputsReady, engine.ReasonWaiting, "Secret mariadb-admin", "password")
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
 		Expect(accounts(prefix)).To(HaveLen(3))
@@ -321,10 +323,12 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		_, text, _ := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
 		port, _ := strconv.Atoi(text)
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell1", Namespace: c.Namespace}}
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
 		c.Change(service, func() { service.Spec.Ports[0].Port = int32(port) })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "connection refused")
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, engine.ReasonDeleting, "CellsRemoved", "given-cell1")
-		child := c.cell1(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved", "connection refused")
 		for _, object := range []client.Object{child, cr} {
 			c.Change(object, func() { object.SetAnnotations(map[string]string{commonv1.AnnotationAbandon: "true"}) })
