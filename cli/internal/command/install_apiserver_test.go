@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -84,7 +83,7 @@ func (i *installation) clear(t *testing.T) {
 
 func (i *installation) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -111,12 +110,18 @@ func (i *installation) has(t *testing.T, apiVersion, kind, namespace, name strin
 // run runs a command as a person does. The kubelet and OLM of the test run meanwhile.
 func (i *installation) run(t *testing.T, arguments ...string) (code int, out string) {
 	t.Helper()
-	var text bytes.Buffer
-	s := &server{namespace: i.namespace}
-	env := s.environment(&text, &text)
-	env.run, env.find = install.Program(&text), install.Find
-	code = run(t.Context(), append(arguments, "--from", i.release, "--yes"), env)
+	text := &screen{}
+	code = i.runOn(t, text, arguments...)
 	return code, text.String()
+}
+
+// runOn is run with an output that the test reads meanwhile.
+func (i *installation) runOn(t *testing.T, text *screen, arguments ...string) (code int) {
+	t.Helper()
+	s := &server{namespace: i.namespace}
+	env := s.environment(text, text)
+	env.run, env.find = install.Program(text), install.Find
+	return run(t.Context(), append(arguments, "--from", i.release, "--yes"), env)
 }
 
 // programs puts kubectl of the API server on PATH. The Makefile puts helm of tools/helm there.
@@ -207,8 +212,8 @@ func (i *installation) testProgram(t *testing.T, way string) {
 	if way == install.Helm {
 		with = append(with, "--take-ownership") // other suites have installed the kinds
 	}
-	code, out := i.run(t, append(with, "--timeout", "3s")...)
-	if code != codeError || !strings.Contains(lastLine(out), "not complete after 3s: Pod/asterism-") {
+	code, out := i.run(t, append(with, "--timeout", "10s")...)
+	if code != codeError || !strings.Contains(lastLine(out), "not complete after 10s: Pod/asterism-") {
 		t.Fatalf("without a kubelet: %d\n%s", code, out)
 	}
 	defer i.runPods(t)()
@@ -313,9 +318,11 @@ func TestInstallByOLM(t *testing.T) {
 	if code, out := i.run(t, installing...); code != codeError || !strings.HasSuffix(lastLine(out), "Subscription asterism-system/asterism ResolutionFailed ConstraintsNotSatisfiable: no nova-scheduler-operator") {
 		t.Fatalf("without a solution: %d\n%s", code, out)
 	}
-	stop := repeat(t, func(ctx context.Context) { i.actAsOLM(ctx, own) })
-	code, out := i.run(t, append([]string{"install", "--namespaces", i.namespace}, with...)...)
+	text := &screen{}
+	stop := repeat(t, func(ctx context.Context) { i.actAsOLM(ctx, own, text) })
+	code := i.runOn(t, text, append([]string{"install", "--namespaces", i.namespace}, with...)...)
 	stop()
+	out := text.String()
 	if code != 0 || !strings.Contains(out, "0 of 1 operators run; ClusterServiceVersion asterism-system/meta-operator.v0.1.0 Pending RequirementsNotMet: one or more requirements couldn't be found") {
 		t.Fatalf("install: %d\n%s", code, out)
 	}
@@ -363,11 +370,15 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 		t.Fatal(err)
 	}
 	i.report(t, installs, map[string]any{"phase": "Installing", "catalogSources": []any{}})
-	completed := time.AfterFunc(2*time.Second, func() {
-		_ = i.patchStatus(t.Context(), installs, map[string]any{"phase": "Complete", "catalogSources": []any{}}) // otherwise uninstall fails
+	text := &screen{}
+	stop := repeat(t, func(ctx context.Context) {
+		if strings.Contains(text.String(), "install-late") {
+			_ = i.patchStatus(ctx, installs, map[string]any{"phase": "Complete", "catalogSources": []any{}}) // otherwise uninstall fails
+		}
 	})
-	defer completed.Stop()
-	code, out := i.run(t, append([]string{"uninstall"}, with...)...)
+	code := i.runOn(t, text, append([]string{"uninstall"}, with...)...)
+	stop()
+	out := text.String()
 	if code != 0 || !strings.Contains(out, "install-late") || !strings.Contains(out, "Installing") {
 		t.Fatalf("uninstall: %d\n%s", code, out)
 	}
@@ -388,8 +399,9 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 
 const olmV1alpha1 = "operators.coreos.com/v1alpha1"
 
-// actAsOLM does the next thing that OLM does for a Subscription.
-func (i *installation) actAsOLM(ctx context.Context, own *unstructured.Unstructured) {
+// actAsOLM does the next thing that OLM does for a Subscription: it succeeds when the command has
+// shown that it has not yet, or after a minute.
+func (i *installation) actAsOLM(ctx context.Context, own *unstructured.Unstructured, text *screen) {
 	version := object(olmV1alpha1, "ClusterServiceVersion", "asterism-system", "meta-operator.v0.1.0")
 	if i.Get(ctx, client.ObjectKeyFromObject(version), version) != nil {
 		version.Object["spec"] = map[string]any{"displayName": "Asterism", "install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{}}}}
@@ -400,7 +412,7 @@ func (i *installation) actAsOLM(ctx context.Context, own *unstructured.Unstructu
 		})
 		return
 	}
-	if version.GetCreationTimestamp().Add(2 * time.Second).Before(time.Now()) {
+	if strings.Contains(text.String(), "RequirementsNotMet") || version.GetCreationTimestamp().Add(time.Minute).Before(time.Now()) {
 		_ = i.patchStatus(ctx, version, map[string]any{"phase": "Succeeded", "reason": "InstallSucceeded", "message": ""})
 		_ = i.patchStatus(ctx, own, map[string]any{"lastUpdated": "2026-01-31T10:00:00Z", "state": "AtLatestKnown", "installedCSV": version.GetName()})
 	}

@@ -47,7 +47,7 @@ func (s *screen) await(t *testing.T, text string, times int) string {
 }
 
 func await(done func() bool) error {
-	return wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 }
