@@ -69,8 +69,9 @@ func releases(config *declcfg.DeclarativeConfig, channel, version string) bool {
 		slices.ContainsFunc(config.Channels[0].Entries, func(entry declcfg.ChannelEntry) bool { return entry.Name == version })
 }
 
-// leaveOutMissing removes the versions before the operator's first one, of which the committed
-// catalog has no bundle.
+// leaveOutMissing removes the versions of which the committed catalog has no bundle, such as
+// those before the operator's first one. The next version still replaces a removed version: OLM
+// updates an operator whose own bundle is no longer in the catalog.
 func leaveOutMissing(project *source.Project, operator *source.Operator, channel *declcfg.Channel) error {
 	known := map[string]bool{bundle.Name(project, operator): true}
 	for _, entry := range channel.Entries {
@@ -82,11 +83,6 @@ func leaveOutMissing(project *source.Project, operator *source.Operator, channel
 		}
 	}
 	channel.Entries = slices.DeleteFunc(channel.Entries, func(entry declcfg.ChannelEntry) bool { return !known[entry.Name] })
-	for i := range channel.Entries {
-		if entry := &channel.Entries[i]; !known[entry.Replaces] {
-			entry.Replaces = ""
-		}
-	}
 	return nil
 }
 

@@ -76,9 +76,9 @@ func TestTemplateHasTheChannelAndTheVersion(t *testing.T) {
 	}
 }
 
-// TestVersionsBeforeAnOperatorsFirstOneAreLeftOut: an operator that is added later has no bundle
-// of the earlier versions in the graph.
-func TestVersionsBeforeAnOperatorsFirstOneAreLeftOut(t *testing.T) {
+// TestVersionsWithoutABundleAreLeftOut: an operator that is added later has no bundle of the
+// earlier versions in the graph. OLM still updates an operator whose version has lost its bundle.
+func TestVersionsWithoutABundleAreLeftOut(t *testing.T) {
 	folder := t.TempDir()
 	for path, content := range map[string]string{
 		catalog.Template: "schema: olm.package\nname: PACKAGE\ndefaultChannel: c\n---\nschema: olm.channel\npackage: PACKAGE\nname: c\nentries:\n" +
@@ -102,11 +102,20 @@ func TestVersionsBeforeAnOperatorsFirstOneAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"old": "v1.0.0 <- ; v1.1.0 <- v1.0.0; v1.2.0 <- v1.1.0", "later": "v1.1.0 <- ; v1.2.0 <- v1.1.0", "new": "v1.2.0 <- ",
+		"old": "v1.0.0 <- ; v1.1.0 <- v1.0.0; v1.2.0 <- v1.1.0", "later": "v1.1.0 <- v1.0.0; v1.2.0 <- v1.1.0", "new": "v1.2.0 <- v1.1.0",
 	} {
 		var graph []string
-		for _, entry := range loadFiles(t, output.Files{"package.yaml": files[name+"-operator/package.yaml"]}).Channels[0].Entries {
+		config := loadFiles(t, output.Files{"package.yaml": files[name+"-operator/package.yaml"]})
+		for _, entry := range config.Channels[0].Entries {
 			graph = append(graph, entry.Name+" <- "+entry.Replaces)
+			_, version, _ := strings.Cut(entry.Name, ".v")
+			config.Bundles = append(config.Bundles, declcfg.Bundle{
+				Schema: declcfg.SchemaBundle, Name: entry.Name, Package: name + "-operator", Image: "bundle",
+				Properties: []property.Property{property.MustBuildPackage(name+"-operator", version)},
+			})
+		}
+		if _, err := declcfg.ConvertToModel(*config); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 		if got := strings.ReplaceAll(strings.Join(graph, "; "), name+"-operator.", ""); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
