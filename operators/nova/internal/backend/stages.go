@@ -11,8 +11,9 @@ import (
 )
 
 // registerEvery is the time after which an account is checked and registered again,
-// because a server sends no notification when an account is changed or lost.
-const registerEvery = 10 * time.Minute
+// because a server sends no notification when an account is changed or lost. The engine waits up
+// to a tenth longer, and the pages promise ten minutes.
+const registerEvery = 9 * time.Minute
 
 // Register adds to a stage the registration of backends, and their connection Secrets.
 func Register[T engine.Object](stage engine.Stage[T], backends ...func(T) Backend) engine.Stage[T] {

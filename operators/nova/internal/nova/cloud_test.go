@@ -74,7 +74,9 @@ type cloud struct {
 	rows        map[string]string // further services of the compute API: <binary> <host> <state>, by ID
 }
 
-func newCloud() *cloud {
+func newCloud() *cloud { return runCloud(Service, cell.Service) }
+
+func runCloud(services ...enginetest.Runnable) *cloud {
 	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, failures: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
 	c.server = httptest.NewServer(c)
 	DeferCleanup(c.server.Close)
@@ -89,7 +91,7 @@ func newCloud() *cloud {
 	} {
 		sibling.Start(GinkgoTB(), c.Namespace, kinds...)
 	}
-	c.Run(Service, cell.Service)
+	c.Run(services...)
 	return c
 }
 

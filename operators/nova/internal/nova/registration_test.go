@@ -4,9 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,6 +31,7 @@ import (
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
 	mariadb "asterism.dev/operators/nova/internal/database"
 	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
@@ -56,7 +66,12 @@ func (c *cloud) mariaDBService(address string) *corev1.Service {
 
 // registersBus sets a RabbitMQ at whose address no server listens.
 func registersBus(c *cloud, cr *novav1.Nova) string {
-	_, port, err := net.SplitHostPort(registrationtest.RefusedAddress(GinkgoTB()))
+	return registersBusAt(registrationtest.RefusedAddress(GinkgoTB()), c, cr)
+}
+
+// registersBusAt sets a RabbitMQ with this address of its management API.
+func registersBusAt(address string, c *cloud, cr *novav1.Nova) string {
+	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
 	number, err := strconv.ParseInt(port, 10, 32)
 	Expect(err).NotTo(HaveOccurred())
@@ -77,6 +92,70 @@ func (c *cloud) registersUser(cr *novav1.Nova, address string) string {
 	}})
 	cr.Spec.Identity = novav1.Identity{AdminSecretRef: &commonv1.SecretReference{Name: "keystone-admin"}, Region: "RegionOne"}
 	return address
+}
+
+// rabbitMQ is a fake of a management API.
+type rabbitMQ struct {
+	mu      sync.Mutex
+	objects map[string]string // JSON by path
+}
+
+func (r *rabbitMQ) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	user, permissions := strings.CutSuffix(request.URL.Path, "/permissions")
+	switch object, exists := r.objects[request.URL.Path]; {
+	case request.URL.Path == "/api/whoami":
+		_, _ = io.WriteString(w, `{"tags":"administrator"}`)
+	case request.Method == http.MethodPut:
+		content, _ := io.ReadAll(request.Body)
+		r.objects[request.URL.Path] = string(content)
+	case request.Method == http.MethodDelete:
+		delete(r.objects, request.URL.Path)
+	case permissions:
+		var found []string
+		for name, object := range r.objects {
+			if strings.HasPrefix(name, "/api/permissions/") && path.Base(name) == path.Base(user) {
+				found = append(found, object)
+			}
+		}
+		_, _ = io.WriteString(w, "["+strings.Join(found, ",")+"]")
+	case exists:
+		_, _ = io.WriteString(w, object)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// existing returns all objects.
+func (r *rabbitMQ) existing() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.objects)
+}
+
+// lose deletes all objects.
+func (r *rabbitMQ) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.objects)
+}
+
+// repeating returns a service that registers its accounts every second instead of within ten
+// minutes.
+func repeating[T engine.Object](service engine.Service[T]) engine.Service[T] {
+	var none T
+	service.Stages = slices.Clone(service.Stages)
+	for i := range service.Stages {
+		stage := &service.Stages[i]
+		if stage.Condition == novav1.ConditionDatabaseReady || stage.Condition == novav1.ConditionMessageBusReady {
+			Expect(stage.Every).NotTo(BeNil(), stage.Condition)
+			// The engine waits up to a tenth longer.
+			Expect(stage.Every(none)*11/10).To(And(BeNumerically(">", 0), BeNumerically("<=", 10*time.Minute)), stage.Condition)
+			stage.Every = func(T) time.Duration { return time.Second }
+		}
+	}
+	return service
 }
 
 func mariaDBAddress() string { return net.JoinHostPort(mariaDB.Host, mariaDB.Port) }
@@ -249,6 +328,38 @@ var _ = Describe("Nova that registers its databases", func() {
 			Expect(former.logIn()).To(MatchError(ContainSubstring("wrong user or password")))
 			Expect(accounts(prefix)).To(Equal(names))
 		}
+	})
+
+	It("registers its accounts, databases and vhosts again after their servers have lost them", func() {
+		bus := &rabbitMQ{objects: map[string]string{}}
+		server := httptest.NewServer(bus)
+		DeferCleanup(server.Close)
+		c := runCloud(repeating(Service), repeating(cell.Service))
+		cr := c.registering()
+		c.mariaDBService(mariaDBAddress())
+		registersBusAt(server.Listener.Addr().String(), c, cr)
+		cr.Spec.Cells[0].MessageBus = nil
+		c.Create(cr)
+		prefix := c.schema("cloud")
+		c.syncCell1(cr, prefix)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		names, objects := accounts(prefix), bus.existing()
+		Expect(names).To(HaveLen(3))
+		Expect(slices.Collect(maps.Keys(objects))).To(ConsistOf(
+			"/api/vhosts/"+prefix+"_api", HavePrefix("/api/users/"+prefix+"_api_"), HavePrefix("/api/permissions/"+prefix+"_api/"),
+			"/api/vhosts/"+prefix+"_cell1", HavePrefix("/api/users/"+prefix+"_cell1_"), HavePrefix("/api/permissions/"+prefix+"_cell1/"),
+		))
+
+		bus.lose()
+		for _, name := range names {
+			mariaDB.Exec(GinkgoTB(), "DROP USER '"+name+"'@'%'")
+		}
+		enginetest.Eventually(GinkgoTB(), "the accounts are the same again", func() error {
+			if now, found := accounts(prefix), bus.existing(); !slices.Equal(now, names) || !maps.Equal(found, objects) {
+				return fmt.Errorf("%v, %v", now, slices.Collect(maps.Keys(found)))
+			}
+			return nil
+		})
 	})
 
 	It("gets a new secret of metadata after its Secret is deleted", func() {
