@@ -109,6 +109,6 @@ func OwnedBy(owner client.Object) map[string]string {
 // OwnerUID returns the UID of the owner according to the object, without a proof.
 func OwnerUID(obj client.Object) types.UID { return observe.OwnerUID(obj) }
 
-// Hash returns the hash of values that encode as JSON, as 16 hex digits: for names and
-// annotations that depend on content.
+// Hash returns the hash of values that encode as JSON, as 16 hex digits: for names that depend on
+// content. The values must not have secrets, see Inputs.Hash.
 func Hash(values ...any) string { return apply.Hash(values) }

@@ -22,7 +22,7 @@ const (
 func (p *pass) newRecord(s boundStage, inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
 	record := commonv1.CompletedStage{
 		Stage: s.condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.condition],
-		Inputs: apply.Hash(append([]string{inputsHash}, children.Hashes()...)),
+		Inputs: p.in.Hash(inputsHash, children.Hashes()),
 	}
 	switch {
 	case s.do != nil:

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine/internal/apply"
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
@@ -35,6 +36,7 @@ type Inputs struct {
 // facts are set during a pass.
 type facts struct {
 	cluster       string
+	hashKey       []byte // nil for a kind that owns no Secrets
 	knowsChildren bool
 }
 
@@ -81,6 +83,11 @@ func (in Inputs) Met(name string) bool { return in.met[name] }
 
 // IsChild tells whether an object is a child, and not a foreign object.
 func (in Inputs) IsChild(obj client.Object) bool { return in.isChild(obj) }
+
+// Hash returns a hash of values that encode as JSON, as 16 hex digits, for a status or an
+// annotation. It depends on a key that only readers of Secrets know: the values may have
+// secrets, and nobody else can compare the hash with that of a guess.
+func (in Inputs) Hash(values ...any) string { return apply.KeyedHash(in.facts.hashKey, values) }
 
 // Cluster returns the UID that identifies the cluster, "" without a Need Cluster.
 func (in Inputs) Cluster() string { return in.facts.cluster }

@@ -345,7 +345,7 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 		}
 		all = append(all, seen)
 	}
-	return apply.Hash(all), missing
+	return p.in.Hash(all), missing
 }
 
 // content returns the fields of the objects, except metadata and status.

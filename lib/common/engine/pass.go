@@ -27,7 +27,9 @@ type engine struct {
 	recorder record.EventRecorder
 	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
 	memory   *memory
-	slots    *slots
+	// ownHashKey is the key of hashes while the Secret with the key cannot be read.
+	ownHashKey []byte
+	slots      *slots
 }
 
 // pass is one look at one object: a walk over its stages, or its teardown.

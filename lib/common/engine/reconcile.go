@@ -33,6 +33,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	cr := found.DeepCopyObject().(T) //nolint:forcetypeassert // the key is of T's kind
 	p := r.engine.begin(request, found.(T), cr, r.proof(cr))
 	defer p.view.Close()
+	unread := p.guard(ctx, "of the key of hashes", func() error { return p.readHashKey(ctx) })
 	if cr.GetDeletionTimestamp() != nil {
 		gone, err := p.tearDown(ctx, bind(r.service.Teardown, cr))
 		if gone || err != nil {
@@ -50,6 +51,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, refused
 	case refused != nil:
 		p.recordFailure(outcomeOf(refused))
+	case unread != nil:
+		p.recordFailure(unread)
 	default:
 		p.walk(ctx, stages)
 	}

@@ -100,6 +100,8 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		pod:      ownPod(),
 		memory:   newMemory(),
 		slots:    newSlots(l.workers, doWaiting.WithLabelValues(kind.Kind)),
+
+		ownHashKey: newHashKey(),
 	}}
 }
 

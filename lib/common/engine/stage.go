@@ -60,5 +60,5 @@ func (p *pass) gatherFor(ctx context.Context, s boundStage) (string, error) {
 		return inputsHash, nil
 	}
 	body, err := apply.Body(p.cr)
-	return apply.Hash([]any{inputsHash, body["spec"], p.cr.GetUID()}), err
+	return p.in.Hash(inputsHash, body["spec"], p.cr.GetUID()), err
 }

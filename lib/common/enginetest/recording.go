@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -66,7 +67,7 @@ func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Uns
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(served).WithObjects(cr).WithStatusSubresource(cr)
 	results := map[string]string{}
-	for _, object := range append(f.objects, clusterIdentity()) {
+	for _, object := range append(f.objects, clusterIdentity(), hashKey(f.cr.GetNamespace(), f.hashKey)) {
 		switch {
 		case object == without:
 		case object.GetLabels()[labelRunOf] != "": // has the result of a Job
@@ -87,6 +88,17 @@ func (s Subject[T]) record(t testing.TB, f fixture[T], without *unstructured.Uns
 	}
 	r.cr, r.applied, r.log = recorder.last(cr).(T), recorder.applied, recorder.log //nolint:forcetypeassert // the type of cr
 	return r
+}
+
+// hashKey returns the key of the published hashes of a namespace: golden files need the same key
+// in every run.
+func hashKey(namespace, value string) *unstructured.Unstructured {
+	value = base64.StdEncoding.EncodeToString([]byte(fmt.Sprintf("%32s", value)))
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": secretKind,
+		"metadata": map[string]any{"name": engine.HashKeySecret, "namespace": cmp.Or(namespace, "default"), "uid": "00000000-0000-4000-8000-999999999999"},
+		"data":     map[string]any{engine.HashKeyField: value},
+	}}
 }
 
 // settled returns an object of a fixture with the status that its controllers would report.

@@ -59,6 +59,7 @@ type fixture[T engine.Object] struct {
 	cr      T
 	objects []*unstructured.Unstructured
 	absent  map[string]bool
+	hashKey string // of the hashes that the engine publishes, see hashKey
 }
 
 func (s Subject[T]) testdata() string {

@@ -94,6 +94,15 @@ func TestConformFinds(t *testing.T) {
 		"a condition that two stages have": {
 			func(s *subject) { s.Service.Teardown = []stage{{Condition: "InputsReady"}} }, "two stages have the condition InputsReady",
 		},
+		"a password that can be guessed": {
+			func(s *subject) {
+				s.Service.Stages[1].Build = func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+					return []engine.Child{applycorev1.ConfigMap(cr.Name, "").WithAnnotations(map[string]string{
+						"test/hash": engine.Hash(in.Secret(cr.Spec.SecretName)), "test/keyed": in.Hash(in.Secret(cr.Spec.SecretName)),
+					})}, nil
+				}
+			}, "ConfigMap.metadata.annotations.test/hash",
+		},
 		"chance": {
 			build(func(cr *widget.Widget) engine.Child {
 				return applycorev1.ConfigMap(cr.Name, "").WithData(map[string]string{"a": fmt.Sprint(rand.Int())})

@@ -273,7 +273,7 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 			extra[file.Name] = in.Secret(file.SecretKeyRef.Name)[file.SecretKeyRef.Key]
 		}
 	}
-	return engine.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
+	return in.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
 }
 
 // trustedCA is the file with the authorities that every process of the pods trusts. No extra
@@ -295,12 +295,12 @@ func (s Service) DatabaseHash(in engine.Inputs) string {
 	for _, database := range s.Databases {
 		contents[database.Section] = in.Secret(database.Secret)
 	}
-	return engine.Hash(contents)
+	return in.Hash(contents)
 }
 
 // ConnectionHash returns the hash of the Secrets of databases and message bus.
 func (s Service) ConnectionHash(in engine.Inputs) string {
-	return engine.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
+	return in.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
 }
 
 // probePorts returns the arguments of the script probe: the port of each database, and the

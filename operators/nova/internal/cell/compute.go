@@ -63,6 +63,6 @@ func reportComputeConfig(cr *novav1.NovaCell, in engine.Inputs) {
 	name := computeConfigName(cr)
 	cr.Status.ComputeConfigSecretRef = &commonv1.SecretReference{Name: name}
 	if data := in.Secret(name); data != nil {
-		cr.Status.ComputeConfigHash = engine.Hash(data)
+		cr.Status.ComputeConfigHash = in.Hash(data)
 	}
 }

@@ -71,5 +71,5 @@ func (a Agent) Status(in engine.Inputs) *novav1.MetadataAgent {
 	if data == nil {
 		return nil
 	}
-	return &novav1.MetadataAgent{SecretRef: commonv1.SecretReference{Name: a.secretName()}, Hash: engine.Hash(data)}
+	return &novav1.MetadataAgent{SecretRef: commonv1.SecretReference{Name: a.secretName()}, Hash: in.Hash(data)}
 }
