@@ -166,7 +166,7 @@ func (w *world) restsAfterRestart(cr *widget.Widget) {
 	for _, request := range w.operator.Requests.Reads() {
 		w.Expect(request.Verb == "watch" || request.Verb == "get" && request.Resource == "secrets").To(BeTrue(), "after a restart: %s", request)
 	}
-	w.Expect(w.operator.Requests.Of("get", "secrets")).To(HaveLen(2), "one read of each Secret that is needed")
+	w.Expect(w.operator.Requests.Of("get", "secrets")).To(HaveLen(3), "one read of each Secret that is needed, and of the key of hashes")
 	w.operator.Requests.Reset()
 	before = w.watched.of(cr.Name)
 	w.Eventually(func() int { return w.watched.of(cr.Name) }).Should(BeNumerically(">", before+3), "passes of a resync")
