@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,9 +85,12 @@ func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
 		w.widget(fmt.Sprintf("silent-%d", i), widget.Spec{})
 	}
 	w.Eventually(calls.Load).Should(BeNumerically(">=", 8))
-	for i := range 4 { // without the bound, it would be behind several calls of each worker
-		w.Expect(took(fmt.Sprintf("loaded %d", i))).To(BeNumerically("<", max(engine.DoTimeout, 2*unloaded)))
+	var loaded []time.Duration
+	for i := range 5 {
+		loaded = append(loaded, took(fmt.Sprintf("loaded %d", i)))
 	}
+	slices.Sort(loaded)
+	w.Expect(loaded[2]).To(BeNumerically("<", max(2*time.Second, 2*unloaded)), "the median of %s", loaded)
 	w.Expect(most.Load()).To(BeNumerically("<=", 8), "concurrent calls of one namespace")
 	refused := w.condition(&widget.Widget{ObjectMeta: metaOf(w.namespace, "silent-199")}, "Registered")
 	w.Eventually(refused).Should(Or(HavePrefix("False Waiting: "), HavePrefix("False Error: ")), "an object without a call has a condition")
