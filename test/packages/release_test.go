@@ -15,7 +15,7 @@ import (
 // pinnedCommit has the release to upgrade from while the history has no tag of a version. Its
 // operators are compiled besides this tree's. Move it forward when an upgrade from it teaches
 // nothing any more, or when a change that the changelog announces restarts pods.
-const pinnedCommit = "9367c72c06d13b1c1e362c9c8551d3aa386a11d0"
+const pinnedCommit = "e5e9f041627106cfd6dd30a550496ce63c597da1"
 
 // release is a version whose images are in the registry.
 type release struct {
