@@ -120,7 +120,7 @@ func connect(t *testing.T, options metricsserver.Options, authority []byte) (ref
 			return true, nil
 		}
 		if err != nil {
-			return false, nil // it does not listen yet
+			return false, nil //nolint:nilerr // it does not listen yet
 		}
 		return true, connection.Close()
 	}); err != nil {
