@@ -30,16 +30,26 @@ func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedCh
 	return p.children.Stamp(ctx, s.condition, children)
 }
 
-// applyChildren applies the children, makes them inputs of later stages, and deletes
-// children that the builder no longer lists.
-func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, wasComplete bool, record *commonv1.CompletedStage) error {
+// applyChildren applies the children in order, makes them inputs of later stages, and deletes
+// children that the builder no longer lists. It continues after a child that is not complete, and
+// returns the first such outcome. It stops at a conflict and returns it: later children may give
+// rights to the foreign object.
+func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, wasComplete bool, record *commonv1.CompletedStage) (incomplete error) {
 	if s.build == nil {
 		return nil
 	}
-	results, incomplete := p.children.Ensure(ctx, apply.Stage{Name: s.condition, Last: p.lastOf(s)}, children, wasComplete && p.isUnchanged(s.condition))
-	for _, r := range results {
-		record.Children = append(record.Children, r.Title)
-		p.addToInputs(r)
+	stage := apply.Stage{Name: s.condition, Last: p.lastOf(s), WasComplete: wasComplete && p.isUnchanged(s.condition)}
+	for _, want := range children {
+		result, err := p.children.Ensure(ctx, stage, want)
+		if err != nil && outcomeOf(err).IsConflict() {
+			incomplete = err
+			break
+		}
+		incomplete = cmp.Or(incomplete, err)
+		if result.Object != nil {
+			record.Children = append(record.Children, result.Title)
+			p.addToInputs(result)
+		}
 	}
 	p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
 	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil {

@@ -37,17 +37,20 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 // judgeAvailable sets the condition Available: whether users are served. Ready does not
 // depend on it.
 func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
-	result := p.guard(ctx, commonv1.ConditionAvailable, func() error {
-		inputsHash, err := p.gatherFor(ctx, s)
-		if err != nil {
-			return err
-		}
-		return p.doIfDue(ctx, s, inputsHash)
-	})
+	result := outcomeOf(p.askAvailable(ctx, s))
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
 		p.requeue(result)
 	}
+}
+
+func (p *pass) askAvailable(ctx context.Context, s boundStage) (err error) {
+	defer p.guard(ctx, s.condition, &err)
+	inputsHash, err := p.gatherFor(ctx, s)
+	if err != nil {
+		return err
+	}
+	return p.doIfDue(ctx, s, inputsHash)
 }
 
 // conclude sets Ready and Stalled, and removes conditions and records without a stage.

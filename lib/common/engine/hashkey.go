@@ -27,7 +27,8 @@ const (
 // readHashKey reads the key of Inputs.Hash. The first operator that needs the key creates it; it
 // belongs to no object, because every object of the namespace uses it. A kind that owns no
 // Secrets has no hash that needs a key.
-func (p *pass) readHashKey(ctx context.Context) error {
+func (p *pass) readHashKey(ctx context.Context) (err error) {
+	defer p.guard(ctx, "of the key of hashes", &err)
 	if p.cr.GetNamespace() == "" || !slices.Contains(p.applier.Owns, observe.SecretKind) {
 		return nil
 	}

@@ -46,7 +46,7 @@ const repeatJitter = 0.1
 // back-off and have the reason Error.
 type outcome = apply.Outcome
 
-// outcomeOf turns any error into an outcome.
+// outcomeOf turns any error into an outcome; nil for nil.
 func outcomeOf(err error) *outcome { return apply.OutcomeOf(err) }
 
 // Wait returns an error for a stage that cannot continue until a watched object changes.

@@ -87,19 +87,16 @@ func (p *pass) requeue(result *outcome) {
 	}
 }
 
-// guard turns a panic of a stage into the outcome of the stage, and logs the stack.
-func (p *pass) guard(ctx context.Context, condition string, do func() error) (result *outcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
-			p.done[condition] = false
-			result = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
-		}
-	}()
-	if err := do(); err != nil {
-		return outcomeOf(err)
+// guard turns a panic of a stage into the error of the stage, and logs the stack. Calls of it
+// MUST be deferred: elsewhere, recover has no effect.
+func (p *pass) guard(ctx context.Context, condition string, err *error) {
+	r := recover()
+	if r == nil {
+		return
 	}
-	return nil
+	log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
+	p.done[condition] = false
+	*err = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
 }
 
 // limits are the limits of one engine; tests have other values than operators.

@@ -33,13 +33,13 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	cr := found.DeepCopyObject().(T) //nolint:forcetypeassert // the key is of T's kind
 	p := r.engine.begin(request, found.(T), cr, r.proof(cr))
 	defer p.view.Close()
-	unread := p.guard(ctx, "of the key of hashes", func() error { return p.readHashKey(ctx) })
+	unread := p.readHashKey(ctx)
 	if cr.GetDeletionTimestamp() != nil {
 		gone, err := p.tearDown(ctx, bind(r.service.Teardown, cr))
 		if gone || err != nil {
 			return reconcile.Result{}, err
 		}
-		return p.finish(ctx, r.report(p, cr))
+		return p.finish(ctx, r.report(ctx, p, cr))
 	}
 	stages := bind(r.service.Stages, cr)
 	var refused error
@@ -50,21 +50,21 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	case errors.IsConflict(refused): // the watch is behind
 		return reconcile.Result{}, refused
 	case refused != nil:
-		p.recordFailure(outcomeOf(refused))
+		p.noteUnready(refused)
 	case unread != nil:
-		p.recordFailure(unread)
+		p.noteUnready(unread)
 	default:
 		p.walk(ctx, stages)
 	}
-	p.recordFailure(p.guard(ctx, "of the conditions", func() error { return p.judgeUnreached(ctx, stages) }))
+	p.noteUnready(p.judgeUnreached(ctx, stages))
 	if r.service.Available != nil {
 		available := *r.service.Available
 		available.Condition = commonv1.ConditionAvailable
 		p.judgeAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
 	}
-	p.recordFailure(p.guard(ctx, "of the deletion", func() error { return p.sweep(ctx, stages) }))
+	p.noteUnready(p.sweep(ctx, stages))
 	p.conclude(stages)
-	return p.finish(ctx, r.report(p, cr))
+	return p.finish(ctx, r.report(ctx, p, cr))
 }
 
 func (r *reconciler[T]) proof(cr T) func(client.Object) bool {
@@ -74,35 +74,32 @@ func (r *reconciler[T]) proof(cr T) func(client.Object) bool {
 	return func(child client.Object) bool { return r.service.Proof(cr, child) }
 }
 
-func (r *reconciler[T]) report(p *pass, cr T) func() {
-	return func() {
+func (r *reconciler[T]) report(ctx context.Context, p *pass, cr T) func() error {
+	return func() (err error) {
+		defer p.guard(ctx, "Report", &err)
 		if r.service.Report != nil {
 			r.service.Report(cr, p.in)
 		}
+		return nil
 	}
 }
 
 // walk runs the stages in order, until one is not done and does not Continue.
 func (p *pass) walk(ctx context.Context, stages []boundStage) {
 	for _, s := range stages {
-		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
+		err := p.runStage(ctx, s)
 		p.reached[s.condition] = true
-		p.recordOutcome(s.condition, result)
+		p.setOutcome(s.condition, outcomeOf(err))
+		p.noteUnready(err)
 		if !p.done[s.condition] && !s.continues {
 			return
 		}
 	}
 }
 
-// recordOutcome records the outcome of a stage in the stage's condition and in the summary
-// of the pass; nil is ready.
-func (p *pass) recordOutcome(condition string, result *outcome) {
-	p.setOutcome(condition, result)
-	p.recordFailure(result)
-}
-
-// recordFailure records an outcome in the summary of the pass; nil is ready.
-func (p *pass) recordFailure(result *outcome) {
+// noteUnready notes for Ready why a stage is not ready; nil is ready.
+func (p *pass) noteUnready(err error) {
+	result := outcomeOf(err)
 	if result == nil {
 		return
 	}
@@ -113,7 +110,8 @@ func (p *pass) recordFailure(result *outcome) {
 }
 
 // sweep deletes children that are no longer needed when every stage is ready.
-func (p *pass) sweep(ctx context.Context, stages []boundStage) error {
+func (p *pass) sweep(ctx context.Context, stages []boundStage) (err error) {
+	defer p.guard(ctx, "of the deletion", &err)
 	if p.firstUnready != nil {
 		return nil //nolint:nilerr // it has been recorded
 	}
@@ -125,12 +123,12 @@ func (p *pass) sweep(ctx context.Context, stages []boundStage) error {
 }
 
 // finish writes the status, and returns the time of the next pass.
-func (p *pass) finish(ctx context.Context, report func()) (reconcile.Result, error) {
+func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Result, error) {
 	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
 		return reconcile.Result{RequeueAfter: p.readTimeout}, nil
 	}
-	if result := p.guard(ctx, "Report", func() error { report(); return nil }); result != nil {
-		p.failure = result
+	if err := report(); err != nil {
+		p.failure = outcomeOf(err)
 	}
 	shown.set(p.engine, p.request, p.cr.Common().Conditions)
 	if err := p.writeStatus(ctx); err != nil {

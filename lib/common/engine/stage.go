@@ -8,7 +8,8 @@ import (
 
 // runStage runs one stage: Needs, Do, Build, Judge and Report. It returns nil if the stage is
 // ready. A stage that ends before Report is not done.
-func (p *pass) runStage(ctx context.Context, s boundStage) error {
+func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
+	defer p.guard(ctx, s.condition, &err)
 	inputsHash, err := p.gatherFor(ctx, s)
 	if err != nil {
 		return err

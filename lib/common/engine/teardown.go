@@ -32,13 +32,13 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 			p.done[s.condition] = true
 			continue
 		}
-		result := p.guard(ctx, s.condition, func() error { return p.runStage(ctx, s) })
+		err := p.runStage(ctx, s)
 		var end *abandoned
-		if result != nil && errors.As(result.Cause, &end) {
-			result = p.guard(ctx, s.condition, func() error { return p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains)) })
+		if errors.As(err, &end) {
+			err = p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains))
 		}
-		if result != nil {
-			p.deleting(s.condition, result)
+		if err != nil {
+			p.deleting(s.condition, outcomeOf(err))
 			return false, nil
 		}
 	}
@@ -47,7 +47,8 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 }
 
 // abandon ends a stage although objects remain, when the events that list them are written.
-func (p *pass) abandon(ctx context.Context, stage, remains string) error {
+func (p *pass) abandon(ctx context.Context, stage, remains string) (err error) {
+	defer p.guard(ctx, stage, &err)
 	if p.pod != nil { // the API server refuses events in a namespace that is being deleted
 		switch err := p.client().Create(ctx, p.leftBehind(stage, remains)); {
 		case apierrors.IsForbidden(err): // for ever: the log has the message

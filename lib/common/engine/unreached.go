@@ -18,7 +18,8 @@ import (
 // by the state of its stage's children, or to Unknown if this state is not sufficient or
 // the stage has no children. If a child no longer exists, the conditions of its stage and of all later stages become
 // Unknown.
-func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) error {
+func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) (err error) {
+	defer p.guard(ctx, "of the conditions", &err)
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
 		return nil

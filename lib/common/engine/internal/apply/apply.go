@@ -26,25 +26,32 @@ const raceRetry = time.Second
 // cause may be another object or an older definition, and no event reports its end.
 const refusalRetry = 5 * time.Minute
 
-// updateOrReplace sends the child if it differs from the cluster's version. A Replaced child
-// that its owner has changed is deleted if the API server refuses the change. A change by
-// another client deletes no child: a policy may refuse what is recreated as well.
-func (c *Children) updateOrReplace(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
+// update sends the child if it differs from the cluster's version, to the object with the same
+// UID and to no other. If the API server refuses it, a Replaced child that its owner has changed
+// is deleted, and any other object is repaired. A change by another client deletes no child: a
+// policy may refuse what is recreated as well.
+func (c *Children) update(ctx context.Context, want stampedChild, current client.Object) (client.Object, error) {
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
 	if unchanged(current, c.Name, want.hash, want.body) {
 		return current, nil
 	}
-	replaces := want.Mode == Replaced && current.GetAnnotations()[annotationHash] != want.hash
-	sent, err := c.send(ctx, want, current.GetUID(), !replaces)
-	if !replaces || !errors.IsInvalid(err) {
-		return sent, err
+	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
+	body.SetUID(current.GetUID())
+	answer := body.DeepCopy()
+	err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(c.Name), client.ForceOwnership)
+	switch {
+	case !errors.IsInvalid(err):
+	case want.Mode == Replaced && current.GetAnnotations()[annotationHash] != want.hash:
+		if err := c.delete(ctx, want.key, current); err != nil {
+			return nil, err
+		}
+		return nil, progressing("%s is being replaced", want.key)
+	default:
+		answer, err = c.repair(ctx, body, err)
 	}
-	if err := c.delete(ctx, want.key, current); err != nil {
-		return nil, err
-	}
-	return nil, progressing("%s is being replaced", want.key)
+	return c.written(want.key, answer, err)
 }
 
 // requireOurs returns an error unless the object is a child that is not being deleted.
@@ -58,82 +65,68 @@ func (c *Children) requireOurs(key observe.Key, current client.Object) error {
 	return nil
 }
 
-// createOrUpdate creates the child. If an object of that name exists and is a child, the
-// object is updated.
+// create creates the child. If an object of that name exists and is a child, it is updated.
 //
 // No object has resourceVersion 1. Therefore, an apply with this version returns 409 if
 // the object exists, and creates the object otherwise. An apply without a version would
 // change an existing object.
-func (c *Children) createOrUpdate(ctx context.Context, want stampedChild) (client.Object, error) {
+func (c *Children) create(ctx context.Context, want stampedChild) (client.Object, error) {
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
 	body.SetResourceVersion("1")
-	created, err := c.apply(ctx, want.key, body)
-	if errors.IsConflict(err) {
-		existing, readErr := c.View.Live(ctx, want.key)
-		if readErr != nil || existing == nil {
-			return nil, fmt.Errorf("creating %s: %w", want.key, err)
-		}
-		c.View.NoteWrite(want.key, existing)
-		if want.Mode == Generated || want.Mode == Once { // children of these modes never change
-			return existing, nil
-		}
-		return c.updateOrReplace(ctx, want, existing)
+	err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name), client.ForceOwnership)
+	if !errors.IsConflict(err) {
+		return c.written(want.key, body, err)
 	}
-	if err != nil {
-		return nil, outcomeOfWrite(want.key, err)
+	existing, readErr := c.View.Live(ctx, want.key)
+	if readErr != nil || existing == nil {
+		return nil, fmt.Errorf("creating %s: %w", want.key, err)
 	}
-	c.View.NoteWrite(want.key, created)
-	return created, nil
+	c.View.NoteWrite(want.key, existing)
+	if want.Mode == Generated || want.Mode == Once { // children of these modes never change
+		return existing, nil
+	}
+	return c.update(ctx, want, existing)
 }
 
-// send applies the child to the object with the UID, and to no other object. If the API server
-// refuses the child, send may repair the object first.
-func (c *Children) send(ctx context.Context, want stampedChild, uid types.UID, mayRepair bool) (client.Object, error) {
-	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
-	body.SetUID(uid)
-	sent, err := c.apply(ctx, want.key, body.DeepCopy())
-	if errors.IsInvalid(err) && mayRepair {
-		switch refused := c.repair(ctx, body); {
-		case refused == nil:
-			sent, err = c.apply(ctx, want.key, body.DeepCopy())
-		case errors.IsConflict(refused):
-			err = refused
-		}
-	}
+// written notes the API server's answer to a write, and returns it as an object. err is the
+// error of the write.
+func (c *Children) written(key observe.Key, answer *unstructured.Unstructured, err error) (client.Object, error) {
 	if err != nil {
-		return nil, outcomeOfWrite(want.key, err)
+		return nil, outcomeOfWrite(key, err)
 	}
-	c.View.NoteWrite(want.key, sent)
-	return sent, nil
+	object, err := c.View.Decode(key.Kind, answer.Object)
+	if err != nil {
+		return nil, outcomeOfWrite(key, err)
+	}
+	c.View.NoteWrite(key, object)
+	return object, nil
 }
 
-// repair removes list elements of other clients that make every apply to the object
-// invalid. It sends a merge patch, which replaces whole lists, and then gives the fields that
-// the patch has written to the owner of the child: a second owner would keep them when the
-// child no longer has them.
-func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured) error {
+// repair removes list elements of other clients that make every apply to the object invalid, and
+// applies the body again; refused is the error of the first apply. It sends a merge patch, which
+// replaces whole lists, and then gives the fields that the patch has written to the owner of the
+// child: a second owner would keep them when the child no longer has them.
+func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(body.Object)
 	if err != nil {
-		return err
-	}
-	repaired, repairer := body.DeepCopy(), c.Name+"-repair"
-	if err := c.Client.Patch(ctx, repaired, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(repairer)); err != nil {
-		return err
-	}
-	patch, err = csaupgrade.UpgradeManagedFieldsPatch(repaired, sets.New(repairer), c.Name)
-	if err != nil || patch == nil {
-		return err
-	}
-	return c.Client.Patch(ctx, repaired, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(repairer))
-}
-
-// apply sends the body and returns the object from the API server's answer, which replaces the
-// content of body.
-func (c *Children) apply(ctx context.Context, key observe.Key, body *unstructured.Unstructured) (client.Object, error) {
-	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return nil, err
 	}
-	return c.View.Decode(key.Kind, body.Object)
+	repaired, repairer := body.DeepCopy(), c.Name+"-repair"
+	err = c.Client.Patch(ctx, repaired, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(repairer))
+	if err == nil {
+		patch, err = csaupgrade.UpgradeManagedFieldsPatch(repaired, sets.New(repairer), c.Name)
+	}
+	if err == nil && patch != nil {
+		err = c.Client.Patch(ctx, repaired, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(repairer))
+	}
+	switch {
+	case errors.IsConflict(err):
+		return nil, err
+	case err != nil:
+		return nil, refused
+	}
+	answer := body.DeepCopy()
+	return answer, c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(c.Name), client.ForceOwnership)
 }
 
 // outcomeOfWrite turns the error of a write into an outcome with a reason, if the engine

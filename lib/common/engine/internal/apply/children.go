@@ -50,14 +50,15 @@ type Stage struct {
 	// Last is the stage's condition at the beginning of the pass, nil for none: it has the
 	// last failure of a Job that runs again.
 	Last *metav1.Condition
+	// WasComplete is true if the stage was complete for the same children before.
+	WasComplete bool
 }
 
 // Result is the result of Ensure for one child.
 type Result struct {
 	// Title is the child's TitleOf, as it is recorded for the stage.
 	Title string
-	// Key and Object are the child in its present version. A Result without an Object is
-	// not returned.
+	// Key and Object are the child in its present version; nil if it is not what is wanted.
 	Key    observe.Key
 	Object client.Object
 	// Data of a Secret or ConfigMap.

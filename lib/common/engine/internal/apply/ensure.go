@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
 )
@@ -47,31 +48,12 @@ func (all StampedChildren) WantedKeys() []observe.Key {
 	return keys
 }
 
-// Ensure makes every child in the cluster equal to the wanted child, in order. It
-// continues after a child that is not complete, and returns the first such outcome. It
-// stops at a conflict and returns it: later children may give rights to the foreign
-// object. wasComplete is true if the stage was complete for the same children before.
-func (c *Children) Ensure(ctx context.Context, stage Stage, all StampedChildren, wasComplete bool) (results []Result, incomplete error) {
-	for _, want := range all {
-		result, err := c.ensure(ctx, stage, want, wasComplete)
-		if err != nil && OutcomeOf(err).IsConflict() {
-			return results, err
-		}
-		if err != nil && incomplete == nil {
-			incomplete = err
-		}
-		if result.Object != nil {
-			result.Key, result.Title = want.key, TitleOf(want.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: want.body})
-			results = append(results, result)
-		}
-	}
-	return results, incomplete
-}
-
-func (c *Children) ensure(ctx context.Context, stage Stage, want stampedChild, wasComplete bool) (Result, error) {
+// Ensure makes the child in the cluster equal to the wanted child. It returns an Outcome, and
+// may return the child as well, while the child is not complete.
+func (c *Children) Ensure(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
 	switch want.Mode {
 	case Absent:
-		return Result{}, c.ensureAbsent(ctx, want, wasComplete)
+		return Result{}, c.ensureAbsent(ctx, want, stage.WasComplete)
 	case Kept:
 		return c.ensureKept(ctx, want)
 	case Once:
@@ -84,18 +66,23 @@ func (c *Children) ensure(ctx context.Context, stage Stage, want stampedChild, w
 		return Result{}, err
 	}
 	if current == nil {
-		current, err = c.createOrUpdate(ctx, want)
+		current, err = c.create(ctx, want)
 	} else {
-		current, err = c.updateOrReplace(ctx, want, current)
+		current, err = c.update(ctx, want, current)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Object: current}
+	result := c.resultOf(want, current)
 	if observe.IsDataKind(want.key.Kind) {
 		result.Data = dataOf(want)
 	}
 	return result, c.explained(ctx, want.key, current, want.Explain, Incomplete(current))
+}
+
+func (c *Children) resultOf(want stampedChild, current client.Object) Result {
+	title := TitleOf(want.key.Kind.Kind, c.Owner, &unstructured.Unstructured{Object: want.body})
+	return Result{Title: title, Key: want.key, Object: current}
 }
 
 // ensureKept reads the child and changes nothing.
@@ -107,7 +94,7 @@ func (c *Children) ensureKept(ctx context.Context, want stampedChild) (Result, e
 	if err != nil || current == nil || !c.IsChild(current) {
 		return Result{}, err
 	}
-	return Result{Object: current}, nil
+	return c.resultOf(want, current), nil
 }
 
 // dataOf returns the data of a Secret or ConfigMap that was sent, without a read.

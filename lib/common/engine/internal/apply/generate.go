@@ -24,7 +24,7 @@ func (c *Children) ensureGenerated(ctx context.Context, want stampedChild) (Resu
 			data[key] = value
 		}
 		want.body["data"] = data
-		if current, err = c.createOrUpdate(ctx, want); err != nil {
+		if current, err = c.create(ctx, want); err != nil {
 			return Result{}, err
 		}
 	}
@@ -41,5 +41,7 @@ func (c *Children) ensureGenerated(ctx context.Context, want stampedChild) (Resu
 			return Result{}, waiting("%s lacks key %s", want.key, key)
 		}
 	}
-	return Result{Object: current, Data: data}, nil
+	result := c.resultOf(want, current)
+	result.Data = data
+	return result, nil
 }

@@ -27,7 +27,7 @@ func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChil
 		return Result{}, err
 	}
 	if current == nil {
-		if current, err = c.createOrUpdate(ctx, want); err != nil {
+		if current, err = c.create(ctx, want); err != nil {
 			return Result{}, err
 		}
 	}
@@ -63,7 +63,9 @@ func (c *Children) resultOrRerun(ctx context.Context, stage Stage, want stampedC
 		return Result{}, progressing("%s is complete, but its result was lost with its pod: the Job runs again", want.key)
 	}
 	c.Explanations.forget(c.Owner.GetUID(), want.key)
-	return Result{Object: job, Run: want.run, Message: message}, nil
+	result := c.resultOf(want, job)
+	result.Run, result.Message = want.run, message
+	return result, nil
 }
 
 // deleteOneSuperseded deletes a Job of this name with other content, and returns its name;

@@ -38,12 +38,14 @@ func (o *Outcome) IsConflict() bool { return o.Reason == ReasonConflict && !o.of
 func (o *Outcome) Error() string { return o.Message }
 func (o *Outcome) Unwrap() error { return o.Cause }
 
-// OutcomeOf turns any error into an Outcome, whose message is the text of the error. A plain
-// error is retried.
+// OutcomeOf turns any error into an Outcome, whose message is the text of the error; nil for nil.
+// A plain error is retried.
 func OutcomeOf(err error) *Outcome {
 	var outcome *Outcome
 	var unserved *observe.NotServed
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &outcome):
 		if text := err.Error(); text != outcome.Message {
 			wrapped := *outcome
