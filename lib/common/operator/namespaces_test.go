@@ -269,7 +269,7 @@ func TestAHandOverDisturbsNoOtherNamespace(t *testing.T) {
 	h := newHandOver(t)
 	quiet := h.serves(t)
 	h.serves(t) // then the watches in the first namespace have begun
-	requests, works := h.requests(quiet)
+	requests, works := h.settled(quiet)
 	h.Expect(works).To(Equal(1))
 	taken := h.handOver(enginetest.Namespace(t))
 	h.Eventually(h.namespaces).Should(ContainElement(taken.Namespace))
@@ -313,7 +313,7 @@ func TestANamespaceThatFailsDisturbsNoOther(t *testing.T) {
 	h := newHandOver(t)
 	quiet := h.serves(t)
 	h.serves(t) // then the watches in the first namespace have begun
-	requests, works := h.requests(quiet)
+	requests, works := h.settled(quiet)
 	fails := h.widget(enginetest.Namespace(t))
 	h.breakIn(fails.Namespace)
 	h.handOver(fails.Namespace)
@@ -351,6 +351,17 @@ func (h *handOver) requests(namespace string) (requests, works int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asked[namespace], h.works[namespace]
+}
+
+// settled returns the requests when no more follow: while a watch does not show the operator's own
+// last write, each pass reads the widget.
+func (h *handOver) settled(namespace string) (requests, works int) {
+	h.Eventually(func() bool {
+		before := requests
+		requests, works = h.requests(namespace)
+		return requests == before
+	}).WithPolling(3 * time.Second).Should(BeTrue())
+	return requests, works
 }
 
 // mayWatch tells whether the operator's account has its rights in a namespace.
