@@ -110,7 +110,7 @@ func (s *scene) createChangeDelete(fence *enginetest.Fence, stops bool) {
 	}
 	s.ready(cr)
 	s.bound(cr)
-	s.Expect(s.volumes()).To(HaveLen(1), "one volume remains")
+	s.Eventually(s.volumes).Should(HaveLen(1), "one volume remains")
 	s.must(s.client.Delete(s.ctx, cr))
 	s.Eventually(s.gone(cr)).Should(BeTrue())
 	s.leavesNothing()
