@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -78,10 +79,14 @@ func (k Kubelet) follow(ctx context.Context, pods typedcorev1.PodInterface) erro
 		case <-again.C:
 		}
 		for uid, pod := range held {
-			if played := pod.DeepCopy(); k.play(played) {
+			played := pod.DeepCopy()
+			if !k.play(played) {
+				continue
+			}
+			// If the pod was deleted or changed, another event follows.
+			_, err := pods.UpdateStatus(ctx, played, metav1.UpdateOptions{})
+			if err == nil || errors.IsConflict(err) || errors.IsNotFound(err) {
 				delete(held, uid)
-				// If the pod was deleted or changed, another event follows.
-				_, _ = pods.UpdateStatus(ctx, played, metav1.UpdateOptions{})
 			}
 		}
 	}

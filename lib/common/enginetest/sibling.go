@@ -95,8 +95,9 @@ func (s Sibling) follow(ctx context.Context, c client.WithWatch, list client.Obj
 			reported := object.DeepCopyObject().(engine.Object) //nolint:forcetypeassert // a copy has the same type
 			s.report(reported)
 			if !equality.Semantic.DeepEqual(object, reported) {
-				// If the object was deleted or changed, another event follows.
-				_ = c.Status().Patch(ctx, reported, client.MergeFrom(object), client.FieldOwner("played"))
+				// If the object was deleted or changed, another event follows. A list of conditions
+				// that is older than the stored one must not replace it.
+				_ = c.Status().Patch(ctx, reported, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}), client.FieldOwner("played"))
 			}
 		}
 	}
