@@ -61,9 +61,13 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 // metadata for which View.Data reads the API server.
 func (p *pass) createHashKey(ctx context.Context, key observe.Key) (client.Object, error) {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "asterism"}},
-		Immutable:  new(true),
-		Data:       map[string][]byte{HashKeyField: newHashKey()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name,
+			Labels:      map[string]string{"app.kubernetes.io/managed-by": "asterism"},
+			Annotations: map[string]string{"kubernetes.io/description": "Key of the hashes in the status of this namespace's resources. If it is deleted, all services restart once."},
+		},
+		Immutable: new(true),
+		Data:      map[string][]byte{HashKeyField: newHashKey()},
 	}
 	err := p.client().Create(ctx, secret, client.FieldOwner(p.applier.Name))
 	switch {
