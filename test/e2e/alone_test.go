@@ -188,14 +188,14 @@ var _ = Describe("A service alone", Ordered, func() {
 		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
 	})
 
-	It("is deleted with everything that it created", func(ctx SpecContext) {
+	It("is deleted with everything that it created, except the key of hashes of the namespace", func(ctx SpecContext) {
 		foreground := metav1.DeletePropagationForeground
 		for kind, instance := range map[string]string{"NovaConductor": "super", "NovaScheduler": "scheduler", "NovaAPI": "api", "NovaMetadata": "metadata"} {
 			Expect(k8s.Delete(ctx, object(kind, aloneNamespace, instance), &client.DeleteOptions{PropagationPolicy: &foreground})).To(Succeed())
 		}
 		Eventually(func() map[string]string {
 			left := uidsOf(ctx, aloneNamespace)
-			for _, given := range []string{"api-database", "cell0-database", "bus", "nova-identity", "nova-metadata"} {
+			for _, given := range []string{"api-database", "cell0-database", "bus", "nova-identity", "nova-metadata", "asterism-hash-key"} {
 				Expect(left).To(HaveKey("Secret/" + given))
 				delete(left, "Secret/"+given)
 			}

@@ -108,7 +108,7 @@ func (w *world) tearsDown(name string, how metav1.DeletionPropagation) {
 	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(how)))
 	w.decides(w.condition(cr, "Ready"), ContainSubstring("PersistentVolume %s is being deleted, waiting for finalizer test.asterism.dev/held", pv.Name), HaveSuffix("not found"), "the widget stays until the volume is deleted")
 	if how == metav1.DeletePropagationForeground {
-		w.collects(cr, config) // foreground deletion removes what is owned first
+		w.collects(cr, config) // what the widget owns goes first
 	}
 	w.Expect(w.uid(credentials)).To(Equal(uid), "the Secret of the teardown still exists")
 

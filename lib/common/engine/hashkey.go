@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/engine/internal/apply"
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
@@ -25,8 +26,8 @@ const (
 )
 
 // readHashKey reads the key of Inputs.Hash. The first operator that needs the key creates it; it
-// belongs to no object, because every object of the namespace uses it. A kind that owns no
-// Secrets has no hash that needs a key.
+// belongs to no object, because every object of the namespace uses it. Hashes of a kind that is
+// cluster-scoped or owns no Secrets have no key: Conform reports a password in them.
 func (p *pass) readHashKey(ctx context.Context) (err error) {
 	defer p.guard(ctx, "of the key of hashes", &err)
 	if p.cr.GetNamespace() == "" || !slices.Contains(p.applier.Owns, observe.SecretKind) {
@@ -50,6 +51,9 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if data == nil {
+		return waitFor(time.Second, "%s was deleted", key)
+	}
 	if len(data[HashKeyField]) < hashKeySize {
 		return Wait("%s has fewer than %d bytes in key %s: delete the Secret, and the operator creates it again", key, hashKeySize, HashKeyField)
 	}
@@ -57,14 +61,14 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 	return nil
 }
 
-// createHashKey creates the Secret unless another operator does at the same time, and returns
-// metadata for which View.Data reads the API server.
+// createHashKey creates the Secret unless another operator does at the same time. It returns
+// metadata: without a UID, which fits no content in memory, View.Data reads the API server.
 func (p *pass) createHashKey(ctx context.Context, key observe.Key) (client.Object, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name,
 			Labels:      map[string]string{"app.kubernetes.io/managed-by": "asterism"},
-			Annotations: map[string]string{"kubernetes.io/description": "Key of the hashes in the status of this namespace's resources. If it is deleted, all services restart once."},
+			Annotations: map[string]string{"kubernetes.io/description": "Key of the hashes in the status of this namespace's resources. If it is deleted, the services restart."},
 		},
 		Immutable: new(true),
 		Data:      map[string][]byte{HashKeyField: newHashKey()},
@@ -74,7 +78,7 @@ func (p *pass) createHashKey(ctx context.Context, key observe.Key) (client.Objec
 	case errors.IsAlreadyExists(err):
 		return &corev1.Secret{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("creating %s: %w", key, err)
+		return nil, apply.OutcomeOfWrite(key, err)
 	}
 	p.view.NoteWrite(key, secret)
 	return secret, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -34,9 +35,7 @@ func TestHashesHaveTheKeyOfTheNamespace(t *testing.T) {
 	w.Expect(*key.Immutable).To(BeTrue())
 	w.Expect(key.OwnerReferences).To(BeEmpty(), "all objects of the namespace use it")
 	w.Expect(key.Data[engine.HashKeyField]).To(HaveLen(32))
-	mac := hmac.New(sha256.New, key.Data[engine.HashKeyField])
-	mac.Write([]byte(`["p4ssw0rd"]`))
-	expected := hex.EncodeToString(mac.Sum(nil)[:8])
+	expected := keyed(key.Data[engine.HashKeyField])
 	w.Expect(w.textOf(a.Name)()).To(Equal(expected))
 	w.Expect(w.textOf(b.Name)()).To(Equal(expected))
 }
@@ -47,9 +46,7 @@ func TestTwoOperatorsCreateOneHashKey(t *testing.T) {
 	start(w, hashes, func(s *engine.Seam) { s.Client = secondCreator{s.Client, w} })
 	cr := w.widget("second", widget.Spec{})
 	w.awaitReady(cr)
-	mac := hmac.New(sha256.New, w.hashKey().Data[engine.HashKeyField])
-	mac.Write([]byte(`["p4ssw0rd"]`))
-	w.Expect(w.textOf(cr.Name)()).To(Equal(hex.EncodeToString(mac.Sum(nil)[:8])))
+	w.Expect(w.textOf(cr.Name)()).To(Equal(keyed(w.hashKey().Data[engine.HashKeyField])))
 }
 
 // secondCreator creates a Secret after another client has.
@@ -59,7 +56,7 @@ type secondCreator struct {
 }
 
 func (c secondCreator) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	first := &corev1.Secret{ObjectMeta: metaOf(c.w.namespace, engine.HashKeySecret), Data: map[string][]byte{engine.HashKeyField: make([]byte, 32)}}
+	first := &corev1.Secret{ObjectMeta: metaOf(c.w.namespace, engine.HashKeySecret), Data: map[string][]byte{engine.HashKeyField: []byte("the other operator was the first")}}
 	if err := client.IgnoreAlreadyExists(c.w.client.Create(ctx, first)); err != nil {
 		return err
 	}
@@ -77,6 +74,9 @@ func TestALostHashKeyIsReplaced(t *testing.T) {
 	w.Eventually(func() types.UID { return w.uid(w.secret(engine.HashKeySecret)) }).ShouldNot(BeElementOf(key.UID, types.UID("")))
 	w.Eventually(w.textOf(cr.Name)).ShouldNot(Equal(hash))
 	w.awaitReady(cr)
+	changed := w.textOf(cr.Name)()
+	w.pass(cr)
+	w.Expect(w.textOf(cr.Name)()).To(Equal(changed), "one change")
 }
 
 // TestAShortHashKeyIsRefused: an editor of the namespace made it.
@@ -93,18 +93,33 @@ func TestAShortHashKeyIsRefused(t *testing.T) {
 	w.awaitReady(cr)
 }
 
-// TestTheTeardownNeedsNoHashKey: with the namespace, the Secret may be deleted first.
+// TestTheTeardownNeedsNoHashKey: with the namespace, the Secret may be deleted first. Then no hash
+// is without a key.
 func TestTheTeardownNeedsNoHashKey(t *testing.T) {
 	w := newTestWorld(t)
-	start(w, hashes)
+	var hash atomic.Value
+	s := hashes
+	s.Teardown = []stage{{Condition: "Unregistered", Do: func(_ context.Context, _ *widget.Widget, in engine.Inputs) (engine.Observed, error) {
+		hash.Store(in.Hash("p4ssw0rd"))
+		return nil, nil
+	}}}
+	start(w, s)
 	cr := w.widget("torn", widget.Spec{})
 	w.awaitReady(cr)
 	w.operator.Stop()
 	w.must(w.client.Delete(w.ctx, w.hashKey()))
 	w.must(w.client.Delete(w.ctx, cr))
-	start(w, hashes)
+	start(w, s)
 	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
 	w.Expect(w.gone(w.secret(engine.HashKeySecret))).To(BeTrue(), "nothing needs it any more")
+	w.Expect(hash.Load()).NotTo(Equal(keyed(nil)))
+}
+
+// keyed returns the hash of the password with a key.
+func keyed(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(`["p4ssw0rd"]`))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
 // hashKey returns the Secret with the key.

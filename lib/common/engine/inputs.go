@@ -36,7 +36,7 @@ type Inputs struct {
 // facts are set during a pass.
 type facts struct {
 	cluster       string
-	hashKey       []byte // nil for a kind that owns no Secrets
+	hashKey       []byte // nil for a kind that is cluster-scoped or owns no Secrets
 	knowsChildren bool
 }
 
@@ -85,8 +85,9 @@ func (in Inputs) Met(name string) bool { return in.met[name] }
 func (in Inputs) IsChild(obj client.Object) bool { return in.isChild(obj) }
 
 // Hash returns a hash of values that encode as JSON, as 16 hex digits, for a status or an
-// annotation. It depends on a key that only readers of Secrets know: the values may have
-// secrets, and nobody else can compare the hash with that of a guess.
+// annotation. For a namespaced kind that owns Secrets, it depends on a key that only readers of
+// Secrets know: the values may have secrets, and nobody else can compare the hash with that of a
+// guess.
 func (in Inputs) Hash(values ...any) string { return apply.KeyedHash(in.facts.hashKey, values) }
 
 // Cluster returns the UID that identifies the cluster, "" without a Need Cluster.

@@ -98,7 +98,7 @@ func TestConformFinds(t *testing.T) {
 			func(s *subject) {
 				s.Service.Stages[1].Build = func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
 					return []engine.Child{applycorev1.ConfigMap(cr.Name, "").WithAnnotations(map[string]string{
-						"test/hash": engine.Hash(in.Secret(cr.Spec.SecretName)), "test/keyed": in.Hash(in.Secret(cr.Spec.SecretName)),
+						"test/hash": engine.Hash(in.Secret(cr.Spec.SecretName)) + "-" + in.Hash(in.Secret(cr.Spec.SecretName)),
 					})}, nil
 				}
 			}, "ConfigMap.metadata.annotations.test/hash",

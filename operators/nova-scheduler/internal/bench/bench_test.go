@@ -138,6 +138,9 @@ func (b *bench) createAll() time.Duration {
 		})
 	}
 	working.Wait()
+	if b.t.Failed() {
+		b.t.FailNow()
+	}
 	return time.Since(began)
 }
 

@@ -256,7 +256,7 @@ type NovaCellStatus struct {
 
 // CellMapping is a cell's entry in the API database. It is absent if the cell has none.
 type CellMapping struct {
-	// revision is the hash of the connections in the mapping.
+	// revision is a hash that changes with the connections in the mapping, or with the key of hashes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision,omitempty"`
@@ -291,7 +291,8 @@ type CellContent struct {
 	// +optional
 	ComputeConfigSecretRef *commonv1.SecretReference `json:"computeConfigSecretRef,omitempty"`
 
-	// computeConfigHash is the hash of the content of the Secret of computeConfigSecretRef.
+	// computeConfigHash is a hash that changes with the content of the Secret of
+	// computeConfigSecretRef, or with the key of hashes.
 	// After a change, the compute hosts must read the new configuration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -337,8 +338,8 @@ type MetadataAgent struct {
 	// +required
 	SecretRef commonv1.SecretReference `json:"secretRef"`
 
-	// hash of the content of the Secret. After a change, the agents must read the new
-	// configuration.
+	// hash changes with the content of the Secret, or with the key of hashes. After a change, the
+	// agents must read the new configuration.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

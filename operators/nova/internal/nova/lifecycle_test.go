@@ -1,6 +1,10 @@
 package nova
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -362,7 +366,13 @@ func agentOf(c *cloud, agent *novav1.MetadataAgent) map[string][]byte {
 	Expect(agent).NotTo(BeNil())
 	secret := &corev1.Secret{ObjectMeta: named(agent.SecretRef.Name)}
 	Expect(c.Read(secret)).To(BeTrue())
-	Expect(agent.Hash).To(MatchRegexp(`^[0-9a-f]{16}$`))
+	key := &corev1.Secret{ObjectMeta: named(engine.HashKeySecret)}
+	Expect(c.Read(key)).To(BeTrue())
+	content, err := json.Marshal([]any{secret.Data})
+	Expect(err).NotTo(HaveOccurred())
+	mac := hmac.New(sha256.New, key.Data[engine.HashKeyField])
+	mac.Write(content)
+	Expect(agent.Hash).To(Equal(hex.EncodeToString(mac.Sum(nil)[:8])))
 	return secret.Data
 }
 

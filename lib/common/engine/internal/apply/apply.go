@@ -92,11 +92,11 @@ func (c *Children) create(ctx context.Context, want stampedChild) (client.Object
 // error of the write.
 func (c *Children) written(key observe.Key, answer *unstructured.Unstructured, err error) (client.Object, error) {
 	if err != nil {
-		return nil, outcomeOfWrite(key, err)
+		return nil, OutcomeOfWrite(key, err)
 	}
 	object, err := c.View.Decode(key.Kind, answer.Object)
 	if err != nil {
-		return nil, outcomeOfWrite(key, err)
+		return nil, OutcomeOfWrite(key, err)
 	}
 	c.View.NoteWrite(key, object)
 	return object, nil
@@ -129,9 +129,9 @@ func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured, 
 	return answer, c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(c.Name), client.ForceOwnership)
 }
 
-// outcomeOfWrite turns the error of a write into an outcome with a reason, if the engine
+// OutcomeOfWrite turns the error of a write into an outcome with a reason, if the engine
 // knows the error.
-func outcomeOfWrite(key observe.Key, err error) error {
+func OutcomeOfWrite(key observe.Key, err error) error {
 	switch {
 	case errors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return waiting("namespace %s is being deleted", key.Namespace)

@@ -45,7 +45,7 @@ func TestResultsAreStoredAsTheyAre(t *testing.T) {
 
 // TestARefusalIsTriedAgain: the API server also refuses an object because of another object.
 func TestARefusalIsTriedAgain(t *testing.T) {
-	refused := OutcomeOf(outcomeOfWrite(observe.Key{}, errors.NewInvalid(schema.GroupKind{}, "x", nil)))
+	refused := OutcomeOf(OutcomeOfWrite(observe.Key{}, errors.NewInvalid(schema.GroupKind{}, "x", nil)))
 	if !refused.Stalled || refused.After <= 0 {
 		t.Errorf("stalled: %t, again after %s", refused.Stalled, refused.After)
 	}
