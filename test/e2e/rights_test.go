@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -128,10 +129,14 @@ func rulesOf(ctx context.Context, namespace string, ref rbacv1.RoleRef) []rbacv1
 // without the object's name, and the requests that were forbidden.
 func usedRights(requests []request) (used map[right]bool, refused []string) {
 	used = map[right]bool{}
-	inDeletion := map[string]bool{} // namespaces, in which RoleBindings are deleted as well
+	inDeletion := map[string]bool{}      // namespaces, in which RoleBindings are deleted as well
+	handedOver := map[string]time.Time{} // namespaces
 	for _, r := range requests {
 		if r.ObjectRef.Resource == "namespaces" && (r.Verb == "delete" && r.Response.Code < 300 || r.creates()) {
 			inDeletion[r.ObjectRef.Name] = r.Verb == "delete"
+		}
+		if r.ObjectRef.Resource == "rolebindings" && r.creates() {
+			handedOver[r.ObjectRef.Namespace] = r.Received
 		}
 		_, account, _ := strings.Cut(strings.TrimPrefix(r.User.Username, "system:serviceaccount:"), ":")
 		isOperator := strings.HasPrefix(account, "asterism-") && strings.HasSuffix(account, "-operator")
@@ -141,7 +146,9 @@ func usedRights(requests []request) (used map[right]bool, refused []string) {
 		if r.Response.Code == 403 {
 			// The API server looks up an owner's kind, and knows a new kind only after seconds.
 			isNewKind := strings.Contains(r.Response.Message, "cannot find RESTMapping")
-			if !inDeletion[r.ObjectRef.Namespace] && !isNewKind {
+			// An operator may see its RoleBinding before the API server's authorizer does.
+			isNewBinding := r.Received.Sub(handedOver[r.ObjectRef.Namespace]) < 10*time.Second
+			if !inDeletion[r.ObjectRef.Namespace] && !isNewKind && !isNewBinding {
 				refused = append(refused, r.String())
 			}
 			continue
