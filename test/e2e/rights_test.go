@@ -125,30 +125,44 @@ func rulesOf(ctx context.Context, namespace string, ref rbacv1.RoleRef) []rbacv1
 	return role.Rules
 }
 
+// changingRights are namespaces in which an operator's rights change, so that a request may be
+// forbidden.
+type changingRights struct {
+	inDeletion map[string]bool // RoleBindings are deleted as well
+	handedOver map[string]time.Time
+}
+
+func (c changingRights) note(r request) {
+	switch {
+	case r.ObjectRef.Resource == "namespaces" && (r.Verb == "delete" && r.Response.Code < 300 || r.creates()):
+		c.inDeletion[r.ObjectRef.Name] = r.Verb == "delete"
+	case r.ObjectRef.Resource == "rolebindings" && r.creates():
+		c.handedOver[r.ObjectRef.Namespace] = r.Received
+	}
+}
+
+func (c changingRights) excuse(r request) bool {
+	// The API server looks up an owner's kind, and knows a new kind only after seconds.
+	isNewKind := strings.Contains(r.Response.Message, "cannot find RESTMapping")
+	// An operator may see its RoleBinding before the API server's authorizer does.
+	isNewBinding := r.Received.Sub(c.handedOver[r.ObjectRef.Namespace]) < 10*time.Second
+	return c.inDeletion[r.ObjectRef.Namespace] || isNewKind || isNewBinding
+}
+
 // usedRights returns the rights that the requests of operators needed, each with and
 // without the object's name, and the requests that were forbidden.
 func usedRights(requests []request) (used map[right]bool, refused []string) {
 	used = map[right]bool{}
-	inDeletion := map[string]bool{}      // namespaces, in which RoleBindings are deleted as well
-	handedOver := map[string]time.Time{} // namespaces
+	changing := changingRights{map[string]bool{}, map[string]time.Time{}}
 	for _, r := range requests {
-		if r.ObjectRef.Resource == "namespaces" && (r.Verb == "delete" && r.Response.Code < 300 || r.creates()) {
-			inDeletion[r.ObjectRef.Name] = r.Verb == "delete"
-		}
-		if r.ObjectRef.Resource == "rolebindings" && r.creates() {
-			handedOver[r.ObjectRef.Namespace] = r.Received
-		}
+		changing.note(r)
 		_, account, _ := strings.Cut(strings.TrimPrefix(r.User.Username, "system:serviceaccount:"), ":")
 		isOperator := strings.HasPrefix(account, "asterism-") && strings.HasSuffix(account, "-operator")
 		if !isOperator || r.UserAgent == tester { // an attack of the tests
 			continue
 		}
 		if r.Response.Code == 403 {
-			// The API server looks up an owner's kind, and knows a new kind only after seconds.
-			isNewKind := strings.Contains(r.Response.Message, "cannot find RESTMapping")
-			// An operator may see its RoleBinding before the API server's authorizer does.
-			isNewBinding := r.Received.Sub(handedOver[r.ObjectRef.Namespace]) < 10*time.Second
-			if !inDeletion[r.ObjectRef.Namespace] && !isNewKind && !isNewBinding {
+			if !changing.excuse(r) {
 				refused = append(refused, r.String())
 			}
 			continue

@@ -113,7 +113,7 @@ func (p *pass) noteUnready(err error) {
 func (p *pass) sweep(ctx context.Context, stages []boundStage) (err error) {
 	defer p.guard(ctx, "of the deletion", &err)
 	if p.firstUnready != nil {
-		return nil //nolint:nilerr // it has been recorded
+		return nil
 	}
 	var names []string
 	for _, s := range stages {

@@ -61,17 +61,10 @@ func measure(t *testing.T, b *bench) {
 	operator := enginetest.Run(t, b.namespace, b.client.Scheme(), scheduler.Service)
 	began := time.Now()
 	created := b.createAll()
-	b.awaitAll(func(cr *novav1.NovaScheduler) bool { return true })
+	b.awaitAll(func(*novav1.NovaScheduler) bool { return true })
 	t.Logf("operator: %d created in %.1f s, all Ready after %.1f s", *countOf, created.Seconds(), time.Since(began).Seconds())
 	check(t, "until Ready", operator.Requests)
-
-	time.Sleep(quietFor)
-	operator.Requests.Reset()
-	time.Sleep(quietFor)
-	if sent := operator.Requests.All(); len(sent) > 0 {
-		t.Errorf("%d requests at rest, the first is %s", len(sent), sent[0])
-	}
-
+	b.awaitRest(operator.Requests)
 	hash := b.all()[0].Status.ConfigHash
 	began = time.Now()
 	b.changeSecret()
@@ -159,6 +152,16 @@ func (b *bench) awaitAll(is func(*novav1.NovaScheduler) bool) {
 		return len(all) == *countOf && !slices.ContainsFunc(all, func(cr novav1.NovaScheduler) bool {
 			return !meta.IsStatusConditionTrue(cr.Status.Conditions, commonv1.ConditionReady) || !is(&cr)
 		}), nil
+	}))
+}
+
+// awaitRest waits until the operator has sent nothing for quietFor.
+func (b *bench) awaitRest(requests *enginetest.Requests) {
+	b.t.Helper()
+	b.must(wait.PollUntilContextTimeout(b.ctx, quietFor, 10*quietFor, false, func(context.Context) (bool, error) {
+		sent := requests.All()
+		requests.Reset()
+		return len(sent) == 0, nil
 	}))
 }
 
