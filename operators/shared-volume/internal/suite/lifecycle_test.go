@@ -18,7 +18,7 @@ import (
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
-// messageDelay is the time after which the operator writes a change of a message alone.
+// messageDelay is the engine's: if only messages change, the status is written after this time.
 const messageDelay = 3 * time.Second
 
 func TestClaimIsBoundWithFewWrites(t *testing.T) {
