@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -112,7 +113,7 @@ func message(ctx context.Context, operator string, of release) string {
 
 // expectInstalled waits until the operators in a namespace, those of the control plane or that
 // of shared volumes, are those of the release, OLM has removed earlier versions, and its
-// InstallPlans are complete: one that is not would create deleted operators again.
+// InstallPlans are complete.
 func expectInstalled(ctx context.Context, namespace string, of release, operators ...string) {
 	GinkgoHelper()
 	all := map[string]string{}
@@ -121,14 +122,26 @@ func expectInstalled(ctx context.Context, namespace string, of release, operator
 	}
 	Eventually(func(g Gomega) {
 		g.Expect(phases(ctx, namespace)).To(Equal(all))
-		g.Expect(list(ctx, "installplans", namespace)).To(HaveEach(HaveField("Status", HaveKeyWithValue("phase", "Complete"))))
+		g.Expect(list(ctx, "installplans", namespace)).To(beComplete)
 	}).WithContext(ctx).Should(Succeed(), explain(ctx))
+}
+
+var beComplete = HaveEach(HaveField("Status", HaveKeyWithValue("phase", "Complete")))
+
+// expectNoInstallation waits until OLM, which sometimes repeats an InstallPlan whose operators
+// run already, installs nothing: it would create again what is deleted meanwhile. The
+// Subscriptions must be deleted, so that no other InstallPlan begins.
+func expectNoInstallation(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(list).WithArguments(ctx, "installplans", namespace).WithContext(ctx).Should(beComplete, explain(ctx))
 }
 
 // explain lists what OLM says about packages that are not installed.
 func explain(ctx context.Context) func() string {
 	return func() string {
-		out, err := run(ctx, "", "kubectl", "get", "subscriptions,installplans,clusterserviceversions,catalogsources,operatorconditions,jobs,pods", "--all-namespaces", "--output=wide")
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // the limit of the spec may have passed
+		defer cancel()
+		out, err := run(ctx, "", "kubectl", "get", "subscriptions,installplans,clusterserviceversions,catalogsources,operatorconditions,jobs,deployments,pods", "--all-namespaces", "--output=wide")
 		if err != nil {
 			return err.Error()
 		}

@@ -126,7 +126,8 @@ func withOLM() {
 		removeDriver(ctx)
 		for _, namespace := range []string{systemNamespace, storageNamespace} {
 			kubectl(ctx, "delete", "subscriptions", "--all", "--timeout=2m", "--namespace", namespace)
-			kubectl(ctx, "delete", "clusterserviceversions", "--all", "--timeout=2m", "--namespace", namespace)
+			expectNoInstallation(ctx, namespace)
+			kubectl(ctx, "delete", "subscriptions,clusterserviceversions", "--all", "--timeout=2m", "--namespace", namespace)
 			Eventually(func() string {
 				return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
 			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"), explain(ctx))

@@ -112,11 +112,7 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		return err
 	}
 	for _, namespace := range []string{systemNamespace, storageNamespace} {
-		if err := p.awaitPlans(ctx, namespace); err != nil {
-			return err
-		}
-		subscriptions, err := p.list(ctx, subscriptionKind, namespace)
-		if err != nil {
+		if err := p.endInstallations(ctx, namespace); err != nil {
 			return err
 		}
 		versions, err := p.list(ctx, versionKind, namespace)
@@ -128,7 +124,7 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.remove("Delete the operators of namespace "+namespace, slices.Concat(subscriptions, versions, groups))
+		p.remove("Delete the operators of namespace "+namespace, slices.Concat(versions, groups))
 	}
 	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
 	if err != nil {

@@ -3,11 +3,13 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
@@ -105,17 +107,28 @@ func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured)
 	return installPlan, "", nil
 }
 
-// awaitPlans adds a step that waits until no InstallPlan of a namespace installs, if one does: OLM
-// would create again what the next steps delete. OLM may repeat a plan whose operators run already.
-func (p *planner) awaitPlans(ctx context.Context, namespace string) error {
-	busy, err := p.installing(ctx, namespace)
-	if err != nil || busy == "" {
+// endInstallations adds steps that delete the Subscriptions of a namespace and wait until none of
+// its InstallPlans installs: OLM may repeat a plan whose operators run already, and would create
+// again what the next steps delete. Such a plan creates the Subscriptions of its operators as well.
+func (p *planner) endInstallations(ctx context.Context, namespace string) error {
+	subscriptions, err := p.list(ctx, subscriptionKind, namespace)
+	if err != nil {
 		return err
 	}
+	if busy, err := p.installing(ctx, namespace); err != nil || busy == "" && len(subscriptions) == 0 {
+		return err
+	}
+	p.remove("Delete the Subscriptions of namespace "+namespace, subscriptions)
 	p.add("Wait until OLM installs nothing in namespace "+namespace, "", func(ctx context.Context, say func(string)) error {
 		return p.await(ctx, say, func(ctx context.Context) (bool, string, error) {
-			busy, err := p.installing(ctx, namespace)
-			return busy == "" && err == nil, busy, err
+			if busy, err := p.installing(ctx, namespace); busy != "" || err != nil {
+				return false, busy, err
+			}
+			again, err := p.list(ctx, subscriptionKind, namespace)
+			for _, o := range again {
+				err = errors.Join(err, client.IgnoreNotFound(p.cluster.Delete(ctx, o)))
+			}
+			return len(again) == 0, "OLM created Subscriptions again", err
 		})
 	})
 	return nil
