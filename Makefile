@@ -14,7 +14,8 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
-modules := lib/common $(addprefix operators/,$(operators))
+libraries := $(patsubst %/go.mod,%,$(wildcard lib/*/go.mod))
+modules := $(libraries) $(addprefix operators/,$(operators))
 outside := cli test tools $(patsubst %/go.mod,%,$(wildcard tools/*/go.mod)) # of the workspace
 testserver := $(CURDIR)/.testserver
 cluster = cd tools && GOWORK=off go run ./cluster --dir $(testserver)
@@ -33,7 +34,7 @@ generate: generate-common $(generate-operators) generate-lists generate-packages
 
 .PHONY: generate-common
 generate-common: generators
-	cd lib/common && controller-gen object paths=./api/... && go generate ./internal/...
+	for library in $(libraries); do (cd $$library && controller-gen object paths=./api/... && go generate ./...); done
 
 .PHONY: generate-cli
 generate-cli:
@@ -101,7 +102,7 @@ benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/
 test: test-requirements $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
-	    test-race $(filter-out test-lib/common test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
+	    test-race $(filter-out $(addprefix test-,$(libraries)) test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
 	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
 
 # Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
@@ -129,7 +130,7 @@ test-flags := -count 1 -timeout 25m -vet=off -ldflags=-w
 
 # The race detector makes a suite slower, and compiles its packages and all that they import
 # again. It watches the packages whose goroutines share data.
-race := ./lib/common/... ./operators/shared-volume/... $(patsubst %,./operators/nova/internal/%/...,database identity messagebus registration)
+race := $(patsubst %,./%/...,$(libraries)) ./operators/shared-volume/...
 
 .PHONY: test-race
 test-race: export KUBECONFIG := $(testserver)/kubeconfig

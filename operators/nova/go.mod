@@ -4,8 +4,7 @@ go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
-	github.com/go-sql-driver/mysql v1.10.1
-	github.com/gophercloud/gophercloud/v2 v2.15.0
+	asterism.dev/lib/registration v0.0.0
 	github.com/onsi/ginkgo/v2 v2.34.0
 	github.com/onsi/gomega v1.44.0
 	k8s.io/api v0.37.2
@@ -16,6 +15,8 @@ require (
 
 require (
 	github.com/go-logr/zapr v1.3.0 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
+	github.com/gophercloud/gophercloud/v2 v2.15.0 // indirect
 	github.com/operator-framework/api v0.45.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
@@ -74,7 +75,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/net v0.62.0
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
@@ -97,6 +98,8 @@ require (
 )
 
 replace asterism.dev/lib/common => ../../lib/common
+
+replace asterism.dev/lib/registration => ../../lib/registration
 
 replace asterism.dev/operators/nova-api => ../nova-api
 

@@ -20,8 +20,8 @@ var _ = Describe("Registration", func() {
 			return service.Spec.ClusterIP
 		}
 		mariadb, rabbitmq, keystone := secret(ctx, demoNamespace, "mariadb-admin"), secret(ctx, demoNamespace, "rabbitmq-default-user"), secret(ctx, demoNamespace, "keystone-admin")
-		tests := exec.CommandContext(ctx, "go", "test", "-count=1", "-tags=e2e", "./internal/database", "./internal/messagebus", "./internal/identity")
-		tests.Dir = repository("operators", "nova")
+		tests := exec.CommandContext(ctx, "go", "test", "-count=1", "-tags=e2e", "./database", "./messagebus", "./identity")
+		tests.Dir = repository("lib", "registration")
 		tests.Env = append(os.Environ(), "GOWORK="+repository("go.work"),
 			"ASTERISM_MARIADB_ADDR="+address("mariadb")+":3306", "ASTERISM_MARIADB_USER="+mariadb["user"], "ASTERISM_MARIADB_PASSWORD="+mariadb["password"],
 			"ASTERISM_RABBITMQ_URL=http://"+address("rabbitmq")+":15672", "ASTERISM_RABBITMQ_USER="+rabbitmq["username"], "ASTERISM_RABBITMQ_PASSWORD="+rabbitmq["password"],

@@ -38,7 +38,7 @@ func checkReasons(root string, all pages) ([]string, error) {
 	}
 	for _, heading := range slices.Sorted(maps.Keys(described)) {
 		if reasons[heading] == "" {
-			problems = append(problems, fmt.Sprintf("%s: heading %q is not a reason in lib/common or operators", troubleshooting, heading))
+			problems = append(problems, fmt.Sprintf("%s: heading %q is not a reason in lib or operators", troubleshooting, heading))
 		}
 	}
 	return problems, nil
@@ -61,7 +61,7 @@ func reasonsOf(root string) (reasons map[string]string, problems []string, err e
 		files: token.NewFileSet(), root: root,
 		reasons: map[string]string{}, kinds: map[string]string{}, suffixes: map[string]string{},
 	}
-	for _, folder := range []string{"lib/common", "operators"} {
+	for _, folder := range []string{"lib", "operators"} {
 		if err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(folder)), s.visit); err != nil {
 			return nil, nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
@@ -143,7 +144,7 @@ func cellOf(c novav1.NovaCell, conductors []conductorv1.NovaConductor) cell {
 }
 
 // address returns the address of a server, or the Secret that has the address.
-func address(c novav1.Connection) string {
+func address(c registrationv1.Connection) string {
 	switch {
 	case c.ServiceRef != nil:
 		return "service/" + c.ServiceRef.Name

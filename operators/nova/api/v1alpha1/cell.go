@@ -1,6 +1,9 @@
 package v1alpha1
 
-import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+import (
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
+)
 
 // CellName is the name of a cell. The objects of the Nova itself have the reserved names.
 //
@@ -55,7 +58,7 @@ type Cell struct {
 	// database on the server of spec.database. A change moves the cell: the new database must
 	// be a copy of the old one, see docs/guides/cells.md.
 	// +optional
-	Database *Connection `json:"database,omitempty"`
+	Database *registrationv1.Connection `json:"database,omitempty"`
 
 	// messageBus is the cell's own RabbitMQ, or the Secret of its own vhost. Default: a
 	// vhost on the RabbitMQ of spec.messageBus. A change moves the cell: its services restart
@@ -152,7 +155,7 @@ func (c Compute) WithDefaults(containerImage string, pod commonv1.PodSettings) C
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort together with connectionSecretRef: the operator registers nothing at this RabbitMQ"
 type CellMessageBus struct {
-	Connection `json:",inline"`
+	registrationv1.Connection `json:",inline"`
 
 	// managementPort is the port of RabbitMQ's management API, which registers vhosts and
 	// users. Default: the port named management of the Service (with TLS management-tls,

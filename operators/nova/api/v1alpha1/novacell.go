@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 )
 
 // Condition types of the stages of a NovaCell that a Nova does not have.
@@ -186,7 +187,7 @@ type NovaCellSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.name) == has(self.adminSecretRef)",message="must have name together with adminSecretRef, and not with connectionSecretRef: that Secret has the name"
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(oldSelf.name) || self.name == oldSelf.name",message="must not change name: the database of a cell has the same name on every server"
 type NovaCellDatabase struct {
-	Connection `json:",inline"`
+	registrationv1.Connection `json:",inline"`
 
 	// name of the database. It is required with adminSecretRef. It cannot be changed to
 	// another name.

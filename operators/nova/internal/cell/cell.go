@@ -10,13 +10,13 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/registration"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
 )
 
 type stage = engine.Stage[*novav1.NovaCell]
@@ -25,10 +25,10 @@ type stage = engine.Stage[*novav1.NovaCell]
 var Service = engine.Service[*novav1.NovaCell]{
 	Name: "nova-cell",
 	Stages: []stage{
-		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(database, messageBus)},
+		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: registration.Check(database, messageBus)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		copied(backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
-		unshared(backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus)),
+		copied(registration.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
+		unshared(registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus)),
 		{Condition: novav1.ConditionConductorReady, Build: conductor, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
@@ -43,39 +43,40 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: "Emptied", Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
 		{Condition: "Unmapped", Needs: removalNeeds, Build: unmap, Report: reportUnmapped},
 		{Condition: "ServicesRemoved", Build: withoutServices},
-		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
-		backend.Remove(stage{Condition: "DatabaseRemoved"}, database),
-		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.NovaCell]},
+		registration.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
+		registration.Remove(stage{Condition: "DatabaseRemoved"}, database),
+		{Condition: "CredentialsRemoved", Build: registration.WithoutCredentials[*novav1.NovaCell]},
 	},
 	Report: reportMove,
 	Owns:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &conductorv1.NovaConductor{}, &metadatav1.NovaMetadata{}, &novncproxyv1.NovaNoVNCProxy{}, &computev1.NovaCompute{}},
 }
 
-func database(cr *novav1.NovaCell) backend.Backend {
-	return backend.Backend{
+func database(cr *novav1.NovaCell) registration.Account {
+	return registration.Account{
 		Owner:      cr,
 		Connection: cr.Spec.Database.Connection,
-		Server: backend.Database{
-			Drop:   cr.Spec.DeletionPolicy == novav1.DeletionDelete,
-			Mapped: cr.Status.UUID != "", Former: cr.Status.Database,
+		Server: registration.Database{
+			DefaultName: "nova",
+			Drop:        cr.Spec.DeletionPolicy == novav1.DeletionDelete,
+			Mapped:      cr.Status.UUID != "", Former: cr.Status.Database,
 		},
 		Name: cr.Spec.Database.Name, Purpose: "database", Key: "databasePassword",
 	}
 }
 
-func messageBus(cr *novav1.NovaCell) backend.Backend {
+func messageBus(cr *novav1.NovaCell) registration.Account {
 	m := cr.Spec.MessageBus
-	return backend.Backend{
+	return registration.Account{
 		Owner:      cr,
 		Connection: m.Connection,
-		Server:     backend.MessageBus{ManagementPort: m.ManagementPort, QueueType: m.QueueType},
+		Server:     registration.MessageBus{ManagementPort: m.ManagementPort, QuorumQueues: m.QueueType != novav1.QueueClassic},
 		Name:       m.Vhost, Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }
 
 func inputs(cr *novav1.NovaCell) []engine.Need {
 	needs := append(sharedSecretNeeds(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
-	needs = append(needs, backend.Inputs(database, messageBus)(cr)...)
+	needs = append(needs, registration.InputNeeds(database, messageBus)(cr)...)
 	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),
 		engine.Secret(cr.Spec.IdentitySecretRef.Name, config.KeyAuthURL, config.KeyUser, config.KeyPassword))

@@ -15,8 +15,7 @@ import (
 	"asterism.dev/lib/common/workload"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
-	databasepkg "asterism.dev/operators/nova/internal/database"
+	"asterism.dev/operators/nova/internal/records"
 )
 
 // countEvery is the interval between counts in the cell's database, with four short queries.
@@ -41,11 +40,11 @@ const (
 // countHosts reads the content of the cell's database, and the mapping of the cell, which
 // nova-manage may have changed.
 func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-	cell, err := backend.Cell(ctx, database(cr), in)
+	cell, err := records.CellOf(ctx, database(cr), in)
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := backend.Mapping(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), cr.Status.UUID)
+	mapping, err := records.MappingOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), cr.Status.UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func judgeHosts(_ *novav1.NovaCell, in engine.Inputs) (string, error) {
 }
 
 // contentOf returns the hosts, the servers and the oldest service of a cell.
-func contentOf(cell databasepkg.Cell) novav1.CellContent {
+func contentOf(cell records.Cell) novav1.CellContent {
 	names := slices.Sorted(slices.Values(slices.Concat(cell.Mapped, cell.Unmapped)))
 	return novav1.CellContent{
 		Hosts: &novav1.CellHosts{

@@ -7,10 +7,10 @@ import (
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/registration"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
 )
 
 // schemas are the needs of the mapping: it is a row in the API database, and compute hosts
@@ -138,11 +138,11 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	if err != nil || !uuidPattern.MatchString(uuid) {
 		return // the Job is not complete: the status does not change
 	}
-	location, err := backend.Location(database(cr), in)
+	location, err := registration.Location(database(cr), in)
 	if err != nil {
 		return
 	}
-	bus, err := backend.BusLocation(messageBus(cr), in)
+	bus, err := registration.BusLocation(messageBus(cr), in)
 	if err != nil {
 		return
 	}

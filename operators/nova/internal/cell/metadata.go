@@ -6,10 +6,10 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/registration"
 
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
 	"asterism.dev/operators/nova/internal/metadata"
 )
 
@@ -33,7 +33,7 @@ func sharedSecretNeeds(cr *novav1.NovaCell) []engine.Need {
 // credentials builds the Secret of the passwords, and the Secret of the metadata service,
 // which exists also while the cell has no such service: agents may still use it.
 func credentials(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
-	children, err := backend.Credentials(database, messageBus)(cr, in)
+	children, err := registration.Credentials(database, messageBus)(cr, in)
 	secret := applycorev1.Secret(metadataName(cr), "")
 	if cr.Spec.Metadata == nil || cr.Spec.Metadata.SecretRef != nil {
 		return append(children, engine.Kept(secret)), err

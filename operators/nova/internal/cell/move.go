@@ -9,9 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/registration"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
+	"asterism.dev/operators/nova/internal/records"
 )
 
 // cells are all NovaCells of the namespace.
@@ -27,7 +28,7 @@ func copied(s stage) stage {
 		return append(needs(cr), cells.Need)
 	}
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-		target, err := backend.Location(database(cr), in)
+		target, err := registration.Location(database(cr), in)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func unshared(s stage) stage {
 		return append(needs(cr), cells.Need)
 	}
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-		target, err := backend.BusLocation(messageBus(cr), in)
+		target, err := registration.BusLocation(messageBus(cr), in)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +91,7 @@ func unshared(s stage) stage {
 // and recreated knows nothing of its cell. The number of servers is the smaller one of both: a
 // server may have been deleted after the last count, and before the former database was locked.
 func remembered(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (*novav1.NovaCell, error) {
-	entry, err := backend.EntryOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), string(cr.Spec.CellName))
+	entry, err := records.EntryOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), string(cr.Spec.CellName))
 	if entry == nil || err != nil {
 		return cr, err
 	}
@@ -119,7 +120,7 @@ func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string, used func
 // checkCopy returns an error if the database has no tables of Nova, or fewer servers than the
 // cell had when they were counted last.
 func checkCopy(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) error {
-	content, err := backend.Cell(ctx, database(cr), in)
+	content, err := records.CellOf(ctx, database(cr), in)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func checkCopy(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) error
 
 // reportMove reports the database to which the cell moves.
 func reportMove(cr *novav1.NovaCell, in engine.Inputs) {
-	target, err := backend.Location(database(cr), in)
+	target, err := registration.Location(database(cr), in)
 	if err != nil {
 		return // a Secret is missing
 	}

@@ -10,15 +10,15 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/registration"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
-	databasepkg "asterism.dev/operators/nova/internal/database"
+	"asterism.dev/operators/nova/internal/records"
 )
 
 // removalNeeds are met without the accounts: the teardown continues if they are lost.
 func removalNeeds(cr *novav1.NovaCell) []engine.Need {
-	needs := append(backend.Diagnosis(database, messageBus)(cr),
+	needs := append(registration.DiagnosisNeeds(database, messageBus)(cr),
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name).Optional(),
 		engine.Existing(&novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}).Optional().Counting(func(obj client.Object) any {
 			return isListed(cr, obj.(*novav1.Nova)) //nolint:forcetypeassert // the need names a Nova
@@ -61,15 +61,15 @@ func checkEmpty(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 }
 
 // count counts in the database of the mapping. During a move, the spec has another database.
-func count(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (found databasepkg.Cell, err error) {
-	location, err := backend.Location(database(cr), in)
+func count(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (found records.Cell, err error) {
+	location, err := registration.Location(database(cr), in)
 	if err == nil && cr.Status.Database != "" && cr.Status.Database != location {
 		return found, engine.Fail(novav1.ReasonDatabaseNotCopied, fmt.Errorf("the cell is deleted while its database moves from %s to %s: set spec.database to %[1]s again", cr.Status.Database, location)) //nolint:err113 // only a condition shows it
 	}
 	if err != nil {
 		return found, err
 	}
-	return backend.Cell(ctx, database(cr), in)
+	return records.CellOf(ctx, database(cr), in)
 }
 
 // lost returns the Secret or the Service without which the mapping cannot be deleted.
@@ -94,7 +94,7 @@ func removalSecrets(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, erro
 		return nil, nil
 	}
 	var all []engine.Child
-	for _, b := range []backend.Backend{database(cr), messageBus(cr)} {
+	for _, b := range []registration.Account{database(cr), messageBus(cr)} {
 		_, secret, err := b.Secret(in)
 		if err != nil {
 			return nil, err

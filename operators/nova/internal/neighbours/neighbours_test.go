@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/enginetest"
+	"asterism.dev/lib/registration/registrationtest"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
@@ -37,7 +38,6 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
 	"asterism.dev/operators/nova/internal/nova"
-	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
 const (

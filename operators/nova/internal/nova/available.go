@@ -16,11 +16,11 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/registration"
+	"asterism.dev/lib/registration/remote"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
-	"asterism.dev/operators/nova/internal/registration"
 )
 
 // reasonAPIFailed is the reason if the compute API fails a request.
@@ -34,7 +34,7 @@ func requestEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 // part that failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
-	needs := append(backend.Accounts(identity)(cr), backend.Diagnosis(apiDatabase, cell0Database)(cr)...)
+	needs := append(registration.AccountNeeds(identity)(cr), registration.DiagnosisNeeds(apiDatabase, cell0Database)(cr)...)
 	needs = append(needs,
 		engine.Free(apiNamed(cr)),
 		engine.Existing(apiNamed(cr)).Where(hasReadyPod).Counting(func(obj client.Object) any {
@@ -84,7 +84,7 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	if address == "" {
 		return nil, engine.Wait("NovaAPI %s does not report its internal address yet", apiName(cr))
 	}
-	keystone, err := backend.Login(ctx, identity(cr), in)
+	keystone, err := registration.Login(ctx, identity(cr), in)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func checkCells(cr *novav1.Nova, services []computeService) error {
 
 // failedPart adds to the error of a request the part that failed, if it is found.
 func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed error) error {
-	for _, database := range []backend.Backend{apiDatabase(cr), cell0Database(cr)} {
-		if err := backend.Answers(ctx, database, in); err != nil && engine.Reason(err) != engine.ReasonWaiting {
+	for _, database := range []registration.Account{apiDatabase(cr), cell0Database(cr)} {
+		if err := registration.Answers(ctx, database, in); err != nil && engine.Reason(err) != engine.ReasonWaiting {
 			return engine.Fail(engine.Reason(err), fmt.Errorf("%w: %w", failed, err))
 		}
 	}
@@ -156,16 +156,16 @@ func send(ctx context.Context, method, address, token string, answer any) error 
 	if err != nil {
 		return err
 	}
-	transport, err := registration.NewTransport(request.URL, nil)
+	transport, err := remote.NewTransport(request.URL, nil)
 	if err != nil {
 		return err
 	}
 	defer transport.Close()
 	request.Header.Set("X-Auth-Token", token)
 	request.Header.Set("X-OpenStack-Nova-API-Version", microversion)
-	response, err := (&http.Client{Transport: transport, Timeout: registration.AnswerTimeout}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: remote.AnswerTimeout}).Do(request)
 	if err != nil {
-		return &registration.Unreachable{Address: request.URL.Host, Err: err}
+		return &remote.Unreachable{Address: request.URL.Host, Err: err}
 	}
 	defer response.Body.Close() //nolint:errcheck // reading reports the errors
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {

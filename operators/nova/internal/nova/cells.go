@@ -10,6 +10,7 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/metadata"
@@ -148,7 +149,7 @@ func computes(cr *novav1.Nova, cell novav1.Cell) []novav1.Compute {
 
 // cellDatabase returns the cell's own server or Secret, or a database on the Nova's server.
 func cellDatabase(cr *novav1.Nova, cell novav1.Cell) novav1.NovaCellDatabase {
-	connection := novav1.Connection{Server: cr.Spec.Database.Server, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
+	connection := registrationv1.Connection{Server: cr.Spec.Database.Server, AdminSecretRef: cr.Spec.Database.AdminSecretRef}
 	if cell.Database != nil {
 		connection = *cell.Database
 	}

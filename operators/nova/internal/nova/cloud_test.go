@@ -21,6 +21,8 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
+	"asterism.dev/lib/registration/registrationtest"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
@@ -30,7 +32,6 @@ import (
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
-	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
 const givenSample = "../../config/samples/nova-given.yaml"
@@ -331,8 +332,8 @@ func (c *cloud) busOf(cell string) {
 func anotherCell() novav1.Cell { return givenCell("cell2") }
 
 func givenCell(name novav1.CellName) novav1.Cell {
-	ref := func(purpose string) novav1.Connection {
-		return novav1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: string(name) + "-" + purpose}}
+	ref := func(purpose string) registrationv1.Connection {
+		return registrationv1.Connection{ConnectionSecretRef: &commonv1.SecretReference{Name: string(name) + "-" + purpose}}
 	}
 	database := ref("database")
 	return novav1.Cell{Name: name, Database: &database, MessageBus: &novav1.CellMessageBus{Connection: ref("bus")}}

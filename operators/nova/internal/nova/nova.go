@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/registration"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
 )
 
 // +kubebuilder:rbac:groups=nova.asterism.dev,resources=novas;novacells,verbs=get;list;watch;patch
@@ -34,30 +34,30 @@ type stage = engine.Stage[*novav1.Nova]
 var Service = engine.Service[*novav1.Nova]{
 	Name: "nova",
 	Stages: []stage{
-		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: backend.Check(backends...)},
+		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: registration.Check(accounts...)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		backend.Register(stage{Condition: novav1.ConditionDatabaseReady}, apiDatabase, cell0Database),
-		backend.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
-		backend.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
+		registration.Register(stage{Condition: novav1.ConditionDatabaseReady}, apiDatabase, cell0Database),
+		registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
+		registration.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
 		{Condition: novav1.ConditionSchedulerReady, Needs: schedulerNeeds, Build: scheduler, Continue: true},
 		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
 		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},
-		backend.RegisterOnly(stage{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Report: reportEndpoints}, catalog),
+		registration.RegisterOnly(stage{Condition: novav1.ConditionEndpointsReady, Needs: endpointNeeds, Report: reportEndpoints}, catalog),
 	},
 	Teardown: []stage{
-		backend.Remove(stage{Condition: "CatalogRemoved"}, catalog),
+		registration.Remove(stage{Condition: "CatalogRemoved"}, catalog),
 		{Condition: "APIRemoved", Build: withoutAPI},
 		{Condition: "SchedulerRemoved", Build: withoutScheduler},
 		{Condition: "CellsRemoved", Needs: children, Build: withoutCells},
 		{Condition: "ConductorRemoved", Build: withoutSuperconductor},
-		backend.Remove(stage{Condition: "IdentityRemoved"}, identity),
-		backend.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
-		backend.Remove(stage{Condition: "APIDatabaseRemoved"}, apiDatabase),
-		backend.Remove(stage{Condition: "Cell0DatabaseRemoved"}, cell0Database),
-		{Condition: "CredentialsRemoved", Build: backend.WithoutCredentials[*novav1.Nova]},
+		registration.Remove(stage{Condition: "IdentityRemoved"}, identity),
+		registration.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
+		registration.Remove(stage{Condition: "APIDatabaseRemoved"}, apiDatabase),
+		registration.Remove(stage{Condition: "Cell0DatabaseRemoved"}, cell0Database),
+		{Condition: "CredentialsRemoved", Build: registration.WithoutCredentials[*novav1.Nova]},
 	},
 	Available: &stage{Needs: availableNeeds, Do: requestAPI, Every: requestEvery},
 	Report:    countCells,

@@ -9,70 +9,78 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/registration"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/backend"
+	"asterism.dev/operators/nova/internal/records"
 )
 
-// backends of a Nova, in the order of the fields of commonv1.Connections.
-var backends = []func(*novav1.Nova) backend.Backend{apiDatabase, cell0Database, messageBus, identity}
+// accounts of a Nova, in the order of the fields of commonv1.Connections.
+var accounts = []func(*novav1.Nova) registration.Account{apiDatabase, cell0Database, messageBus, identity}
 
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
-func apiDatabase(cr *novav1.Nova) backend.Backend {
-	b := database(cr, cr.Spec.Database.APIDatabaseSecretRef)
-	b.Name, b.Purpose, b.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
-	return b
+func apiDatabase(cr *novav1.Nova) registration.Account {
+	a := database(cr, cr.Spec.Database.APIDatabaseSecretRef, records.APIDatabase)
+	a.Name, a.Purpose, a.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
+	return a
 }
 
-func cell0Database(cr *novav1.Nova) backend.Backend {
-	b := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef)
-	b.Name, b.Purpose, b.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
-	return b
+func cell0Database(cr *novav1.Nova) registration.Account {
+	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, "nova_cell0")
+	a.Name, a.Purpose, a.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
+	return a
 }
 
-func database(cr *novav1.Nova, given *commonv1.SecretReference) backend.Backend {
+func database(cr *novav1.Nova, given *commonv1.SecretReference, defaultName string) registration.Account {
 	d := cr.Spec.Database
-	return backend.Backend{
+	return registration.Account{
 		Owner:      cr,
-		Connection: novav1.Connection{Server: d.Server, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
-		Server:     backend.Database{Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
+		Connection: registrationv1.Connection{Server: d.Server, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
+		Server:     registration.Database{DefaultName: defaultName, Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
 	}
 }
 
-func messageBus(cr *novav1.Nova) backend.Backend {
+func messageBus(cr *novav1.Nova) registration.Account {
 	m := cr.Spec.MessageBus
-	return backend.Backend{
+	return registration.Account{
 		Owner:      cr,
 		Connection: m.Connection,
-		Server:     backend.MessageBus{ManagementPort: m.ManagementPort, QueueType: m.QueueType},
+		Server:     registration.MessageBus{ManagementPort: m.ManagementPort, QuorumQueues: m.QueueType != novav1.QueueClassic},
 		Name:       prefix(cr) + "_api", Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }
 
-func identity(cr *novav1.Nova) backend.Backend {
+func identity(cr *novav1.Nova) registration.Account {
 	i := cr.Spec.Identity
-	return backend.Backend{
+	return registration.Account{
 		Owner:      cr,
-		Connection: novav1.Connection{AdminSecretRef: i.AdminSecretRef, ConnectionSecretRef: i.ConnectionSecretRef},
-		Server:     backend.Identity{Region: i.Region},
+		Connection: registrationv1.Connection{AdminSecretRef: i.AdminSecretRef, ConnectionSecretRef: i.ConnectionSecretRef},
+		Server:     keystone(cr),
 		Name:       prefix(cr) + "_nova", Purpose: "identity", Key: "identityPassword",
 	}
 }
 
+// keystone gives Nova's user role admin for requests to other services, and role service for
+// service tokens.
+func keystone(cr *novav1.Nova) registration.Identity {
+	return registration.Identity{Region: cr.Spec.Identity.Region, Project: "service", Roles: []string{"admin", "service"}}
+}
+
 // catalog has the administrator's account of identity.
-func catalog(cr *novav1.Nova) backend.Backend {
-	b := identity(cr)
-	b.Server = backend.Catalog{
-		Identity:  backend.Identity{Region: cr.Spec.Identity.Region},
+func catalog(cr *novav1.Nova) registration.Account {
+	a := identity(cr)
+	a.Server = registration.Catalog{
+		Identity: keystone(cr), ServiceType: "compute", ServiceName: "nova",
 		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
 	}
-	return b
+	return a
 }
 
 // inputs are the Secrets and Services that the first stage waits for.
 func inputs(cr *novav1.Nova) []engine.Need {
-	needs := append(backend.Inputs(backends...)(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
+	needs := append(registration.InputNeeds(accounts...)(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
 	if cr.Spec.MetadataSecretRef != nil {
 		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
 	}
@@ -83,7 +91,7 @@ func inputs(cr *novav1.Nova) []engine.Need {
 // secret that the metadata service shares with Neutron. spec.metadataSecretRef may name the
 // Secret that the operator generated before, and so this Secret is kept.
 func credentials(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	children, err := backend.Credentials(backends...)(cr, in)
+	children, err := registration.Credentials(accounts...)(cr, in)
 	secret := applycorev1.Secret(metadataSecret(cr), "")
 	if cr.Spec.MetadataSecretRef != nil {
 		return append(children, engine.Kept(secret)), err

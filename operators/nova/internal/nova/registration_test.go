@@ -28,12 +28,13 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
+	mariadb "asterism.dev/lib/registration/database"
+	"asterism.dev/lib/registration/registrationtest"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
-	mariadb "asterism.dev/operators/nova/internal/database"
-	"asterism.dev/operators/nova/internal/registration/registrationtest"
 )
 
 const wrong = "wr0ng'p@ss/word"
@@ -43,7 +44,7 @@ const wrong = "wr0ng'p@ss/word"
 func (c *cloud) registering() *novav1.Nova {
 	cr := c.given()
 	cr.Spec.Database = novav1.Database{
-		Server:         novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
+		Server:         registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
 		AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
 	}
 	cr.Spec.NamePrefix = c.schema("cloud")
@@ -79,8 +80,8 @@ func registersBusAt(address string, c *cloud, cr *novav1.Nova) string {
 		&corev1.Service{ObjectMeta: named("rabbitmq"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "management", Port: int32(number)}}}},
 		&corev1.Secret{ObjectMeta: named("rabbitmq-admin"), StringData: map[string]string{"username": "guest", "password": wrong}},
 	)
-	cr.Spec.MessageBus.Connection = novav1.Connection{
-		Server: novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
+	cr.Spec.MessageBus.Connection = registrationv1.Connection{
+		Server: registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "rabbitmq"}}, AdminSecretRef: &commonv1.SecretReference{Name: "rabbitmq-admin"},
 	}
 	return "rabbitmq." + c.Namespace + ".svc.cluster.local:" + port
 }
@@ -165,7 +166,7 @@ func databases(prefix string) []string {
 	return mariaDB.Column(GinkgoTB(), "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE '"+prefix+"%' ORDER BY 1")
 }
 
-func accounts(prefix string) []string {
+func registered(prefix string) []string {
 	return mariaDB.Column(GinkgoTB(), "SELECT user FROM mysql.user WHERE user LIKE '"+prefix+"%' ORDER BY 1")
 }
 
@@ -184,7 +185,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
 		prefix := c.schema("cloud")
 		Expect(databases(prefix)).To(ContainElements(prefix+"_api", prefix+"_cell0"))
-		Expect(accounts(prefix)).To(ContainElements(HavePrefix(prefix+"_api_"), HavePrefix(prefix+"_cell0_")))
+		Expect(registered(prefix)).To(ContainElements(HavePrefix(prefix+"_api_"), HavePrefix(prefix+"_cell0_")))
 	})
 
 	It("is not delayed by the server of another Nova that drops packets", func() {
@@ -193,7 +194,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		healthy := c.given()
 		silent := healthy.DeepCopy()
 		silent.Name = "silent"
-		silent.Spec.Database = novav1.Database{Server: novav1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}}, AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"}}
+		silent.Spec.Database = novav1.Database{Server: registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}}, AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"}}
 		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": "admin", "password": wrong}})
 		c.Create(silent, healthy)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, healthy)
@@ -267,7 +268,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+foreign, "CREATE TABLE "+foreign+".mine (a INT)")
 		c.Create(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, engine.ReasonConflict, foreign)
-		Expect(accounts(foreign)).To(BeEmpty())
+		Expect(registered(foreign)).To(BeEmpty())
 		Expect(mariaDB.Column(GinkgoTB(), "SHOW TABLES IN "+foreign)).To(Equal([]string{"mine"}))
 		mariaDB.Exec(GinkgoTB(), "DROP DATABASE "+foreign)
 		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
@@ -283,13 +284,13 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.syncCell1(cr, prefix)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(databases(prefix)).To(Equal([]string{prefix + "_api", prefix + "_cell0", prefix + "_cell1"}))
-		Expect(accounts(prefix)).To(HaveLen(3))
+		Expect(registered(prefix)).To(HaveLen(3))
 		child := c.cell1(cr)
 
 		c.Delete(cr, metav1.DeletePropagationForeground)
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
 		c.nothingLeft(cr, child)
-		Expect(accounts(prefix)).To(BeEmpty())
+		Expect(registered(prefix)).To(BeEmpty())
 		Expect(databases(prefix)).To(HaveLen(len(kept)))
 		for i, suffix := range kept {
 			Expect(databases(prefix)[i]).To(Equal(prefix + suffix))
@@ -307,7 +308,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		c.Create(cr)
 		c.syncCell1(cr, prefix)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		names := accounts(prefix)
+		names := registered(prefix)
 		for owner, conductor := range map[client.Object]*conductorv1.NovaConductor{
 			cr: superconductorNamed(cr), c.cell1(cr): {ObjectMeta: named(c.cell1(cr).Name + "-conductor")},
 		} {
@@ -326,7 +327,7 @@ var _ = Describe("Nova that registers its databases", func() {
 			current := c.accountOf(conductor)
 			Expect(current.logIn()).To(Succeed())
 			Expect(former.logIn()).To(MatchError(ContainSubstring("wrong user or password")))
-			Expect(accounts(prefix)).To(Equal(names))
+			Expect(registered(prefix)).To(Equal(names))
 		}
 	})
 
@@ -343,7 +344,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		prefix := c.schema("cloud")
 		c.syncCell1(cr, prefix)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		names, objects := accounts(prefix), bus.existing()
+		names, objects := registered(prefix), bus.existing()
 		Expect(names).To(HaveLen(3))
 		Expect(slices.Collect(maps.Keys(objects))).To(ConsistOf(
 			"/api/vhosts/"+prefix+"_api", HavePrefix("/api/users/"+prefix+"_api_"), HavePrefix("/api/permissions/"+prefix+"_api/"),
@@ -355,7 +356,7 @@ var _ = Describe("Nova that registers its databases", func() {
 			mariaDB.Exec(GinkgoTB(), "DROP USER '"+name+"'@'%'")
 		}
 		enginetest.Eventually(GinkgoTB(), "the accounts are the same again", func() error {
-			if now, found := accounts(prefix), bus.existing(); !slices.Equal(now, names) || !maps.Equal(found, objects) {
+			if now, found := registered(prefix), bus.existing(); !slices.Equal(now, names) || !maps.Equal(found, objects) {
 				return fmt.Errorf("%v, %v", now, slices.Collect(maps.Keys(found)))
 			}
 			return nil
@@ -408,10 +409,10 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionInputsReady, engine.ReasonWaiting, "Secret mariadb-admin", "password")
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "DatabaseRemoved: Secret mariadb-admin: ", "password")
-		Expect(accounts(prefix)).To(HaveLen(3))
+		Expect(registered(prefix)).To(HaveLen(3))
 		c.Change(admin, func() { admin.StringData = map[string]string{"password": mariaDB.Password} })
 		enginetest.AwaitGone(GinkgoTB(), c.Client, child, cr)
-		Expect(accounts(prefix)).To(BeEmpty())
+		Expect(registered(prefix)).To(BeEmpty())
 	})
 
 	It("does not use another port of a bus as management port", func() {

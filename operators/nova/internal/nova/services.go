@@ -137,7 +137,7 @@ func schedulerTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 // connections returns the names of the connection Secrets of the services.
 func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
 	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.Cell0DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
-		if *name, _, err = backends[i](cr).Secret(in); err != nil {
+		if *name, _, err = accounts[i](cr).Secret(in); err != nil {
 			return c, err
 		}
 	}

@@ -1,0 +1,154 @@
+// Package records reads what Nova has written to its databases: the hosts and servers of a cell,
+// and the mappings of cells in the API database.
+package records
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/registration"
+	"asterism.dev/lib/registration/database"
+	"asterism.dev/lib/registration/remote"
+)
+
+// APIDatabase is the API database of a connection Secret that names none.
+const APIDatabase = "nova_api"
+
+// Cell is the content of a cell's database. Hosts are those that nova-manage cell_v2
+// discover_hosts finds (nova/objects/host_mapping.py: compute_nodes that are not deleted;
+// unmapped if mapped < 1).
+type Cell struct {
+	Mapped   []string // names of hosts, sorted
+	Unmapped []string
+	Servers  int // also of servers that are on no host
+	// OldestService is the smallest version of a service, a number that each release of
+	// Nova increases (nova/objects/service.py); 0 without a service.
+	OldestService int
+}
+
+// CellOf reads the content of the database of a cell.
+//
+// The new compute_nodes rows of a host that already has a mapping stay unmapped, because
+// discover_hosts marks a row only when it creates a mapping. So callers must not wait until
+// Unmapped is empty, and run discovery again only when the list changes.
+func CellOf(ctx context.Context, account registration.Account, in engine.Inputs) (cell Cell, err error) {
+	return cell, registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
+		cell, err = readCell(ctx, c, name)
+		return err
+	})
+}
+
+func readCell(ctx context.Context, c *database.Client, name string) (Cell, error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return Cell{}, err
+	}
+	var cell Cell
+	query := "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM " + schema + ".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host"
+	err = c.QueryRows(ctx, query, func(rows *sql.Rows) error {
+		var host string
+		var unmapped bool
+		err := rows.Scan(&host, &unmapped)
+		if unmapped {
+			cell.Unmapped = append(cell.Unmapped, remote.Quote(host))
+		} else {
+			cell.Mapped = append(cell.Mapped, remote.Quote(host))
+		}
+		return err
+	})
+	if err == nil {
+		err = c.QueryRow(ctx, []any{&cell.Servers}, "SELECT COUNT(*) FROM "+schema+".instances WHERE deleted = 0")
+	}
+	if err == nil {
+		err = c.QueryRow(ctx, []any{&cell.OldestService}, "SELECT COALESCE(MIN(version), 0) FROM "+schema+".services WHERE deleted = 0")
+	}
+	if err != nil {
+		return Cell{}, withoutSchema(err, name)
+	}
+	return cell, nil
+}
+
+// Mapping is an entry of an API database: a cell to which servers can be scheduled, or
+// cannot.
+type Mapping struct{ Disabled bool }
+
+// MappingOf reads the entry of the cell with the UUID in the API database of a connection
+// Secret. It returns nil if the cell has no entry.
+func MappingOf(ctx context.Context, secret map[string][]byte, uuid string) (mapping *Mapping, err error) {
+	return mapping, registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+		mapping, err = readMapping(ctx, c, name, uuid)
+		return err
+	})
+}
+
+func readMapping(ctx context.Context, c *database.Client, name, uuid string) (*Mapping, error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return nil, err
+	}
+	var mapping Mapping
+	err = c.QueryRow(ctx, []any{&mapping.Disabled}, "SELECT disabled FROM "+schema+".cell_mappings WHERE uuid = ?", uuid)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return &mapping, withoutSchema(err, name)
+}
+
+// Entry is the entry of a cell in an API database.
+type Entry struct {
+	UUID string
+	// Location is the database of the cell, host:port/name; "" if the URL of the entry has
+	// another form, for example that of a template.
+	Location string
+	// Servers is the number of servers that are not being deleted.
+	Servers int
+}
+
+// EntryOf reads the entry of the cell with the name in the API database of a connection
+// Secret. It returns nil if the database has no such entry, or no tables yet
+// (nova/db/api/models.py).
+func EntryOf(ctx context.Context, secret map[string][]byte, cell string) (entry *Entry, err error) {
+	return entry, registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+		entry, err = readEntry(ctx, c, name, cell)
+		return err
+	})
+}
+
+func readEntry(ctx context.Context, c *database.Client, name, cell string) (*Entry, error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return nil, err
+	}
+	var entry Entry
+	var connection string // has a password
+	query := "SELECT uuid, COALESCE(database_connection, ''), (SELECT COUNT(*) FROM " + schema + ".instance_mappings WHERE cell_id = cell.id AND NOT COALESCE(queued_for_delete, FALSE))" +
+		" FROM " + schema + ".cell_mappings AS cell WHERE name = ? ORDER BY id LIMIT 1"
+	err = c.QueryRow(ctx, []any{&entry.UUID, &connection, &entry.Servers}, query, cell)
+	if errors.Is(err, sql.ErrNoRows) || database.Lacks(err) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	entry.Location = locationIn(connection)
+	return &entry, err
+}
+
+// locationIn returns the location in a URL of SQLAlchemy.
+func locationIn(connection string) string {
+	parsed, err := url.Parse(connection)
+	if err != nil || parsed.Port() == "" || parsed.User == nil || strings.Contains(parsed.Path, "@") {
+		return "" // without an account, the "host" is a part of a password with an unescaped slash
+	}
+	return remote.Quote(parsed.Host + parsed.Path)
+}
+
+// withoutSchema explains the error of a query if the database has no such table.
+func withoutSchema(err error, name string) error {
+	if database.Lacks(err) {
+		return fmt.Errorf("database %q has no tables of Nova: its schema is not synchronised yet", name)
+	}
+	return err
+}

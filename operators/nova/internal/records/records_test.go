@@ -1,0 +1,109 @@
+package records
+
+import (
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/registration/database"
+	"asterism.dev/lib/registration/registrationtest"
+)
+
+// Each test has tables with the columns of Nova's that are read (nova/db/main/models.py,
+// nova/db/api/models.py).
+func TestRecords(t *testing.T) {
+	server := registrationtest.StartMariaDB(t)
+	client, err := database.Connect(t.Context(), database.Server{
+		Address: net.JoinHostPort(server.Host, server.Port), User: server.User, Password: config.Password(server.Password),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	t.Run("names", func(t *testing.T) { refusesUnsafeNames(t, client) })
+	t.Run("cell", func(t *testing.T) { countsHostsAndServers(t, server, client) })
+	t.Run("mapping", func(t *testing.T) { readsMappings(t, server, client) })
+	t.Run("entry", func(t *testing.T) { readsEntries(t, server, client) })
+}
+
+func refusesUnsafeNames(t *testing.T, client *database.Client) {
+	t.Helper()
+	for _, name := range []string{"", "a`; DROP DATABASE mysql; --", "A", "a%", strings.Repeat("x", 65)} {
+		_, cell := readCell(t.Context(), client, name)
+		_, mapping := readMapping(t.Context(), client, name, "uuid")
+		_, entry := readEntry(t.Context(), client, name, "cell1")
+		for what, err := range map[string]error{"cell": cell, "mapping": mapping, "entry": entry} {
+			if err == nil || !strings.Contains(err.Error(), "database name") {
+				t.Errorf("%s accepts the name %q: %v", what, name, err)
+			}
+		}
+	}
+}
+
+func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
+	t.Helper()
+	server.Exec(t, "CREATE DATABASE cell1")
+	if _, err := readCell(t.Context(), client, "cell1"); err == nil || !strings.Contains(err.Error(), "synchronised") {
+		t.Errorf("without a schema: %v", err)
+	}
+	server.Exec(t,
+		"CREATE TABLE cell1.compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
+		"CREATE TABLE cell1.instances (host VARCHAR(255), deleted INT)",
+		"CREATE TABLE cell1.services (version INT, deleted INT)")
+	cell, err := readCell(t.Context(), client, "cell1")
+	if err != nil || !reflect.DeepEqual(cell, Cell{}) {
+		t.Error(cell, err)
+	}
+	server.Exec(t,
+		`INSERT INTO cell1.compute_nodes VALUES ('compute-2', 0, 0), ('compute-1', 0, 0), ('compute-1', 1, 0),
+			('gone', 0, 7), ('mapped', 1, 0), ('old', NULL, 0)`,
+		"INSERT INTO cell1.instances VALUES ('mapped', 0), (NULL, 0), ('mapped', 9)",
+		"INSERT INTO cell1.services VALUES (66, 0), (64, 0), (40, 3)")
+	cell, err = readCell(t.Context(), client, "cell1")
+	want := Cell{Mapped: []string{"mapped", "old"}, Unmapped: []string{"compute-1", "compute-2"}, Servers: 2, OldestService: 64}
+	if err != nil || !reflect.DeepEqual(cell, want) {
+		t.Errorf("got %+v, %v, want %+v", cell, err, want)
+	}
+}
+
+func readsMappings(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
+	t.Helper()
+	server.Exec(t, "CREATE DATABASE api")
+	if _, err := readMapping(t.Context(), client, "api", "u1"); err == nil || !strings.Contains(err.Error(), "synchronised") {
+		t.Errorf("without a schema: %v", err)
+	}
+	server.Exec(t,
+		"CREATE TABLE api.cell_mappings (uuid VARCHAR(36), disabled BOOLEAN)",
+		"INSERT INTO api.cell_mappings VALUES ('u1', FALSE), ('u10', TRUE)")
+	for uuid, want := range map[string]*Mapping{"u1": {}, "u10": {Disabled: true}, "u": nil} {
+		if mapping, err := readMapping(t.Context(), client, "api", uuid); err != nil || !reflect.DeepEqual(mapping, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", uuid, mapping, err, want)
+		}
+	}
+}
+
+func readsEntries(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
+	t.Helper()
+	server.Exec(t, "CREATE DATABASE entries")
+	if entry, err := readEntry(t.Context(), client, "entries", "cell1"); entry != nil || err != nil {
+		t.Errorf("without a schema: %+v, %v", entry, err)
+	}
+	server.Exec(t,
+		"CREATE TABLE entries.cell_mappings (id INT, uuid VARCHAR(36), name VARCHAR(255), database_connection TEXT)",
+		"CREATE TABLE entries.instance_mappings (cell_id INT, queued_for_delete BOOLEAN)",
+		"INSERT INTO entries.cell_mappings VALUES (1, 'u0', 'cell0', '{scheme}://{username}:{password}@{hostname}/nova_cell0'), "+
+			"(2, 'u1', 'cell1', 'mysql+pymysql://nova:p%40ss%2F@[2001:db8::1]:3306/nova_cell1?charset=utf8'), (3, 'u10', 'cell10', NULL)",
+		"INSERT INTO entries.instance_mappings VALUES (2, FALSE), (2, NULL), (2, TRUE), (3, FALSE)")
+	for cell, want := range map[string]*Entry{
+		"cell0":  {UUID: "u0"},
+		"cell1":  {UUID: "u1", Location: "[2001:db8::1]:3306/nova_cell1", Servers: 2},
+		"cell10": {UUID: "u10", Servers: 1},
+		"cell":   nil,
+	} {
+		if entry, err := readEntry(t.Context(), client, "entries", cell); err != nil || !reflect.DeepEqual(entry, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", cell, entry, err, want)
+		}
+	}
+}
