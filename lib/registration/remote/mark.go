@@ -1,4 +1,4 @@
-// Package registration is shared by the clients that register accounts at a database, a
+// Package remote is shared by the clients that register accounts at a database, a
 // message bus and an identity service: ownership marks, error types, and connections with
 // timeouts of seconds.
 package remote

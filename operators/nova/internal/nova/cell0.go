@@ -6,6 +6,7 @@ import (
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/records"
 )
 
 // cell0UUID is the same in every Nova (nova doc: admin/cells).
@@ -22,6 +23,9 @@ func schema(cr *novav1.Nova) []engine.Need {
 const mapCell0Script = `nova-manage cell_v2 map_cell0 --database_connection mysql+pymysql://pending/
 nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --transport-url none:///`
 
+// cell0Default is the database of cell0 in a connection Secret that names none.
+const cell0Default = "nova_cell0"
+
 // mapCell0 builds a Job of nova-manage with the connections of the API database and cell0.
 func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
@@ -31,11 +35,11 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	manage := workload.Service{
 		Name:     "nova",
 		Instance: cr.Name + "-cell0",
-		Project:  "nova",
+		Project:  project,
 		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.Pod),
 		Databases: []workload.Database{
-			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: "nova_api"},
-			{Section: "database", Secret: c.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
+			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: records.APIDatabase},
+			{Section: "database", Secret: c.Cell0DatabaseSecretRef.Name, Default: cell0Default},
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}

@@ -19,6 +19,9 @@ import (
 // accounts of a Nova, in the order of the fields of commonv1.Connections.
 var accounts = []func(*novav1.Nova) registration.Account{apiDatabase, cell0Database, messageBus, identity}
 
+// project is the name of Nova, as a project of OpenStack and as a service in the catalog.
+const project = "nova"
+
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) registration.Account {
@@ -28,7 +31,7 @@ func apiDatabase(cr *novav1.Nova) registration.Account {
 }
 
 func cell0Database(cr *novav1.Nova) registration.Account {
-	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, "nova_cell0")
+	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, cell0Default)
 	a.Name, a.Purpose, a.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
 	return a
 }
@@ -72,7 +75,7 @@ func keystone(cr *novav1.Nova) registration.Identity {
 func catalog(cr *novav1.Nova) registration.Account {
 	a := identity(cr)
 	a.Server = registration.Catalog{
-		Identity: keystone(cr), ServiceType: "compute", ServiceName: "nova",
+		Identity: keystone(cr), ServiceType: "compute", ServiceName: project,
 		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
 	}
 	return a
