@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// boundedClient gives every write a deadline: a webhook that hangs would otherwise occupy a
-// worker.
+// boundedClient gives every write but that of the status a deadline, as writeStatus does: a
+// webhook that hangs would otherwise occupy a worker.
 type boundedClient struct {
 	client.Client
 	timeout time.Duration

@@ -53,7 +53,7 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 	}
 	p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
 	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil {
-		p.requeue(outcomeOf(err))
+		p.planRetry(outcomeOf(err))
 		return cmp.Or(incomplete, err)
 	}
 	return incomplete

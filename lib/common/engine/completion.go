@@ -9,9 +9,9 @@ import (
 )
 
 // The record of a stage, in the status, says for which inputs and children the stage was
-// complete. Its field Inputs is H(hash of the needs, children) for a stage without a Do, and
-// "<hash of needs, spec and UID>-<H(that hash, children)>" for a stage with a Do; or one of
-// these words. A stage with neither a Do nor children has no record.
+// complete. Its field Inputs is a hash of the needs and children for a stage without a Do, and
+// "<hash of needs, spec and UID>-<hash of that hash and the children>" for a stage with a Do; or
+// one of these words. A stage with neither a Do nor children has no record.
 const (
 	outdated       = "outdated"  // Do was called for other inputs since
 	abandonedStage = "abandoned" // the teardown continues without the stage

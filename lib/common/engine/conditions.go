@@ -40,7 +40,7 @@ func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
 	result := outcomeOf(p.askAvailable(ctx, s))
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
-		p.requeue(result)
+		p.planRetry(result)
 	}
 }
 

@@ -43,7 +43,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	if !p.slots.take(p.request) {
 		return p.waitForTurn(s, last, known)
 	}
-	defer func() { p.cluster.Requeue(p.slots.release(p.request.Namespace)...) }()
+	defer func() { p.cluster.Enqueue(p.slots.release(p.request.Namespace)...) }()
 	last.repeat = jitter(every)
 	p.wakeAfter(last.repeat)
 	return p.callDo(ctx, s, last)

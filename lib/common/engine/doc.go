@@ -5,9 +5,8 @@
 //	         gate,     rare    pure     only       complete   once a pass
 //	         input     calls            changes    or not?
 //
-// The engine guarantees the following rules, each with a test named after it. Children
-// are written by server-side apply, and foreign objects are never adopted. Without a
-// change, nothing is sent. Secrets are watched as metadata and read by name. A stage that
-// panics, fails or hangs changes conditions of its own object only. A Service.Report that
-// panics is an error in the log.
+// What it guarantees are the contracts in docs/contracts.md, each with its test: for example,
+// children are written by server-side apply, foreign objects are never adopted, nothing is sent
+// without a change, and a stage that panics, fails or hangs changes conditions of its own object
+// only. docs/architecture.md follows one pass through the files.
 package engine

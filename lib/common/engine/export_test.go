@@ -58,7 +58,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	if seam.Discover != nil {
 		a.discovery = failingDiscovery{a.discovery, seam.Discover}
 	}
-	r := newEngine(s, limits{
+	r := newReconciler(s, limits{
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
 		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
 	}, a)
@@ -73,7 +73,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 func (e *engine) remembered() int {
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.applier.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
+	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
 // NewConditionMetrics returns metrics of the conditions of at most limit objects.
@@ -123,7 +123,7 @@ func (s Slots) End() { s.slots.end() }
 
 // JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(first, last time.Time) time.Duration {
-	return (&apply.Shared{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(first, last)
+	return (&apply.Settings{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(first, last)
 }
 
 // DoPause is the time between a failed call of Do and the next one, after a number of failures

@@ -29,11 +29,11 @@ const (
 // belongs to no object, because every object of the namespace uses it. Hashes of a kind that is
 // cluster-scoped or owns no Secrets have no key: Conform reports a password in them.
 func (p *pass) readHashKey(ctx context.Context) (err error) {
-	defer p.guard(ctx, "of the key of hashes", &err)
-	if p.cr.GetNamespace() == "" || !slices.Contains(p.applier.Owns, observe.SecretKind) {
+	defer p.guard(ctx, "reading the key of hashes", &err)
+	if p.cr.GetNamespace() == "" || !slices.Contains(p.settings.Owns, observe.SecretKind) {
 		return nil
 	}
-	p.in.facts.hashKey = p.ownHashKey
+	p.in.facts.hashKey = p.fallbackHashKey
 	key := observe.Key{Kind: observe.SecretKind, NamespacedName: types.NamespacedName{Namespace: p.cr.GetNamespace(), Name: HashKeySecret}}
 	current, err := p.view.Get(ctx, key)
 	if err != nil {
@@ -61,8 +61,8 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 	return nil
 }
 
-// createHashKey creates the Secret unless another operator does at the same time. It returns
-// metadata: without a UID, which fits no content in memory, View.Data reads the API server.
+// createHashKey creates the Secret unless another operator does at the same time. It then returns
+// an object without a UID: this fits no content in memory, so that View.Data reads the API server.
 func (p *pass) createHashKey(ctx context.Context, key observe.Key) (client.Object, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -73,7 +73,7 @@ func (p *pass) createHashKey(ctx context.Context, key observe.Key) (client.Objec
 		Immutable: new(true),
 		Data:      map[string][]byte{HashKeyField: newHashKey()},
 	}
-	err := p.client().Create(ctx, secret, client.FieldOwner(p.applier.Name))
+	err := p.client().Create(ctx, secret, client.FieldOwner(p.settings.Name))
 	switch {
 	case errors.IsAlreadyExists(err):
 		return &corev1.Secret{}, nil

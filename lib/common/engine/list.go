@@ -28,10 +28,11 @@ type listKey struct {
 	sampled bool
 }
 
-// Labelled finds the objects with the labels. Their change starts a pass.
+// Labelled finds the objects with the labels. A change of any object of the kind that the
+// operator caches, in this namespace, starts a pass.
 func Labelled[O client.Object](with map[string]string) List[O] {
 	l := List[O]{labels: labels.Set(with).String()}
-	l.look = func(ctx context.Context, p *pass) (any, error) {
+	l.evaluate = func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, newOf[O]())
 		if err != nil {
 			return nil, err
@@ -48,7 +49,7 @@ func Labelled[O client.Object](with map[string]string) List[O] {
 // must not change them.
 func Sampled[O client.Object](period time.Duration) List[O] {
 	l := List[O]{sampled: true}
-	l.look = func(ctx context.Context, p *pass) (any, error) {
+	l.evaluate = func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, newOf[O]())
 		if err != nil {
 			return nil, err

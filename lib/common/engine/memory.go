@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memory has the last Do of each stage of each object, and the time since which the
-// object's status waits to be written. If memory is lost, Do is repeated once.
+// memory has the last Do of each stage of each object, the back-off of its passes, and the time
+// since which its status waits to be written. After a restart, a Do with Every, or whose spec
+// has changed, is repeated once; for any other, the record in the status is enough.
 type memory struct {
 	retries workqueue.TypedRateLimiter[reconcile.Request] // back-off of passes
 

@@ -22,9 +22,9 @@ import (
 // Need is an input that a stage waits for. It is declared once: the gate, the watch and
 // the hash of a stage's inputs are derived from it.
 type Need struct {
-	// look returns the value of the input, which must encode as JSON and is hashed, or
+	// evaluate returns the value of the input, which must encode as JSON and is hashed, or
 	// the reason why the need is not met.
-	look func(context.Context, *pass) (any, error)
+	evaluate func(context.Context, *pass) (any, error)
 }
 
 // foundObjects are the objects that a need has found. Their hash covers everything except
@@ -230,7 +230,7 @@ func AnyOf(needs ...Need) Need {
 		unmet := &outcome{Stalled: len(needs) > 0}
 		var messages []string
 		for _, need := range needs {
-			seen, err := need.look(ctx, p)
+			seen, err := need.evaluate(ctx, p)
 			if err == nil {
 				return seen, nil
 			}
@@ -268,7 +268,7 @@ func AllOf(needs ...Need) Need {
 // whether the need is met. An error that is retried still fails the stage.
 func (n Need) As(name string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		_, err := n.look(ctx, p)
+		_, err := n.evaluate(ctx, p)
 		p.in.met[name] = err == nil
 		if err != nil {
 			unmet := outcomeOf(err)
@@ -285,7 +285,7 @@ func (n Need) As(name string) Need {
 // the need has found no object. Only Existing and Labelled find objects and call check.
 func (n Need) Where(check func(client.Object) error) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		seen, err := n.look(ctx, p)
+		seen, err := n.evaluate(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +304,7 @@ func (n Need) Where(check func(client.Object) error) Need {
 // other need would lose its input.
 func (n Need) Counting(inputOf func(client.Object) any) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		seen, err := n.look(ctx, p)
+		seen, err := n.evaluate(ctx, p)
 		counted := countedObjects{foundObjects: objectsIn(seen)}
 		for _, obj := range counted.foundObjects {
 			if input := inputOf(obj); input != nil {
@@ -319,7 +319,7 @@ func (n Need) Counting(inputOf func(client.Object) any) Need {
 // served is absent only for Served; other needs wait for the kind.
 func (n Need) Optional() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
-		seen, err := n.look(ctx, p)
+		seen, err := n.evaluate(ctx, p)
 		if _, absent := err.(absence); absent { //nolint:errorlint // an absence is never wrapped
 			return nil, nil
 		}
@@ -333,7 +333,7 @@ func (p *pass) gather(ctx context.Context, needs []Need) (string, error) {
 	var all []any
 	var missing error
 	for _, need := range needs {
-		seen, err := need.look(ctx, p)
+		seen, err := need.evaluate(ctx, p)
 		if err != nil && missing == nil {
 			missing = err // the loop continues, so that a change of any need starts a pass
 		}

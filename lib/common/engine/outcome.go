@@ -22,7 +22,7 @@ const (
 	reasonPanic       = "Panic"
 )
 
-// Back-off after an error, of a pass and of a Do.
+// Back-off after an error: of a pass it begins with retryMin, of a Do with twice as much.
 const (
 	retryMin = 200 * time.Millisecond
 	retryMax = 30 * time.Second

@@ -23,13 +23,14 @@ type engine struct {
 	limits
 	kind     schema.GroupVersionKind
 	cluster  *observe.Cluster
-	applier  *apply.Shared
+	settings *apply.Settings
 	recorder record.EventRecorder
 	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
 	memory   *memory
-	// ownHashKey is the key of hashes while the Secret with the key cannot be read.
-	ownHashKey []byte
-	slots      *slots
+	// fallbackHashKey is a random key of this process, for hashes while the Secret with the key
+	// cannot be read.
+	fallbackHashKey []byte
+	slots           *slots
 }
 
 // pass is one look at one object: a walk over its stages, or its teardown.
@@ -49,7 +50,7 @@ type pass struct {
 	wantedKeys   []observe.Key     // of the children of the stages so far
 	firstUnready *outcome          // of the first stage that is not ready, or not torn down
 	requeueAfter time.Duration     // until the next pass; 0: none
-	failure      error             // the first outcome with Retry: finish sets the time of the next pass
+	failure      error             // the first outcome with Retry, or that of a Report that panicked: finish sets the time of the next pass
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
@@ -58,14 +59,14 @@ func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(c
 		view: e.cluster.View(request, cr.GetUID()),
 		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{},
 	}
-	e.applier.Explanations.Forget(p.view.Former)
-	p.children = &apply.Children{Shared: e.applier, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
+	e.settings.Explanations.Forget(p.view.Former)
+	p.children = &apply.Children{Settings: e.settings, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide
 	return p
 }
 
-func (p *pass) client() client.Client { return p.applier.Client }
+func (p *pass) client() client.Client { return p.settings.Client }
 
 func (p *pass) self() observe.Key {
 	return observe.Key{Kind: p.kind, NamespacedName: p.request.NamespacedName}
@@ -79,24 +80,23 @@ func (p *pass) wakeAfter(d time.Duration) {
 	}
 }
 
-// requeue requests another pass if the outcome has After or Retry.
-func (p *pass) requeue(result *outcome) {
+// planRetry requests another pass if the outcome has After or Retry.
+func (p *pass) planRetry(result *outcome) {
 	p.wakeAfter(result.After)
 	if result.Retry && p.failure == nil {
 		p.failure = result
 	}
 }
 
-// guard turns a panic of a stage into the error of the stage, and logs the stack. Calls of it
-// MUST be deferred: elsewhere, recover has no effect.
-func (p *pass) guard(ctx context.Context, condition string, err *error) {
+// guard turns a panic of a step into its error, and logs the stack. Calls of it MUST be
+// deferred: elsewhere, recover has no effect.
+func (p *pass) guard(ctx context.Context, step string, err *error) {
 	r := recover()
 	if r == nil {
 		return
 	}
-	log.FromContext(ctx).Error(nil, "a stage panicked", "stage", condition, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
-	p.done[condition] = false
-	*err = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("stage %s panicked: %v", condition, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
+	log.FromContext(ctx).Error(nil, "a panic", "step", step, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
+	*err = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("%s panicked: %v", step, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
 }
 
 // limits are the limits of one engine; tests have other values than operators.
@@ -108,6 +108,6 @@ type limits struct {
 	workers int
 	// readTimeout and discoveryRetry are fields of observe.Options.
 	readTimeout, discoveryRetry time.Duration
-	// jobRetryMin and jobRetryMax are fields of apply.Shared.
+	// jobRetryMin and jobRetryMax are fields of apply.Settings.
 	jobRetryMin, jobRetryMax time.Duration
 }

@@ -76,7 +76,7 @@ func (r *reconciler[T]) proof(cr T) func(client.Object) bool {
 
 func (r *reconciler[T]) report(ctx context.Context, p *pass, cr T) func() error {
 	return func() (err error) {
-		defer p.guard(ctx, "Report", &err)
+		defer p.guard(ctx, "the report", &err)
 		if r.service.Report != nil {
 			r.service.Report(cr, p.in)
 		}
@@ -97,7 +97,7 @@ func (p *pass) walk(ctx context.Context, stages []boundStage) {
 	}
 }
 
-// noteUnready notes for Ready why a stage is not ready; nil is ready.
+// noteUnready notes for Ready why a stage or another step of the pass is not ready; nil is ready.
 func (p *pass) noteUnready(err error) {
 	result := outcomeOf(err)
 	if result == nil {
@@ -106,12 +106,12 @@ func (p *pass) noteUnready(err error) {
 	if p.firstUnready == nil {
 		p.firstUnready = result
 	}
-	p.requeue(result)
+	p.planRetry(result)
 }
 
 // sweep deletes children that are no longer needed when every stage is ready.
 func (p *pass) sweep(ctx context.Context, stages []boundStage) (err error) {
-	defer p.guard(ctx, "of the deletion", &err)
+	defer p.guard(ctx, "the deletion of old children", &err)
 	if p.firstUnready != nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (p *pass) sweep(ctx context.Context, stages []boundStage) (err error) {
 	return p.children.Sweep(ctx, names, p.wantedKeys)
 }
 
-// finish writes the status, and returns the time of the next pass.
+// finish calls the report, writes the status, and returns the time of the next pass.
 func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Result, error) {
 	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
 		return reconcile.Result{RequeueAfter: p.readTimeout}, nil
@@ -148,7 +148,7 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 // forget removes all memory of a deleted object.
 func (e *engine) forget(request reconcile.Request) {
 	uid := e.cluster.Forget(e.kind, request)
-	e.applier.Explanations.Forget(uid)
+	e.settings.Explanations.Forget(uid)
 	e.memory.forget(request)
 	shown.forget(e, request)
 	e.slots.forget(request)

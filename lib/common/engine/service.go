@@ -21,11 +21,12 @@ type Service[T Object] struct {
 	Teardown []Stage[T]
 	// Available determines the condition Available: whether users are served. It is nil for
 	// kinds without this condition. Only its Needs, Do and Every are used. The condition is
-	// set in every pass, even if an earlier stage is not done, and Ready does not depend on it.
+	// set in every pass over an object that is not being deleted, even if a stage is not done,
+	// and Ready does not depend on it.
 	Available *Stage[T]
-	// Report copies inputs of a pass into the status. It is called at the end of every
-	// pass, also while the object is being deleted, before the status is compared and
-	// written.
+	// Report copies inputs of a pass into the status. It is called before the status is
+	// compared and written: at the end of every pass, also of one in which the teardown waits,
+	// but not while a watch is slow, when nothing is judged.
 	Report func(T, Inputs)
 	// Proof is a further check of a child, for kinds whose owner reference, annotation or
 	// label can be forged; nil: none.
@@ -37,7 +38,7 @@ type Service[T Object] struct {
 
 // Stage waits for its Needs, calls Do, and applies the children that Build returns. It is
 // ready when all of these steps are complete now, and done when all of them have been
-// complete for the current inputs and children.
+// complete for the current inputs and children, and no conflict or refusal stops it now.
 //
 // A child belongs to the stage that lists it. If a later version of the operator lists a
 // child in an earlier stage, the child stays. If it lists the child in a later stage, the

@@ -48,7 +48,7 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if workers := mgr.GetControllerOptions().MaxConcurrentReconciles; workers > 0 {
 		l.workers = workers
 	}
-	return s.addTo(mgr, newEngine(s, l, a))
+	return s.addTo(mgr, newReconciler(s, l, a))
 }
 
 // NewCache makes the cache of every manager with a Service: the cache knows why a watch is not
@@ -76,7 +76,7 @@ func accessOf(mgr ctrl.Manager, name string) (access, error) {
 	}, err
 }
 
-func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
+func newReconciler[T Object](s Service[T], l limits, a access) *reconciler[T] {
 	a.client = boundedClient{a.client, l.readTimeout}
 	cluster := observe.New(observe.Options{
 		Name: s.Name, Scheme: a.client.Scheme(), Discovery: a.discovery, Cache: a.cache, Cached: a.cached, API: a.api,
@@ -92,7 +92,7 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		limits:  l,
 		kind:    kind,
 		cluster: cluster,
-		applier: &apply.Shared{
+		settings: &apply.Settings{
 			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
 			Explanations: apply.NewExplanations(), JobEnded: jobEnded(kind.Kind),
 		},
@@ -101,7 +101,7 @@ func newEngine[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		memory:   newMemory(),
 		slots:    newSlots(l.workers, doWaiting.WithLabelValues(kind.Kind)),
 
-		ownHashKey: newHashKey(),
+		fallbackHashKey: newHashKey(),
 	}}
 }
 
@@ -129,5 +129,5 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 // write, nothing is watched, and no event is recorded. It is for tests and for tools that
 // show the effect of a service.
 func (s Service[T]) Unwatched(c client.Client, api client.Reader, kinds observe.Discovery) reconcile.Reconciler {
-	return newEngine(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
+	return newReconciler(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
 }

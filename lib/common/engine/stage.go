@@ -6,10 +6,10 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// runStage runs one stage: Needs, Do, Build, Judge and Report. It returns nil if the stage is
+// runStage runs one stage: Needs, Do, Build, the writes of its children, Judge and Report. It returns nil if the stage is
 // ready. A stage that ends before Report is not done.
 func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
-	defer p.guard(ctx, s.condition, &err)
+	defer p.guard(ctx, "stage "+s.condition, &err)
 	inputsHash, err := p.gatherFor(ctx, s)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
 	defer cancel()
-	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.applier.Name+"-status"))
+	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.settings.Name+"-status"))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}

@@ -22,7 +22,8 @@ import (
 const reasonLeftBehind = "LeftBehind"
 
 // tearDown runs the stages of the teardown, and removes the finalizer when all of them are
-// ready. gone is true if the finalizer no longer exists.
+// ready. gone is true if nothing is left to report: the finalizer does not exist, or its removal
+// was sent.
 func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
 	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
 		return true, nil
@@ -48,7 +49,7 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 
 // abandon ends a stage although objects remain, when the events that list them are written.
 func (p *pass) abandon(ctx context.Context, stage, remains string) (err error) {
-	defer p.guard(ctx, stage, &err)
+	defer p.guard(ctx, "stage "+stage, &err)
 	if p.pod != nil { // the API server refuses events in a namespace that is being deleted
 		switch err := p.client().Create(ctx, p.leftBehind(stage, remains)); {
 		case apierrors.IsForbidden(err): // for ever: the log has the message
@@ -75,7 +76,7 @@ func (p *pass) leftBehind(stage, remains string) *corev1.Event {
 		Type:           corev1.EventTypeWarning,
 		Reason:         reasonLeftBehind,
 		Message:        bounded(fmt.Sprintf("%s %s: %s: %s", p.kind.Kind, strings.TrimPrefix(p.request.String(), "/"), stage, remains)),
-		Source:         corev1.EventSource{Component: p.applier.Name},
+		Source:         corev1.EventSource{Component: p.settings.Name},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}
 }
@@ -86,7 +87,7 @@ func (p *pass) deleting(stage string, result *outcome) {
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
 		p.firstUnready.Reason = result.Reason
 	}
-	p.requeue(result)
+	p.planRetry(result)
 	status := p.cr.Common()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == commonv1.ConditionStalled })
 	for _, condition := range slices.Clone(status.Conditions) {
@@ -99,7 +100,7 @@ func (p *pass) deleting(stage string, result *outcome) {
 }
 
 // finalizer returns the finalizer of the kind, for example nova.asterism.dev/nova-cell.
-func (p *pass) finalizer() string { return p.kind.Group + "/" + p.applier.Name }
+func (p *pass) finalizer() string { return p.kind.Group + "/" + p.settings.Name }
 
 // addFinalizer adds the finalizer before the first effect that the teardown must undo.
 func (p *pass) addFinalizer(ctx context.Context) error {
@@ -115,7 +116,7 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 	base := p.cr.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
 	change()
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.applier.Name+"-finalizer")); err != nil {
+	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.settings.Name+"-finalizer")); err != nil {
 		return fmt.Errorf("patching the finalizers of %s: %w", p.self(), err)
 	}
 	p.stored = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type

@@ -16,10 +16,10 @@ import (
 // judgeUnreached sets the conditions of the stages that the walk did not reach. A
 // condition of an older generation becomes Unknown. A condition of this generation is set
 // by the state of its stage's children, or to Unknown if this state is not sufficient or
-// the stage has no children. If a child no longer exists, the conditions of its stage and of all later stages become
-// Unknown.
+// the stage has no children. If a child no longer exists, the conditions of its stage and of all
+// later stages become Unknown.
 func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) (err error) {
-	defer p.guard(ctx, "of the conditions", &err)
+	defer p.guard(ctx, "judging the stages that were not reached", &err)
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
 		return nil

@@ -81,7 +81,7 @@ func (c *Children) create(ctx context.Context, want stampedChild) (client.Object
 	if readErr != nil || existing == nil {
 		return nil, fmt.Errorf("creating %s: %w", want.key, err)
 	}
-	c.View.NoteWrite(want.key, existing)
+	c.View.NoteWrite(want.key, existing)             // newer than the watch, like a write
 	if want.Mode == Generated || want.Mode == Once { // children of these modes never change
 		return existing, nil
 	}

@@ -11,8 +11,8 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Shared has the settings for the children of all objects of one kind.
-type Shared struct {
+// Settings has the settings for the children of all objects of one kind.
+type Settings struct {
 	// Name is the field owner of every child, and its label
 	// app.kubernetes.io/name.
 	Name   string
@@ -31,7 +31,7 @@ type Shared struct {
 
 // Children are the children of one object, in one pass over the object.
 type Children struct {
-	*Shared
+	*Settings
 	View  *observe.View
 	Owner client.Object
 	// OwnerKind is the kind of the owner.
@@ -50,7 +50,7 @@ type Stage struct {
 	// Last is the stage's condition at the beginning of the pass, nil for none: it has the
 	// last failure of a Job that runs again.
 	Last *metav1.Condition
-	// WasComplete is true if the stage was complete for the same children before.
+	// WasComplete is true if the stage was complete for the same children and generation before.
 	WasComplete bool
 }
 

@@ -132,7 +132,7 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 
 // RetryWait is the time between the last failure of a Job and its next run, if it has failed for
 // the first time at the time first.
-func (c *Shared) RetryWait(first, last time.Time) time.Duration {
+func (c *Settings) RetryWait(first, last time.Time) time.Duration {
 	return min(max(last.Sub(first), c.JobRetryMin), c.JobRetryMax)
 }
 

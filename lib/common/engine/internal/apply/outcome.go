@@ -24,7 +24,7 @@ type Outcome struct { //nolint:errname // reads apply.Outcome
 	Reason  string
 	Message string
 	After   time.Duration // until the next pass; 0: a watch or Retry starts it
-	Stalled bool          // only a changed spec or input helps
+	Stalled bool          // a user must act; After, if set, is for causes that no event reports
 	Retry   bool          // the next pass starts with the back-off of a failure
 	Cause   error
 

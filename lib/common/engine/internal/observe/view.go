@@ -46,9 +46,9 @@ func (v *View) Close() {
 	v.forgetUnseen(v.request, v.seen)
 }
 
-// look records that the pass looks at an object. It is called before the read, so that no
-// event between look and read is lost.
-func (v *View) look(key Key) {
+// dependOn records that the pass depends on an object. It is called before the read, so that no
+// event between both is lost.
+func (v *View) dependOn(key Key) {
 	v.seen.Insert(key)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -76,7 +76,7 @@ func (v *View) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 // this object wakes the reconciled object. The first Get of a kind starts its watch and waits
 // for it, for at most ReadTimeout.
 func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
-	v.look(key)
+	v.dependOn(key)
 	if known, ok := v.objects[key]; ok {
 		return known, nil
 	}
@@ -118,7 +118,7 @@ func (v *View) NoteDelete(key Key, obj client.Object) {
 // AwaitServed wakes the reconciled object when the API server serves the kind. One timer of
 // the controller asks for all objects, as long as one of them waits.
 func (v *View) AwaitServed(kind schema.GroupVersionKind) {
-	v.look(Key{Kind: kind})
+	v.dependOn(Key{Kind: kind})
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.Cache != nil && !v.awaited.Has(kind) {
@@ -144,7 +144,7 @@ func (v *View) checkServed(ctx context.Context, kind schema.GroupVersionKind) er
 // if it is "", in all namespaces. Every change of an object of the kind in this scope wakes
 // the reconciled object.
 func (v *View) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, labels map[string]string) ([]client.Object, error) {
-	v.look(Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace}})
+	v.dependOn(Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace}})
 	if err := v.watch(ctx, kind); err != nil {
 		return nil, err
 	}

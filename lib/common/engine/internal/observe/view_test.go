@@ -26,7 +26,7 @@ func TestOnlyTheLastPassDecidesWhoIsWoken(t *testing.T) {
 	}
 	for _, looked := range []Key{key, {Kind: pods, NamespacedName: types.NamespacedName{Namespace: "n"}}, {Kind: pods}} {
 		v := c.View(request, "reader")
-		v.look(looked)
+		v.dependOn(looked)
 		v.Close()
 		g.Expect(woken()).To(Equal(1), "%v was looked at", looked)
 		v = c.View(request, "reader")

@@ -11,8 +11,8 @@ import (
 )
 
 // wake queues the object itself if it is reconciled, its owner, and the objects whose last or
-// present pass looked at the object or at all objects of its kind. The newest version is the
-// last argument.
+// present pass looked at the object or at all objects of its kind. It forgets the controller's
+// last write of the object if the watch has shown it. The newest version is the last argument.
 func (c *Cluster) wake(q queue, kind schema.GroupVersionKind, versions ...client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *Cluster) askUntilServed(kind schema.GroupVersionKind) {
 	}
 }
 
-// Requeue starts passes over the objects.
-func (c *Cluster) Requeue(requests ...reconcile.Request) {
+// Enqueue starts passes over the objects.
+func (c *Cluster) Enqueue(requests ...reconcile.Request) {
 	for _, request := range requests {
 		c.queue.Add(request)
 	}

@@ -133,7 +133,7 @@ func TestAPassForgetsTheWriteThatItDoesNotLookAt(t *testing.T) {
 	c := cluster(t, &podReader{version: "7"}, &podReader{})
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "owner"}}
 	v := c.View(request, "owner")
-	v.look(key)
+	v.dependOn(key)
 	c.wake(c.queue, pods, podOf("8"))
 	v.NoteDelete(key, podOf("7"))
 	v.Close()
