@@ -113,7 +113,7 @@ func message(ctx context.Context, operator string, of release) string {
 
 // expectInstalled waits until the operators in a namespace, those of the control plane or that
 // of shared volumes, are those of the release, OLM has removed earlier versions, and its
-// InstallPlans are complete.
+// InstallPlans are complete: one that is not would create deleted operators again.
 func expectInstalled(ctx context.Context, namespace string, of release, operators ...string) {
 	GinkgoHelper()
 	all := map[string]string{}
@@ -122,18 +122,18 @@ func expectInstalled(ctx context.Context, namespace string, of release, operator
 	}
 	Eventually(func(g Gomega) {
 		g.Expect(phases(ctx, namespace)).To(Equal(all))
-		g.Expect(list(ctx, "installplans", namespace)).To(beComplete)
+		g.Expect(list(ctx, "installplans", namespace)).To(HaveEach(HaveField("Status", HaveKeyWithValue("phase", "Complete"))))
 	}).WithContext(ctx).Should(Succeed(), explain(ctx))
 }
 
-var beComplete = HaveEach(HaveField("Status", HaveKeyWithValue("phase", "Complete")))
-
-// expectNoInstallation waits until OLM, which sometimes repeats an InstallPlan whose operators
-// run already, installs nothing: it would create again what is deleted meanwhile. The
-// Subscriptions must be deleted, so that no other InstallPlan begins.
-func expectNoInstallation(ctx context.Context, namespace string) {
+// removeWithOLM removes the operators of a namespace. OLM ends an InstallPlan that was deleted
+// meanwhile, and so it creates deleted operators again if it is about to repeat one.
+func removeWithOLM(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	Eventually(list).WithArguments(ctx, "installplans", namespace).WithContext(ctx).Should(beComplete, explain(ctx))
+	Eventually(func() string {
+		kubectl(ctx, "delete", "subscriptions,clusterserviceversions", "--all", "--timeout=2m", "--namespace", namespace)
+		return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
+	}).WithContext(ctx).WithPolling(5*time.Second).MustPassRepeatedly(3).ShouldNot(ContainSubstring("asterism-"), explain(ctx))
 }
 
 // explain lists what OLM says about packages that are not installed.

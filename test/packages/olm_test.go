@@ -125,12 +125,7 @@ func withOLM() {
 		deleteControlPlanes(ctx)
 		removeDriver(ctx)
 		for _, namespace := range []string{systemNamespace, storageNamespace} {
-			kubectl(ctx, "delete", "subscriptions", "--all", "--timeout=2m", "--namespace", namespace)
-			expectNoInstallation(ctx, namespace)
-			kubectl(ctx, "delete", "subscriptions,clusterserviceversions", "--all", "--timeout=2m", "--namespace", namespace)
-			Eventually(func() string {
-				return kubectl(ctx, "get", "deployments,serviceaccounts,roles", "--namespace", namespace, "--output=name")
-			}).WithContext(ctx).ShouldNot(ContainSubstring("asterism-"), explain(ctx))
+			removeWithOLM(ctx, namespace)
 		}
 		kubectl(ctx, "delete", "-f", policies(second))
 		By("deleting the roles of users, which OLM keeps")

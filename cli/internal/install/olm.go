@@ -111,21 +111,25 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 	if err := p.refuseInUse(ctx); err != nil {
 		return err
 	}
+	var removed []string
 	for _, namespace := range []string{systemNamespace, storageNamespace} {
-		if err := p.endInstallations(ctx, namespace); err != nil {
+		if err := p.awaitPlans(ctx, namespace); err != nil {
 			return err
 		}
-		versions, err := p.list(ctx, versionKind, namespace)
+		packages, err := p.packages(ctx, namespace)
 		if err != nil {
 			return err
 		}
-		versions = slices.DeleteFunc(versions, func(o *unstructured.Unstructured) bool { return o.GetLabels()["olm.copiedFrom"] != "" })
 		groups, err := p.list(ctx, groupKind, namespace)
 		if err != nil {
 			return err
 		}
-		p.remove("Delete the operators of namespace "+namespace, slices.Concat(versions, groups))
+		p.remove("Delete the operators of namespace "+namespace, slices.Concat(packages, groups))
+		if len(packages) > 0 {
+			removed = append(removed, namespace)
+		}
 	}
+	p.deleteRepeated(removed)
 	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
 	if err != nil {
 		return err

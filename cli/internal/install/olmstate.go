@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
@@ -107,31 +109,60 @@ func (p *planner) planState(ctx context.Context, own *unstructured.Unstructured)
 	return installPlan, "", nil
 }
 
-// endInstallations adds steps that delete the Subscriptions of a namespace and wait until none of
-// its InstallPlans installs: OLM may repeat a plan whose operators run already, and would create
-// again what the next steps delete. Such a plan creates the Subscriptions of its operators as well.
-func (p *planner) endInstallations(ctx context.Context, namespace string) error {
-	subscriptions, err := p.list(ctx, subscriptionKind, namespace)
-	if err != nil {
+// awaitPlans adds a step that waits until no InstallPlan of a namespace installs, if one does: OLM
+// would create again what the next steps delete. OLM may repeat a plan whose operators run already.
+func (p *planner) awaitPlans(ctx context.Context, namespace string) error {
+	busy, err := p.installing(ctx, namespace)
+	if err != nil || busy == "" {
 		return err
 	}
-	if busy, err := p.installing(ctx, namespace); err != nil || busy == "" && len(subscriptions) == 0 {
-		return err
-	}
-	p.remove("Delete the Subscriptions of namespace "+namespace, subscriptions)
 	p.add("Wait until OLM installs nothing in namespace "+namespace, "", func(ctx context.Context, say func(string)) error {
 		return p.await(ctx, say, func(ctx context.Context) (bool, string, error) {
-			if busy, err := p.installing(ctx, namespace); busy != "" || err != nil {
-				return false, busy, err
-			}
-			again, err := p.list(ctx, subscriptionKind, namespace)
-			for _, o := range again {
-				err = errors.Join(err, client.IgnoreNotFound(p.cluster.Delete(ctx, o)))
-			}
-			return len(again) == 0, "OLM created Subscriptions again", err
+			busy, err := p.installing(ctx, namespace)
+			return busy == "" && err == nil, busy, err
 		})
 	})
 	return nil
+}
+
+// quiet is the time in which OLM, which ends an InstallPlan that was deleted meanwhile, has created
+// what is left of it.
+const quiet = 10 * time.Second
+
+// deleteRepeated adds a step that deletes the Subscriptions and ClusterServiceVersions that OLM
+// creates again, until it has created none for a while: it may have begun to resolve or install
+// before the steps so far.
+func (p *planner) deleteRepeated(namespaces []string) {
+	if len(namespaces) == 0 {
+		return
+	}
+	p.add("Wait until OLM creates no deleted operator again", "", func(ctx context.Context, say func(string)) error {
+		last := time.Now()
+		return p.await(ctx, say, func(ctx context.Context) (bool, string, error) {
+			state := ""
+			again, err := p.packages(ctx, namespaces...)
+			for _, o := range again {
+				last, state = time.Now(), "OLM created "+name(o)+" again"
+				err = errors.Join(err, client.IgnoreNotFound(p.cluster.Delete(ctx, o)))
+			}
+			return err == nil && time.Since(last) >= quiet, state, err
+		})
+	})
+}
+
+// packages returns the Subscriptions and ClusterServiceVersions of namespaces, without the copies
+// of others.
+func (p *planner) packages(ctx context.Context, namespaces ...string) (all []*unstructured.Unstructured, err error) {
+	for _, namespace := range namespaces {
+		for _, kind := range []schema.GroupVersionKind{subscriptionKind, versionKind} {
+			found, err := p.list(ctx, kind, namespace)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+	}
+	return slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return o.GetLabels()["olm.copiedFrom"] != "" }), nil
 }
 
 // installing returns an InstallPlan that installs, with its phase; "" if none does.
