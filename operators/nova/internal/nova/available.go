@@ -75,7 +75,7 @@ func notReadyMessage(object engine.Object) string {
 	return ": " + ready.Message
 }
 
-// requestAPI sends two requests with Nova's own account: a list of servers, which needs
+// requestAPI sends requests with Nova's own account: a list of servers, which needs
 // Keystone and the API database, and a list of conductors, each of which is a row in the
 // database of its cell. The API leaves out cells that do not answer. If a request fails,
 // the error names the part that failed, if it is found.

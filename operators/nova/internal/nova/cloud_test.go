@@ -2,6 +2,7 @@ package nova
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -166,21 +167,40 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		c.apiRequests++
 		w.WriteHeader(c.apiStatus)
 	case request.URL.Path == "/v2.1/os-services" && request.Header.Get("X-Auth-Token") == "token":
-		answering := ""
-		if !c.cellsDown {
-			answering = `{"host": "given-cell1-conductor-0"}, {"host": "given-cell2-conductor-0"}, `
-		}
-		for id, row := range c.rows {
-			words := strings.Fields(row)
-			answering += fmt.Sprintf(`{"id": %q, "binary": %q, "host": %q, "state": %q}, `, id, words[0], words[1], words[2])
-		}
-		_, _ = w.Write([]byte(`{"services": [` + answering + `{"host": "given-superconductor-0"}]}`))
+		c.listServices(w, request.URL.Query().Get("binary"))
 	case request.Method == http.MethodDelete && strings.HasPrefix(request.URL.Path, "/v2.1/os-services/") && request.Header.Get("X-Auth-Token") == "token":
 		delete(c.rows, path.Base(request.URL.Path))
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+// listServices answers as Nova does in a cloud with 1,500 compute hosts: with the services of the
+// binary, or with all of them.
+func (c *cloud) listServices(w http.ResponseWriter, binary string) {
+	services := []map[string]any{}
+	add := func(id, of, host, state string) {
+		if binary == "" || binary == of {
+			services = append(services, map[string]any{
+				"id": id, "binary": of, "host": host, "zone": "internal", "status": "enabled", "state": state,
+				"updated_at": "2026-01-02T03:04:05.000000", "disabled_reason": nil, "forced_down": false,
+			})
+		}
+	}
+	add("super", "nova-conductor", "given-superconductor-0", "up")
+	if !c.cellsDown {
+		add("c1", "nova-conductor", "given-cell1-conductor-0", "up")
+		add("c2", "nova-conductor", "given-cell2-conductor-0", "up")
+	}
+	for id, row := range c.rows {
+		words := strings.Fields(row)
+		add(id, words[0], words[1], words[2])
+	}
+	for i := range 1500 {
+		add(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), "nova-compute", fmt.Sprintf("compute-%d.rack-%d.hall-1.datacenter-1.example.org", i, i%40), "up")
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"services": services})
 }
 
 // answers sets whether Keystone answers, and the status of the compute API.

@@ -26,12 +26,18 @@ type computeService struct {
 	State  string `json:"state"` // up or down
 }
 
-func listServices(ctx context.Context, address, token string) ([]computeService, error) {
-	var answer struct {
-		Services []computeService `json:"services"`
+// listServices returns the conductors and schedulers. A cloud has too many computes to list.
+func listServices(ctx context.Context, address, token string) (all []computeService, err error) {
+	for _, binary := range []string{"nova-conductor", "nova-scheduler"} {
+		var answer struct {
+			Services []computeService `json:"services"`
+		}
+		if err := get(ctx, address+"/os-services?binary="+binary, token, &answer); err != nil {
+			return nil, err
+		}
+		all = append(all, answer.Services...)
 	}
-	err := get(ctx, address+"/os-services", token, &answer)
-	return answer.Services, err
+	return all, nil
 }
 
 // scaled is the input of removeScaledAway: the number of pods of a service.
