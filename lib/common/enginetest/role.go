@@ -100,6 +100,9 @@ func (s Subject[T]) Used(t testing.TB) Rights {
 		if hasPods[gvk.Kind] {
 			used.add("", "pods", "list")
 		}
+		if gvk.Kind == "Route" { // OpenShift requires this for a host or a certificate (openshift/library-go: hostassignment)
+			used.add(owned.Group, "routes/custom-host", "create", "update")
+		}
 	}
 	for _, right := range s.Explained {
 		used[right] = true
