@@ -210,6 +210,7 @@ const (
 	errDatabaseMissing      = 1049
 	errPasswordPolicy       = 1819
 	errLoginWithoutPassword = 1698
+	errAccountLocked        = 4151
 )
 
 // failure converts an error of the driver into an error type of package remote, if
@@ -228,7 +229,7 @@ func (s Server) failure(err error) error {
 	switch refused.Number {
 	case errLoginDenied, errLoginWithoutPassword:
 		return &remote.Denied{Address: s.Address, Account: s.User, Reason: "wrong user or password"}
-	case errDatabaseDenied, errHostDenied, errTableDenied, errPrivilegeMissing:
+	case errDatabaseDenied, errHostDenied, errTableDenied, errPrivilegeMissing, errAccountLocked:
 		return &remote.Denied{Address: s.Address, Account: s.User, Reason: refused.Message}
 	case errTooManyConnections, errNotReady, errShutdown, errHostBlocked, errTooManyUserConnects, errReadOnly:
 		return &remote.Unreachable{Address: s.Address, Err: errors.New(refused.Message)}

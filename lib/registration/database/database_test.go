@@ -159,7 +159,8 @@ func TestServerWithoutCommentsOnDatabasesIsRefused(t *testing.T) {
 func TestFailuresOfTheServerHaveAType(t *testing.T) {
 	server := Server{Address: "db:3306", User: "root", Password: password}
 	for number, want := range map[uint16]any{
-		errLoginDenied: &remote.Denied{}, errPrivilegeMissing: &remote.Denied{}, errHostDenied: &remote.Denied{},
+		errAccountLocked: &remote.Denied{},
+		errLoginDenied:   &remote.Denied{}, errPrivilegeMissing: &remote.Denied{}, errHostDenied: &remote.Denied{},
 		errTooManyConnections: &remote.Unreachable{}, errNotReady: &remote.Unreachable{}, errReadOnly: &remote.Unreachable{},
 	} {
 		err := server.failure(&mysql.MySQLError{Number: number, Message: "text"})
