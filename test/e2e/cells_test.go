@@ -164,7 +164,7 @@ func cellSpecs(namespace string) {
 			answered, failures := load.Stop()
 			AddReportEntry("requests", answered)
 			Expect(failures).To(BeEmpty())
-			Expect(answered).To(BeNumerically(">", 100))
+			Expect(answered).To(BeNumerically(">", 20), "a fast machine changes the mode twice in as many seconds")
 		}
 	}, SpecTimeout(25*time.Minute))
 
