@@ -103,10 +103,14 @@ func TestARefusedRepairReplacesNothing(t *testing.T) {
 	w.Expect(w.uid(child)).To(Equal(uid))
 }
 
-// policyClient applies nothing: a policy refuses every change with 422.
+// policyClient changes no child: a policy refuses every change with 422.
 type policyClient struct{ client.Client }
 
 func (policyClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "refused", nil)
+}
+
+func (policyClient) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "refused", nil)
 }
 
