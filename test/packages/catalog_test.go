@@ -126,8 +126,8 @@ func expectInstalled(ctx context.Context, namespace string, of release, operator
 	}).WithContext(ctx).Should(Succeed(), explain(ctx))
 }
 
-// removeWithOLM removes the operators of a namespace. OLM ends an InstallPlan that was deleted
-// meanwhile, and so it creates deleted operators again if it is about to repeat one.
+// removeWithOLM removes the operators of a namespace. OLM finishes an InstallPlan that it has
+// begun, and so may create deleted operators again.
 func removeWithOLM(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func() string {

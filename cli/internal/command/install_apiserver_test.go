@@ -386,7 +386,7 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 		if !repeated && apierrors.IsNotFound(i.Get(ctx, client.ObjectKeyFromObject(before), version())) {
 			again := version()
 			again.Object["spec"] = before.Object["spec"]
-			repeated = i.Create(ctx, again) == nil // OLM ends the InstallPlan
+			repeated = i.Create(ctx, again) == nil // OLM finishes the InstallPlan
 		}
 	})
 	code := i.runOn(t, text, append([]string{"uninstall"}, with...)...)

@@ -125,7 +125,7 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 			return err
 		}
 		p.remove("Delete the operators of namespace "+namespace, slices.Concat(packages, groups))
-		if len(packages) > 0 {
+		if len(packages)+len(groups) > 0 { // a plan that installs has an OperatorGroup, and perhaps nothing else yet
 			removed = append(removed, namespace)
 		}
 	}

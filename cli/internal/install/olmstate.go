@@ -125,8 +125,8 @@ func (p *planner) awaitPlans(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// quiet is the time in which OLM, which ends an InstallPlan that was deleted meanwhile, has created
-// what is left of it.
+// quiet is the time in which OLM finishes an InstallPlan that it had begun before the objects were
+// deleted.
 const quiet = 10 * time.Second
 
 // deleteRepeated adds a step that deletes the Subscriptions and ClusterServiceVersions that OLM
@@ -136,14 +136,17 @@ func (p *planner) deleteRepeated(namespaces []string) {
 	if len(namespaces) == 0 {
 		return
 	}
-	p.add("Wait until OLM creates no deleted operator again", "", func(ctx context.Context, say func(string)) error {
+	p.add("Delete what OLM creates again", "", func(ctx context.Context, say func(string)) error {
 		last := time.Now()
 		return p.await(ctx, say, func(ctx context.Context) (bool, string, error) {
-			state := ""
+			state := "OLM has created nothing again"
 			again, err := p.packages(ctx, namespaces...)
 			for _, o := range again {
-				last, state = time.Now(), "OLM created "+name(o)+" again"
-				err = errors.Join(err, client.IgnoreNotFound(p.cluster.Delete(ctx, o)))
+				last, state = time.Now(), name(o)+" is being deleted"
+				if o.GetDeletionTimestamp() == nil {
+					state = "OLM created " + name(o) + " again"
+					err = errors.Join(err, client.IgnoreNotFound(p.cluster.Delete(ctx, o)))
+				}
 			}
 			return err == nil && time.Since(last) >= quiet, state, err
 		})

@@ -5,7 +5,7 @@
 //	         gate,     rare    pure     only       complete   once a pass
 //	         input     calls            changes    or not?
 //
-// What it guarantees are the contracts in docs/contracts.md, each with its test: for example,
+// docs/contracts.md lists what the engine guarantees, and the test of each guarantee: for example,
 // children are written by server-side apply, foreign objects are never adopted, nothing is sent
 // without a change, and a stage that panics, fails or hangs changes conditions of its own object
 // only. docs/architecture.md follows one pass through the files.

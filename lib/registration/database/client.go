@@ -61,6 +61,9 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	return client, nil
 }
 
+// Address returns the host and port of the server.
+func (c *Client) Address() string { return c.server.Address }
+
 // Close closes the connection.
 func (c *Client) Close() { _ = c.db.Close() }
 
@@ -131,7 +134,7 @@ func (s Server) dial() (func(ctx context.Context, network, address string) (net.
 }
 
 // QueryRow reads one row into results, one for each column. It returns sql.ErrNoRows if no row
-// exists.
+// exists. Secrets MUST be read into strings, and not be arguments: errors quote other values.
 func (c *Client) QueryRow(ctx context.Context, results []any, query string, arguments ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, remote.AnswerTimeout)
 	defer cancel()

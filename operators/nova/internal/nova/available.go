@@ -90,17 +90,17 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	}
 	defer keystone.Close()
 	err = get(ctx, address+"/servers?limit=1", keystone.Token(), nil)
-	var services []computeService
+	var conductors []computeService
 	if err == nil {
-		services, err = listServices(ctx, address, keystone.Token())
+		conductors, err = listServices(ctx, address, keystone.Token(), "nova-conductor")
 	}
 	if err == nil {
-		err = checkCells(cr, services)
+		err = checkCells(cr, conductors)
 	}
 	if err != nil {
 		return nil, failedPart(ctx, cr, in, err)
 	}
-	removeScaledAway(ctx, cr, in, services, address, keystone.Token())
+	removeScaledAway(ctx, cr, in, conductors, address, keystone.Token())
 	return nil, nil
 }
 

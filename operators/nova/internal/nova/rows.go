@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,18 +27,14 @@ type computeService struct {
 	State  string `json:"state"` // up or down
 }
 
-// listServices returns the conductors and schedulers. A cloud has too many computes to list.
-func listServices(ctx context.Context, address, token string) (all []computeService, err error) {
-	for _, binary := range []string{"nova-conductor", "nova-scheduler"} {
-		var answer struct {
-			Services []computeService `json:"services"`
-		}
-		if err := get(ctx, address+"/os-services?binary="+binary, token, &answer); err != nil {
-			return nil, err
-		}
-		all = append(all, answer.Services...)
+// listServices returns the services of one binary, such as nova-conductor. In a large cloud, the
+// list of all services exceeds the limit of an answer.
+func listServices(ctx context.Context, address, token, binary string) ([]computeService, error) {
+	var answer struct {
+		Services []computeService `json:"services"`
 	}
-	return all, nil
+	err := get(ctx, address+"/os-services?binary="+binary, token, &answer)
+	return answer.Services, err
 }
 
 // scaled is the input of removeScaledAway: the number of pods of a service.
@@ -74,7 +71,11 @@ func podsOf(service scalable) int {
 // has deleted: only rows that are down, and whose host is the name of such a pod. The rows of
 // other hosts, and of pods that restart, stay. A failure is logged and repeated with the next
 // request.
-func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, services []computeService, address, token string) {
+func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, conductors []computeService, address, token string) {
+	schedulers, err := listServices(ctx, address, token, "nova-scheduler")
+	if err != nil {
+		log.FromContext(ctx).Error(err, "listing schedulers, whose rows may have to be deleted")
+	}
 	pods := map[string]int{} // of a service, by <binary>/<instance>
 	if child, ok := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr)); ok {
 		pods["nova-scheduler/"+child.Name] = podsOf(child)
@@ -88,7 +89,7 @@ func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, se
 			pods["nova-conductor/"+name] = podsOf(child)
 		}
 	}
-	for _, service := range services {
+	for _, service := range slices.Concat(conductors, schedulers) {
 		at := strings.LastIndex(service.Host, "-")
 		if at < 0 || service.State != "down" {
 			continue

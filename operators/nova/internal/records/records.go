@@ -37,10 +37,11 @@ type Cell struct {
 // discover_hosts marks a row only when it creates a mapping. So callers must not wait until
 // Unmapped is empty, and run discovery again only when the list changes.
 func CellOf(ctx context.Context, account registration.Account, in engine.Inputs) (cell Cell, err error) {
-	return cell, registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
+	err = registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
 		cell, err = readCell(ctx, c, name)
 		return err
 	})
+	return cell, err
 }
 
 func readCell(ctx context.Context, c *database.Client, name string) (Cell, error) {
@@ -68,7 +69,7 @@ func readCell(ctx context.Context, c *database.Client, name string) (Cell, error
 		err = c.QueryRow(ctx, []any{&cell.OldestService}, "SELECT COALESCE(MIN(version), 0) FROM "+schema+".services WHERE deleted = 0")
 	}
 	if err != nil {
-		return Cell{}, withoutSchema(err, name)
+		return Cell{}, withoutSchema(err, c, name)
 	}
 	return cell, nil
 }
@@ -80,10 +81,11 @@ type Mapping struct{ Disabled bool }
 // MappingOf reads the entry of the cell with the UUID in the API database of a connection
 // Secret. It returns nil if the cell has no entry.
 func MappingOf(ctx context.Context, secret map[string][]byte, uuid string) (mapping *Mapping, err error) {
-	return mapping, registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+	err = registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
 		mapping, err = readMapping(ctx, c, name, uuid)
 		return err
 	})
+	return mapping, err
 }
 
 func readMapping(ctx context.Context, c *database.Client, name, uuid string) (*Mapping, error) {
@@ -96,7 +98,7 @@ func readMapping(ctx context.Context, c *database.Client, name, uuid string) (*M
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // documented
 	}
-	return &mapping, withoutSchema(err, name)
+	return &mapping, withoutSchema(err, c, name)
 }
 
 // Entry is the entry of a cell in an API database.
@@ -113,10 +115,11 @@ type Entry struct {
 // Secret. It returns nil if the database has no such entry, or no tables yet
 // (nova/db/api/models.py).
 func EntryOf(ctx context.Context, secret map[string][]byte, cell string) (entry *Entry, err error) {
-	return entry, registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+	err = registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
 		entry, err = readEntry(ctx, c, name, cell)
 		return err
 	})
+	return entry, err
 }
 
 func readEntry(ctx context.Context, c *database.Client, name, cell string) (*Entry, error) {
@@ -146,9 +149,9 @@ func locationIn(connection string) string {
 }
 
 // withoutSchema explains the error of a query if the database has no such table.
-func withoutSchema(err error, name string) error {
+func withoutSchema(err error, c *database.Client, name string) error {
 	if database.Lacks(err) {
-		return fmt.Errorf("database %q has no tables of Nova: its schema is not synchronised yet", name)
+		return fmt.Errorf("%s: database %q has no tables of Nova: its schema is not synchronised yet", c.Address(), name)
 	}
 	return err
 }
