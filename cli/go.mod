@@ -4,6 +4,7 @@ go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
+	asterism.dev/lib/nova v0.0.0
 	asterism.dev/lib/registration v0.0.0
 	asterism.dev/operators/meta v0.0.0
 	asterism.dev/operators/nova v0.0.0
@@ -106,6 +107,7 @@ require (
 
 replace (
 	asterism.dev/lib/common => ../lib/common
+	asterism.dev/lib/nova => ../lib/nova
 	asterism.dev/lib/registration => ../lib/registration
 	asterism.dev/operators/meta => ../operators/meta
 	asterism.dev/operators/nova => ../operators/nova

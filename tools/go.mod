@@ -34,6 +34,7 @@ require (
 
 require (
 	asterism.dev/lib/common v0.0.0 // indirect
+	asterism.dev/lib/nova v0.0.0 // indirect
 	asterism.dev/lib/registration v0.0.0 // indirect
 	asterism.dev/operators/meta v0.0.0 // indirect
 	asterism.dev/operators/nova v0.0.0 // indirect
@@ -196,6 +197,7 @@ require (
 replace (
 	asterism.dev/cli => ../cli
 	asterism.dev/lib/common => ../lib/common
+	asterism.dev/lib/nova => ../lib/nova
 	asterism.dev/lib/registration => ../lib/registration
 	asterism.dev/operators/meta => ../operators/meta
 	asterism.dev/operators/nova => ../operators/nova

@@ -4,6 +4,7 @@ go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
+	asterism.dev/lib/nova v0.0.0 // indirect
 	asterism.dev/lib/registration v0.0.0 // indirect
 	asterism.dev/operators/nova v0.0.0
 	asterism.dev/operators/shared-volume v0.0.0
@@ -88,6 +89,8 @@ require (
 )
 
 replace asterism.dev/lib/common => ../../lib/common
+
+replace asterism.dev/lib/nova => ../../lib/nova
 
 replace asterism.dev/lib/registration => ../../lib/registration
 

@@ -4,6 +4,7 @@ go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
+	asterism.dev/lib/nova v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/controller-runtime v0.25.2
@@ -85,3 +86,5 @@ require (
 )
 
 replace asterism.dev/lib/common => ../../lib/common
+
+replace asterism.dev/lib/nova => ../../lib/nova

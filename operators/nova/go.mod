@@ -4,6 +4,7 @@ go 1.26.3
 
 require (
 	asterism.dev/lib/common v0.0.0
+	asterism.dev/lib/nova v0.0.0
 	asterism.dev/lib/registration v0.0.0
 	github.com/onsi/ginkgo/v2 v2.34.0
 	github.com/onsi/gomega v1.44.0
@@ -98,6 +99,8 @@ require (
 )
 
 replace asterism.dev/lib/common => ../../lib/common
+
+replace asterism.dev/lib/nova => ../../lib/nova
 
 replace asterism.dev/lib/registration => ../../lib/registration
 

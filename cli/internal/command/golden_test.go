@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/nova"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
@@ -258,7 +259,7 @@ func outputOf(t *testing.T, folder string) func(context.Context, types.Namespace
 func previewOf(ctx context.Context, t *testing.T, folder string, stdin io.Reader, command []string) ([]byte, error) {
 	t.Helper()
 	scripts := t.TempDir()
-	for name, content := range config.Scripts(config.ProjectOptions("nova")...) {
+	for name, content := range config.Scripts(nova.Project().Options...) {
 		if err := os.WriteFile(filepath.Join(scripts, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

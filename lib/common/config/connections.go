@@ -144,12 +144,12 @@ func (c *Connections) login(section string, i Identity, scope ...Setting) {
 	}, scope...) {
 		c.Sections.Set(section, setting.Name, setting.Value)
 	}
-	c.setUnlessEmpty(section, "cafile", c.identityAuthority(section, i.CA))
+	c.Sections.SetUnlessEmpty(section, "cafile", c.IdentityAuthority(section, i.CA))
 }
 
-// identityAuthority stores the authority of an account. Accounts with the same authority share
-// a file.
-func (c *Connections) identityAuthority(section string, ca []byte) string {
+// IdentityAuthority stores the authority of an account, and returns its path in the container.
+// Accounts with the same authority share a file.
+func (c *Connections) IdentityAuthority(section string, ca []byte) string {
 	const name = "identity"
 	if other, exists := c.files[name+caSuffix]; exists && !bytes.Equal(other, ca) {
 		return c.authority(section, ca)
@@ -158,7 +158,7 @@ func (c *Connections) identityAuthority(section string, ca []byte) string {
 }
 
 // Adapter is Auth for a section with which the service calls another service of the
-// catalog, for example placement, neutron or cinder.
+// catalog.
 func (c *Connections) Adapter(section string, i Identity) {
 	c.Auth(section, i)
 	c.Sections.Set(section, "region_name", i.Region)

@@ -24,7 +24,7 @@ func TestConnectionsOfAWholeService(t *testing.T) {
 	c.Database("database", database)
 	c.MessageBus(bus)
 	c.AuthToken(identity, "compute")
-	c.Adapter("placement", identity)
+	c.Adapter("inventory", identity)
 	c.ServiceUser(identity)
 	data, err := c.Data()
 	if err != nil {
@@ -58,7 +58,7 @@ region_name = RegionOne
 service_token_roles = service
 service_token_roles_required = true
 
-[placement]
+[inventory]
 ` + auth + `region_name = RegionOne
 
 [service_user]
@@ -116,7 +116,7 @@ func TestIncludeReadsRenderedConnectionsForAnotherDirectory(t *testing.T) {
 		}
 		c := NewConnections(dir)
 		c.MessageBus(bus)
-		c.Adapter("placement", identity)
+		c.Adapter("inventory", identity)
 		c.NotificationBus(bus)
 		c.Sections.Set("service_user", "note", "/etc/project/parts/none-ca.crt")
 		return c
@@ -187,4 +187,38 @@ func TestTransportPorts(t *testing.T) {
 			t.Errorf("%s: the error has the password: %v", url, err)
 		}
 	}
+}
+
+func TestNotificationBus(t *testing.T) {
+	bus, err := ParseMessageBus(with("ca.crt", certificate, "quorumQueues", "true", "vhost", "v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewConnections("/etc/project")
+	c.NotificationBus(bus)
+	const want = "oslo_messaging_notifications: driver=messagingv2 transport_url=rabbit://u:p@h:5671/v?rabbit_quorum_queue=true&ssl=1&ssl_ca_file=%2Fetc%2Fproject%2Fnotificationbus-ca.crt&ssl_enforce_hostname_verification=true"
+	if got := oneLine(c.Sections); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func oneLine(sections Sections) string {
+	var lines []string
+	for _, section := range sections {
+		line := section.Name + ":"
+		for _, setting := range section.Settings {
+			line += " " + setting.Name + "=" + setting.Value
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ")
+}
+
+func identityOf(t *testing.T, more ...string) Identity {
+	t.Helper()
+	identity, err := ParseIdentity(secret(append([]string{"authURL", "http://k:5000/v3", "user", "u", "password", "p", "region", "R1"}, more...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
 }

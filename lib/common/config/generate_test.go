@@ -42,8 +42,8 @@ func registeredOptions() []registeredOption {
 		{"DEFAULT", "debug"},
 		{"DEFAULT", "transport_url"},
 		{"MixedCase", "plain"},
-		{"placement", "password"},
-		{"neutron", "metadata_proxy_shared_secret"},
+		{"inventory", "password"},
+		{"fabric", "metadata_proxy_shared_secret"},
 		{"filter_scheduler", "host_subset_size"},
 		{"default", "my_ip"},
 	} {
@@ -53,7 +53,7 @@ func registeredOptions() []registeredOption {
 }
 
 func knownTestOptions() Options {
-	return append(append(append(OsloOptions(), DatabaseOptions("api_database")...), AuthOptions("placement")...), testOptions...)
+	return append(append(append(OsloOptions(), DatabaseOptions("api_database")...), AuthOptions("inventory")...), testOptions...)
 }
 
 // generator writes parts with all unusual features that oslo.config accepts, and with some
@@ -205,7 +205,7 @@ func (g *generator) value(name string) string {
 	values := map[string][]string{
 		"plain":      {"1", "true", "abc", "a,b", "/var/lib/x"},
 		"quotes":     {`"quoted"`, `'quoted'`, `"`, `""`, `" blank "`, `"half`, `'"both"'`, `"a" and "b"`, `""twice""`},
-		"$":          {"$my_ip", "${state_path}/x", "$undefined", `\$x`, "$$", "a$", `"\\$y"`, "$placement.password", "$DEFAULT.my_ip", "$database"},
+		"$":          {"$my_ip", "${state_path}/x", "$undefined", `\$x`, "$$", "a$", `"\\$y"`, "$inventory.password", "$DEFAULT.my_ip", "$database"},
 		"unicode":    {"é", "日本語", "a\u00a0", "\u2003b", "\x1cc", "d\u0085", "\u200be"},
 		"comment":    {"# not a comment", "x  # 10-defaults.conf", "a ; b", "= b", ": b", "[c]"},
 		"empty":      {"", " ", `"" `},
@@ -219,7 +219,7 @@ func (g *generator) value(name string) string {
 // broken inserts a line that oslo.config mostly refuses.
 func (g *generator) broken(lines []string) []string {
 	g.used["what oslo.config refuses"] = true
-	wrong := pick(g, []string{"novalue", "= x", ": x", "[unclosed", "[]", "[", "[a] # b", "  indented", "\tx = y", "\u00a0 = 1", "\ufeffx = 1", "x"})
+	wrong := pick(g, []string{"valueless", "= x", ": x", "[unclosed", "[]", "[", "[a] # b", "  indented", "\tx = y", "\u00a0 = 1", "\ufeffx = 1", "x"})
 	at := g.IntN(len(lines) + 1)
 	for at < len(lines) && strings.HasPrefix(strings.ReplaceAll(lines[at], "\t", " "), " ") {
 		at++ // no other option may get the continuation lines, which may be secret

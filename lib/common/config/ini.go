@@ -126,7 +126,7 @@ var (
 	secretName = regexp.MustCompile(`password|passwd|passphrase|secret|credential|(^|_)(pass|key|keys|token|tokens|connection|transport_url|backend_argument)$`)
 )
 
-// partitionKey is the name of a group of Ironic's conductors, in spite of its ending.
+// partitionKey is the name of a group of servers, in spite of its ending.
 const partitionKey = "partition_key"
 
 // LooksSecret tells whether the value of an option with this name must not be shown.

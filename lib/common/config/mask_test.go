@@ -40,7 +40,7 @@ func writings(t *testing.T, password string) map[string]string {
 	bus := config.MessageBus{User: "u", Password: config.Password(password), Hosts: []config.HostPort{{Host: "h", Port: 5672}}, VHost: "/"}
 	c.Database("database", database)
 	c.MessageBus(bus)
-	c.Adapter("placement", config.Identity{AuthURL: "http://k", User: "u", Password: config.Password(password)})
+	c.Adapter("inventory", config.Identity{AuthURL: "http://k", User: "u", Password: config.Password(password)})
 	all := map[string]string{
 		"as it is":     password,
 		"database URL": database.URL(""),
@@ -147,12 +147,12 @@ func TestMaskHidesWhatSecretsHold(t *testing.T) {
 		"password": []byte(`p@ss"w/ord`), "transport_url": []byte(`p@ss"w/ord-and-more`), "hostname": []byte("db.example"), "token": []byte("ab"),
 	})
 	for message, masked := range map[string]string{
-		`login as nova with p@ss"w/ord at db.example`: "login as nova with *** at db.example",
-		`p@ss"w/ord-and-more`:                         "***",
-		"mysql://nova:p%40ss%22w%2Ford@db.example":    "mysql://nova:***@db.example",
-		`{"password":"p@ss\"w/ord"}`:                  `{"password":"***"}`,
-		"cEBzcyJ3L29yZA==":                            "***",
-		"about":                                       "about", // too short to be distinguished from text
+		`login as thing with p@ss"w/ord at db.example`: "login as thing with *** at db.example",
+		`p@ss"w/ord-and-more`:                          "***",
+		"mysql://thing:p%40ss%22w%2Ford@db.example":    "mysql://thing:***@db.example",
+		`{"password":"p@ss\"w/ord"}`:                   `{"password":"***"}`,
+		"cEBzcyJ3L29yZA==":                             "***",
+		"about":                                        "about", // too short to be distinguished from text
 	} {
 		if got := known.Hide(message); got != masked {
 			t.Errorf("%s becomes %s, want %s", message, got, masked)

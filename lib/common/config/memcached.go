@@ -62,7 +62,7 @@ func (c *Connections) Memcached(m Memcached) {
 	c.Sections.Set("cache", "backend", backend)
 	c.Sections.Set("cache", "memcache_servers", m.servers(prefix))
 	c.Sections.Set("cache", "tls_enabled", strconv.FormatBool(m.TLS))
-	c.setUnlessEmpty("cache", "tls_cafile", ca)
+	c.Sections.SetUnlessEmpty("cache", "tls_cafile", ca)
 	const tokens = "keystone_authtoken"
 	password := c.Sections.Get(tokens, "password")
 	if password == "" {
@@ -70,7 +70,7 @@ func (c *Connections) Memcached(m Memcached) {
 	}
 	c.Sections.Set(tokens, "memcached_servers", m.servers(pythonMemcached))
 	c.Sections.Set(tokens, "memcache_tls_enabled", strconv.FormatBool(m.TLS))
-	c.setUnlessEmpty(tokens, "memcache_tls_cafile", ca)
+	c.Sections.SetUnlessEmpty(tokens, "memcache_tls_cafile", ca)
 	key := hmac.New(sha256.New, []byte(password))
 	key.Write([]byte("tokens in memcached"))
 	c.Sections.Set(tokens, "memcache_security_strategy", "ENCRYPT")

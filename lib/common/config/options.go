@@ -1,7 +1,7 @@
 package config
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,8 +76,6 @@ var (
 	databaseOptions string
 	//go:embed options/auth.txt
 	authOptions string
-	//go:embed options/projects
-	projectOptions embed.FS
 )
 
 // OsloOptions returns the renamed and the multi-valued options that the oslo libraries
@@ -85,16 +83,6 @@ var (
 // with DatabaseOptions of database and AuthOptions of keystone_authtoken and service_user.
 func OsloOptions() Options {
 	return slices.Concat(embedded(osloOptions), DatabaseOptions("database"), AuthOptions("keystone_authtoken", "service_user"))
-}
-
-// ProjectOptions returns the renamed and the multi-valued options of a project, from the
-// table options/projects/<project>.txt; nil without a table.
-func ProjectOptions(project string) Options {
-	table, err := projectOptions.ReadFile("options/projects/" + project + ".txt")
-	if err != nil {
-		return nil
-	}
-	return embedded(string(table))
 }
 
 // DatabaseOptions returns oslo.db's options in further sections, for example for a second

@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 )
 
@@ -27,42 +26,6 @@ func TestEmbeddedTablesParse(t *testing.T) {
 		if options, err := ParseOptions(text); err != nil || len(options) == 0 {
 			t.Errorf("%d options: %v", len(options), err)
 		}
-	}
-}
-
-func TestEveryProjectsTableParsesAndAddsToTheLibraries(t *testing.T) {
-	paths, err := projectOptions.ReadDir("options/projects")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d tables: %v", len(paths), err)
-	}
-	known := map[Spelling]bool{}
-	for _, option := range OsloOptions() {
-		known[option.spellings()[0]] = true
-	}
-	for _, path := range paths {
-		text, err := projectOptions.ReadFile("options/projects/" + path.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := ParseOptions(string(text))
-		if err != nil {
-			t.Errorf("%s: %v", path.Name(), err)
-		}
-		options := ProjectOptions(strings.TrimSuffix(path.Name(), ".txt"))
-		if len(options) == 0 || !reflect.DeepEqual(options, parsed) {
-			t.Errorf("%s gives %d options, %d are in it", path.Name(), len(options), len(parsed))
-		}
-		for _, option := range options {
-			if known[option.spellings()[0]] {
-				t.Errorf("%s repeats [%s] %s of the libraries", path.Name(), option.Section, option.Name)
-			}
-			if !option.Multi && len(option.Deprecated) == 0 {
-				t.Errorf("%s says nothing of [%s] %s", path.Name(), option.Section, option.Name)
-			}
-		}
-	}
-	if options := ProjectOptions("../oslo"); options != nil {
-		t.Errorf("a project without a table has %d options", len(options))
 	}
 }
 

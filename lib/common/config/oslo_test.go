@@ -52,7 +52,7 @@ var needsOslo = regexp.MustCompile(`(ModuleNotFound|Import)Error: .*oslo_config`
 func ask(t *testing.T, q question) answer {
 	t.Helper()
 	if q.Scripts == "" {
-		q.Scripts = writeScripts(t, Scripts(slices.Concat(DatabaseOptions("api_database"), AuthOptions("placement"), testOptions)...))
+		q.Scripts = writeScripts(t, Scripts(slices.Concat(DatabaseOptions("api_database"), AuthOptions("inventory"), testOptions)...))
 	}
 	q.Registered = registeredOptions()
 	input, err := json.Marshal(q)
@@ -174,7 +174,7 @@ func TestWrongViewsAreNoticed(t *testing.T) {
 		"former names shown as they are":          {"if name not in current and name not in former:", "if name not in current:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scripts := Scripts(slices.Concat(DatabaseOptions("api_database"), AuthOptions("placement"), testOptions)...)
+			scripts := Scripts(slices.Concat(DatabaseOptions("api_database"), AuthOptions("inventory"), testOptions)...)
 			wrong := strings.ReplaceAll(scripts[MergeConfig], change[0], change[1])
 			if wrong == scripts[MergeConfig] {
 				t.Fatalf("merge-config has no %q", change[0])

@@ -157,7 +157,7 @@ func TestMergeConfigCopiesADirectoryOfTheImageIfItExists(t *testing.T) {
 func TestMergeConfigReadsNoForeignKey(t *testing.T) {
 	p := newPod(t)
 	connections := map[string]string{
-		ConnectionsPart:   p.read("connections/"+ConnectionsPart) + "[neutron]\ncafile = /etc/project/identity-ca.crt\n",
+		ConnectionsPart:   p.read("connections/"+ConnectionsPart) + "[fabric]\ncafile = /etc/project/identity-ca.crt\n",
 		"database-ca.crt": "CA", "identity-ca.crt": "CA",
 	}
 	p.volume("connections", connections)

@@ -137,15 +137,15 @@ func (r *secretReader) port(fallback int) int {
 }
 
 // tls returns whether TLS is used, and the authority that verifies the server. Default: TLS
-// if ca.crt exists. TLS without ca.crt is refused, because the drivers of Nova would
-// encrypt without verification.
+// if ca.crt exists. TLS without ca.crt is refused, because the drivers of OpenStack's
+// services would encrypt without verification.
 func (r *secretReader) tls() (bool, []byte) {
 	ca := r.authority()
 	if !r.boolean(KeyTLS, len(ca) > 0) {
 		return false, nil
 	}
 	if len(r.data[KeyCA]) == 0 {
-		r.refuse(KeyTLS, `is "true" and key %s is missing: add the certificates (PEM) of the authority that has signed the server's certificate, because Nova would not verify the certificate otherwise`, KeyCA)
+		r.refuse(KeyTLS, `is "true" and key %s is missing: add the certificates (PEM) of the authority that has signed the server's certificate, because the service would not verify the certificate otherwise`, KeyCA)
 	}
 	return true, ca
 }
@@ -223,7 +223,7 @@ func ParseAdministrator(data map[string][]byte) (Administrator, error) {
 	return a, r.err()
 }
 
-// ParseSharedSecret parses the Secret that proxies and a metadata API share. Required key:
+// ParseSharedSecret parses the Secret of a value that two services share. Required key:
 // sharedSecret. The error is KeyErrors.
 func ParseSharedSecret(data map[string][]byte) (Password, error) {
 	r := secretReader{data: data}

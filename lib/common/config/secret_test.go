@@ -120,7 +120,7 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		_, err := ParseIdentity(d)
 		return err
 	}
-	const unverified = `key tls is "true" and key ca.crt is missing: add the certificates (PEM) of the authority that has signed the server's certificate, because Nova would not verify the certificate otherwise`
+	const unverified = `key tls is "true" and key ca.crt is missing: add the certificates (PEM) of the authority that has signed the server's certificate, because the service would not verify the certificate otherwise`
 	for name, c := range map[string]struct {
 		parse func(map[string][]byte) error
 		data  map[string][]byte

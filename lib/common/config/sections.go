@@ -41,6 +41,13 @@ func (s *Sections) Set(section, name, value string) {
 	at.Settings = kept
 }
 
+// SetUnlessEmpty is Set for an option that has a default: "" leaves the option out.
+func (s *Sections) SetUnlessEmpty(section, name, value string) {
+	if value != "" {
+		s.Set(section, name, value)
+	}
+}
+
 // Get returns the last value of an option, "" if it is not set.
 func (s Sections) Get(section, name string) (value string) {
 	for _, candidate := range s {

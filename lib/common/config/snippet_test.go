@@ -25,7 +25,7 @@ func ownedInTests(t *testing.T) []Option {
 	c.Database("api_database", database)
 	c.MessageBus(bus)
 	c.AuthToken(identity, "compute")
-	c.Adapter("placement", identity)
+	c.Adapter("inventory", identity)
 	c.Sections.Set("pci", "device_spec", "x")
 	return append(OwnedBy(c.Sections, testOptions...), Option{Section: "DEFAULT", Name: "host"})
 }
@@ -43,10 +43,10 @@ func TestOptionsOfTheOperatorAreRefusedUnderAnyName(t *testing.T) {
 		"[DEFAULT]\nhost = a\ntransport_url = x":       "line 2: [DEFAULT] host is set by the operator" + remove + "; line 3: [DEFAULT] transport_url is set by the operator" + remove,
 		"[oslo_messaging_rabbit]\nkombu_ssl_ca_certs=": "line 2: [oslo_messaging_rabbit] kombu_ssl_ca_certs is a former name of [oslo_messaging_rabbit] ssl_ca_file, which is set by the operator" + remove,
 		"[keystone_authtoken]\nauth_uri = x":           "line 2: [keystone_authtoken] auth_uri is a former name of [keystone_authtoken] www_authenticate_uri, which is set by the operator" + remove,
-		"[placement]\nuser-name = x":                   "line 2: [placement] user-name is a former name of [placement] username, which is set by the operator" + remove,
-		"[placement]\ntenant_name = x":                 "line 2: [placement] tenant_name is a former name of [placement] project_name, which is set by the operator" + remove,
-		"[placement]\nauth_section = mine":             "line 2: [placement] auth_section is set by the operator" + remove,
-		"[placement]\ntenant-id = x":                   "line 2: [placement] tenant-id is a former name of [placement] project_id, which is set by the operator" + remove,
+		"[inventory]\nuser-name = x":                   "line 2: [inventory] user-name is a former name of [inventory] username, which is set by the operator" + remove,
+		"[inventory]\ntenant_name = x":                 "line 2: [inventory] tenant_name is a former name of [inventory] project_name, which is set by the operator" + remove,
+		"[inventory]\nauth_section = mine":             "line 2: [inventory] auth_section is set by the operator" + remove,
+		"[inventory]\ntenant-id = x":                   "line 2: [inventory] tenant-id is a former name of [inventory] project_id, which is set by the operator" + remove,
 		"[DEFAULT]\npci_passthrough_whitelist = x":     "line 2: [DEFAULT] pci_passthrough_whitelist is a former name of [pci] device_spec, which is set by the operator" + remove,
 		"[DEFAULT]\r\nhost\t=\ta\r\n\tb":               "line 2: [DEFAULT] host is set by the operator" + remove,
 	} {
@@ -67,7 +67,7 @@ func TestOptionsOfTheAdministratorAreAccepted(t *testing.T) {
 		"[ database]\nconnection = another section",
 		"[DEFAULT]\nHost = another option",
 		"[filter_scheduler]\nhost_subset_size = 2\n[database]\n[workarounds]\nx = 1\n connection = 2",
-		"[placement]\nauth-url = oslo.config does not read this",
+		"[inventory]\nauth-url = oslo.config does not read this",
 	} {
 		if err := CheckSnippet(text, owned...); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -101,13 +101,13 @@ func TestWhatIsNoINIIsRefusedByLine(t *testing.T) {
 func TestErrorsOfASnippetShowNoValue(t *testing.T) {
 	owned := ownedInTests(t)
 	for _, text := range []string{
-		"[placement]\npassword = hunter2",
-		"[placement]\npassword hunter2",
+		"[inventory]\npassword = hunter2",
+		"[inventory]\npassword hunter2",
 		"password = hunter2",
-		"[placement]\npassword = hunter1\nhunter2",
-		"[placement]\npassword = hunter1\n\n  hunter2",
-		"[placement\npassword = hunter2",
-		"[placement] password = hunter2",
+		"[inventory]\npassword = hunter1\nhunter2",
+		"[inventory]\npassword = hunter1\n\n  hunter2",
+		"[inventory\npassword = hunter2",
+		"[inventory] password = hunter2",
 		"= hunter2",
 	} {
 		if err := CheckSnippet(text, owned...); err == nil || strings.Contains(err.Error(), "hunter2") {

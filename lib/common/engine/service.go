@@ -10,7 +10,7 @@ import (
 // Service is the description of one kind by its operator.
 type Service[T Object] struct {
 	// Name is the controller's name, the field owner of every child and their
-	// label app.kubernetes.io/name, for example "nova-scheduler".
+	// label app.kubernetes.io/name, for example "widget".
 	Name string
 	// Stages are the stages of the kind, in order.
 	Stages []Stage[T]

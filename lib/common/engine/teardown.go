@@ -99,7 +99,7 @@ func (p *pass) deleting(stage string, result *outcome) {
 	status.ObservedGeneration = p.cr.GetGeneration()
 }
 
-// finalizer returns the finalizer of the kind, for example nova.asterism.dev/nova-cell.
+// finalizer returns the finalizer of the kind, for example example.org/rack.
 func (p *pass) finalizer() string { return p.kind.Group + "/" + p.settings.Name }
 
 // addFinalizer adds the finalizer before the first effect that the teardown must undo.

@@ -16,15 +16,15 @@ import (
 // valid is a Config with every field.
 func valid() kolla.Config {
 	return kolla.Config{
-		Command: []string{"/usr/bin/nova-compute", "--config-file", "/etc/nova/nova.conf"},
+		Command: []string{"/usr/bin/thing-agent", "--config-file", "/etc/thing/thing.conf"},
 		Files: []kolla.File{
-			{Source: "/var/lib/kolla/config_files/nova.conf", Dest: "/etc/nova/nova.conf", Owner: "nova:nova", Perm: "0600"},
+			{Source: "/var/lib/kolla/config_files/thing.conf", Dest: "/etc/thing/thing.conf", Owner: "thing:thing", Perm: "0600"},
 			{Source: "/var/lib/kolla/config_files/src/*", Dest: "/", Merge: true, PreserveProperties: true},
-			{Source: "/var/lib/kolla/config_files/policy.yaml", Dest: "/etc/nova/", Owner: "nova", Perm: "0640", Optional: true},
+			{Source: "/var/lib/kolla/config_files/policy.yaml", Dest: "/etc/thing/", Owner: "thing", Perm: "0640", Optional: true},
 		},
 		Permissions: []kolla.Permission{
-			{Path: "/var/lib/nova", Owner: "nova:nova", Recurse: true},
-			{Path: "/var/log/nova/*.log", Owner: "root:nova", Perm: "0660"},
+			{Path: "/var/lib/thing", Owner: "thing:thing", Recurse: true},
+			{Path: "/var/log/thing/*.log", Owner: "root:thing", Perm: "0660"},
 		},
 	}
 }
@@ -34,15 +34,15 @@ func TestJSONHasTheKeysOfKolla(t *testing.T) {
 	written, err := valid().JSON()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(written).To(MatchJSON(`{
-		"command": "/usr/bin/nova-compute --config-file /etc/nova/nova.conf",
+		"command": "/usr/bin/thing-agent --config-file /etc/thing/thing.conf",
 		"config_files": [
-			{"source": "/var/lib/kolla/config_files/nova.conf", "dest": "/etc/nova/nova.conf", "owner": "nova:nova", "perm": "0600"},
+			{"source": "/var/lib/kolla/config_files/thing.conf", "dest": "/etc/thing/thing.conf", "owner": "thing:thing", "perm": "0600"},
 			{"source": "/var/lib/kolla/config_files/src/*", "dest": "/", "merge": true, "preserve_properties": true},
-			{"source": "/var/lib/kolla/config_files/policy.yaml", "dest": "/etc/nova/", "owner": "nova", "perm": "0640", "optional": true}
+			{"source": "/var/lib/kolla/config_files/policy.yaml", "dest": "/etc/thing/", "owner": "thing", "perm": "0640", "optional": true}
 		],
 		"permissions": [
-			{"path": "/var/lib/nova", "owner": "nova:nova", "recurse": true},
-			{"path": "/var/log/nova/*.log", "owner": "root:nova", "perm": "0660"}
+			{"path": "/var/lib/thing", "owner": "thing:thing", "recurse": true},
+			{"path": "/var/log/thing/*.log", "owner": "root:thing", "perm": "0660"}
 		]
 	}`))
 	alone, err := kolla.Config{Command: []string{"sleep", "1&2<3"}}.JSON()
@@ -69,16 +69,16 @@ func TestWhatKollaRefusesOrReadsDifferentlyIsAnError(t *testing.T) {
 		stricter bool
 	}{
 		"no command":                     {command(), "command: the command is required", false},
-		"an empty word":                  {command("nova-compute", ""), "command: a word is empty", false},
-		"a word with a space":            {command("sh", "-c", "exec nova-compute"), `command: the word "exec nova-compute" has white space`, false},
+		"an empty word":                  {command("thing-agent", ""), "command: a word is empty", false},
+		"a word with a space":            {command("sh", "-c", "exec thing-agent"), `command: the word "exec thing-agent" has white space`, false},
 		"a word with a line break":       {command("sh", "a\nb"), `the word "a\nb" has white space`, false},
 		"a pattern in the command":       {command("ls", "/etc/*"), `the word "/etc/*" has one of *?[`, false},
-		"an option of exec":              {command("-a", "nova"), `the program "-a" begins with -`, false},
+		"an option of exec":              {command("-a", "thing"), `the program "-a" begins with -`, false},
 		"no source":                      {file(func(f *kolla.File) { f.Source = "" }), `config_files[0]: source "" is no absolute path`, false},
-		"a relative source":              {file(func(f *kolla.File) { f.Source = "nova.conf" }), `config_files[0]: source "nova.conf" is no absolute path`, false},
+		"a relative source":              {file(func(f *kolla.File) { f.Source = "thing.conf" }), `config_files[0]: source "thing.conf" is no absolute path`, false},
 		"no dest":                        {file(func(f *kolla.File) { f.Dest = "" }), `config_files[0]: dest "" is no absolute path`, false},
-		"several sources of one file":    {file(func(f *kolla.File) { f.Source = "/src/*.conf" }), "source /src/*.conf is a pattern, and dest /etc/nova/nova.conf is one file", true},
-		"a dest that is the source":      {file(func(f *kolla.File) { f.Dest = f.Source }), "contains source /var/lib/kolla/config_files/nova.conf: dest is deleted", false},
+		"several sources of one file":    {file(func(f *kolla.File) { f.Source = "/src/*.conf" }), "source /src/*.conf is a pattern, and dest /etc/thing/thing.conf is one file", true},
+		"a dest that is the source":      {file(func(f *kolla.File) { f.Dest = f.Source }), "contains source /var/lib/kolla/config_files/thing.conf: dest is deleted", false},
 		"a dest in which the source is":  {file(func(f *kolla.File) { f.Source, f.Dest = "/srv/a/b", "/srv/a" }), "dest /srv/a contains source /srv/a/b", false},
 		"a dest that kolla needs":        {file(func(f *kolla.File) { f.Source, f.Dest = "/srv/var", "/" }), "dest / contains /var/lib/kolla/config_files", false},
 		"no owner":                       {file(func(f *kolla.File) { f.Owner = "" }), "config_files[0]: owner and perm are required, or preserve_properties", false},
@@ -86,7 +86,7 @@ func TestWhatKollaRefusesOrReadsDifferentlyIsAnError(t *testing.T) {
 		"properties that are stated too": {file(func(f *kolla.File) { f.PreserveProperties = true }), "owner and perm have no effect with preserve_properties", true},
 		"an owner by number":             {file(func(f *kolla.File) { f.Owner = "42436:42436" }), `owner "42436:42436" is neither`, false},
 		"an owner of three":              {file(func(f *kolla.File) { f.Owner = "a:b:c" }), `owner "a:b:c" is neither`, false},
-		"an owner without a group":       {file(func(f *kolla.File) { f.Owner = "nova:" }), `owner "nova:" is neither`, true},
+		"an owner without a group":       {file(func(f *kolla.File) { f.Owner = "thing:" }), `owner "thing:" is neither`, true},
 		"a decimal mode":                 {file(func(f *kolla.File) { f.Perm = "644" }), `perm "644" is not of four octal digits`, false},
 		"a mode of five digits":          {file(func(f *kolla.File) { f.Perm = "00644" }), `perm "00644" is not of four octal digits`, false},
 		"a mode with a sticky bit":       {file(func(f *kolla.File) { f.Perm = "1777" }), `perm "1777" is not of four octal digits`, false},
@@ -138,8 +138,8 @@ func unchecked(t *testing.T, config kolla.Config) string {
 // container, "" for none.
 func misread(t *testing.T, config kolla.Config, written string) string {
 	t.Helper()
-	r := reader{root: t.TempDir(), users: []string{"root", "nova"}, set: map[string]string{}}
-	for _, at := range []string{"/var/lib/kolla/config_files/nova.conf", "/var/lib/kolla/config_files/src/a", "/src/a.conf", "/srv/a/b", "/srv/var/x", "/etc/passwd", "/var/log/nova/a.log"} {
+	r := reader{root: t.TempDir(), users: []string{"root", "thing"}, set: map[string]string{}}
+	for _, at := range []string{"/var/lib/kolla/config_files/thing.conf", "/var/lib/kolla/config_files/src/a", "/src/a.conf", "/srv/a/b", "/srv/var/x", "/etc/passwd", "/var/log/thing/a.log"} {
 		if err := os.MkdirAll(filepath.Dir(r.root+at), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -199,7 +199,7 @@ func (r *reader) difference(config kolla.Config) string {
 		return err.Error()
 	}
 	if len(config.Permissions) > 1 {
-		return meant("/var/log/nova/a.log", config.Permissions[1].Owner, config.Permissions[1].Perm)
+		return meant("/var/log/thing/a.log", config.Permissions[1].Owner, config.Permissions[1].Perm)
 	}
 	return ""
 }

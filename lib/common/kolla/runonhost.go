@@ -57,8 +57,8 @@ func Scripts(command []string) (map[string]string, error) {
 //     the container controls the node.
 //
 // The user of the image stays: programs of the node are run by root, for example by the
-// rootwrap of Nova. Other containers, network and volumes stay as they are. For os-brick,
-// the caller adds /dev and other directories of the node.
+// rootwrap of the service. Other containers, network and volumes stay as they are. For
+// os-brick, the caller adds /dev and other directories of the node.
 func RunOnHost(pod *applycorev1.PodTemplateSpecApplyConfiguration, volume, directory string) {
 	pod.WithAnnotations(map[string]string{annotationConstraints: constraints})
 	pod.Spec.WithHostPID(true).WithServiceAccountName(ServiceAccount)

@@ -65,7 +65,7 @@ func TestRefusedPodsAreExplained(t *testing.T) {
 
 // thing describes a service that needs only a message bus.
 func thing(cr *widget.Widget) workload.Service {
-	s := workload.Service{Name: "thing", Instance: cr.Name, Project: "nova", MessageBus: "bus", Command: workload.Start("thing"), RunOnHost: true}
+	s := workload.Service{Name: "thing", Instance: cr.Name, Project: workload.Project{Name: "thing"}, MessageBus: "bus", Command: workload.Start("thing"), RunOnHost: true}
 	s.Spec.ContainerImage = "quay.example/thing:1"
 	return s
 }

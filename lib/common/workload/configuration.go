@@ -35,7 +35,9 @@ func (s Service) Inputs() []engine.Need {
 	for _, shared := range s.Shared {
 		needs = append(needs, engine.Secret(shared.Secret, config.KeySharedSecret))
 	}
-	needs = append(needs, SharedConnectionNeeds(s.SharedConnections)...)
+	if s.SharedConnections != nil {
+		needs = append(needs, s.SharedConnections.Needs()...)
+	}
 	for _, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		needs = append(needs, engine.Secret(secret.Name))
 	}
@@ -54,7 +56,7 @@ func (s Service) Inputs() []engine.Need {
 // the init container merges.
 func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
 	if s.Image() == "" {
-		return nil, engine.Stop(engine.ReasonInvalid, "spec.containerImage is not set, and the operator has no default image: set spec.containerImage, or %s in the operator's Deployment", imageVariable(s.Project))
+		return nil, engine.Stop(engine.ReasonInvalid, "spec.containerImage is not set, and the operator has no default image: set spec.containerImage, or %s in the operator's Deployment", imageVariable(s.Project.Name))
 	}
 	connections, err := s.connections(in)
 	if err != nil {
@@ -123,7 +125,7 @@ func (s Service) options() []config.Option {
 	if s.Identity.Secret != "" {
 		options = append(options, config.AuthOptions(append([]string{"service_user"}, s.Identity.Adapters...)...)...)
 	}
-	return append(options, config.ProjectOptions(s.Project)...)
+	return append(options, s.Project.Options...)
 }
 
 // defaults returns the defaults of every service, and then the defaults of this service. A
@@ -170,8 +172,10 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 			return nil, err
 		}
 	}
-	if err := ConnectShared(c, in, s.SharedConnections, s.Identity.Secret); err != nil {
-		return nil, err
+	if s.SharedConnections != nil {
+		if err := s.SharedConnections.Connect(c, in, s.Identity.Secret); err != nil {
+			return nil, err
+		}
 	}
 	for _, shared := range s.Shared {
 		value, err := config.ParseSharedSecret(in.Secret(shared.Secret))

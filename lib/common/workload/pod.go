@@ -98,7 +98,7 @@ func (s Service) resources() *applycorev1.ResourceRequirementsApplyConfiguration
 }
 
 func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
-	command := []string{path.Join(config.ScriptsDir, config.MergeConfig), "--project", s.Project}
+	command := []string{path.Join(config.ScriptsDir, config.MergeConfig), "--project", s.Project.Name}
 	for _, file := range s.FromImage {
 		command = append(command, "--from-image", file)
 	}
@@ -118,7 +118,7 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 }
 
 // main returns the main container. The merged configuration is in the default directory of
-// the service, so that nova-manage in a shell also reads it.
+// the service, so that the service's tools in a shell also read it.
 func (s Service) main(name string, command []string) *applycorev1.ContainerApplyConfiguration {
 	c := s.container(name, command).WithVolumeMounts(
 		mount(mergedVolume, s.etc()).WithReadOnly(true),

@@ -41,7 +41,7 @@ func TestRunOnHostChangesNothingMore(t *testing.T) {
 }
 
 func thing(runOnHost bool) Service {
-	return Service{Name: "thing", Instance: "x", Project: "nova", Command: Start("thing", "--debug"), RunOnHost: runOnHost}
+	return Service{Name: "thing", Instance: "x", Project: Project{Name: "thing"}, Command: Start("thing", "--debug"), RunOnHost: runOnHost}
 }
 
 func podOf(t *testing.T, s Service) corev1.PodTemplateSpec {
@@ -82,6 +82,6 @@ func TestPodsMountTheKeysOfTheOperator(t *testing.T) {
 			}
 		}
 		g.Expect(pod.Spec.InitContainers[0].Command).To(HaveExactElements(HaveSuffix("/merge-config"),
-			"--project", "nova", "--secret-part", "91-mine.secret.conf", "--secret-part", "92-yours.secret.conf"))
+			"--project", "thing", "--secret-part", "91-mine.secret.conf", "--secret-part", "92-yours.secret.conf"))
 	}
 }

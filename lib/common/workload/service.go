@@ -13,17 +13,17 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
 )
 
 // Service describes one instance of an OpenStack service.
 type Service struct {
-	// Name of the service, as in the engine.Service: nova-scheduler.
+	// Name of the service, as in the engine.Service.
 	Name string
 	// Instance is the name of the object, and the prefix of its children's names.
 	Instance string
-	// Project is the OpenStack project: the service reads its configuration in
-	// /etc/<Project>, and config.ProjectOptions has its options.
-	Project string
+	// Project is the OpenStack project of the service.
+	Project Project
 	// Spec is the spec of the object.
 	Spec commonv1.ServiceSpec
 	// Defaults are options that the operator sets and the user may override.
@@ -43,11 +43,11 @@ type Service struct {
 	Identity Identity
 	// Accounts are further accounts at Keystone.
 	Accounts []Account
-	// SharedConnections are the connections that the object shares with other services.
-	SharedConnections commonv1.SharedConnections
+	// SharedConnections are those that services of the project share, nil for none.
+	SharedConnections SharedConnections
 	// Shared are secrets that are values of options.
 	Shared []SharedSecret
-	// FromImage lists files of the image's /etc/<Project> that the service needs, and
+	// FromImage lists files of the image's /etc/<project> that the service needs, and
 	// directories, with a / at the end, whose files it needs if they exist.
 	FromImage []string
 
@@ -71,6 +71,23 @@ type Service struct {
 	// Drain is a command of an HTTP service that drops its work when it is stopped: the pod is
 	// stopped when the command ends. nil: the service finishes its work itself.
 	Drain []string
+}
+
+// Project is an OpenStack project.
+type Project struct {
+	// Name of the project: its services read their configuration in /etc/<Name>.
+	Name string
+	// Options are the renamed and the multi-valued options of the project.
+	Options config.Options
+}
+
+// SharedConnections are connections that only the project knows.
+type SharedConnections interface {
+	// Needs are the Secrets of the connections.
+	Needs() []engine.Need
+	// Connect adds the options of the connections. account names the Secret of the service's
+	// account at Keystone, "" for none.
+	Connect(c *config.Connections, in engine.Inputs, account string) error
 }
 
 // Database is a connection to a database.
@@ -153,10 +170,10 @@ func Image(stated, project string) string {
 func imageVariable(project string) string { return "RELATED_IMAGE_" + strings.ToUpper(project) }
 
 // Image returns the image of the service and of its Jobs.
-func (s Service) Image() string { return Image(s.Spec.ContainerImage, s.Project) }
+func (s Service) Image() string { return Image(s.Spec.ContainerImage, s.Project.Name) }
 
-func (s Service) etc() string   { return path.Join("/etc", s.Project) }
-func (s Service) state() string { return path.Join("/var/lib", s.Project) }
+func (s Service) etc() string   { return path.Join("/etc", s.Project.Name) }
+func (s Service) state() string { return path.Join("/var/lib", s.Project.Name) }
 
 func (s Service) configMapName() string   { return s.Instance + "-config-data" }
 func (s Service) scriptsName() string     { return s.Instance + "-scripts" }

@@ -79,7 +79,7 @@ func (s Service) imageTask() Task {
 
 // imagePaths returns the paths of a file of the image, as merge-config looks for it.
 func (s Service) imagePaths(file string) []string {
-	return []string{path.Join(s.etc(), file), path.Join("/usr/share", s.Project+"-common", file), path.Join("/usr/share", s.Project, file)}
+	return []string{path.Join(s.etc(), file), path.Join("/usr/share", s.Project.Name+"-common", file), path.Join("/usr/share", s.Project.Name, file)}
 }
 
 func (s Service) hasExtraFile(name string) bool {

@@ -81,11 +81,11 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 		want     []string
 	}{
 		"a program with Python": {
-			map[string]string{"uwsgi_python3": uwsgi, "nova-api-wsgi": program, "nova-api": program},
-			[]string{"uwsgi --master --processes 3", "/nova-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--need-app", "[::]:8774"},
+			map[string]string{"uwsgi_python3": uwsgi, "thing-api-wsgi": program, "thing-api": program},
+			[]string{"uwsgi --master --processes 3", "/thing-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--need-app", "[::]:8774"},
 		},
 		"a plugin in a file": {
-			map[string]string{"uwsgi": plugin, "nova-api-wsgi": program},
+			map[string]string{"uwsgi": plugin, "thing-api-wsgi": program},
 			[]string{"uwsgi --plugin python3 --master", "--wsgi-file"},
 		},
 		"a module": {
@@ -93,12 +93,12 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 			[]string{"uwsgi --master", "--module json:application"},
 		},
 		"without a WSGI server": {
-			map[string]string{"uwsgi": "exit 1", "nova-api-wsgi": program, "nova-api": program},
-			[]string{"/nova-api"},
+			map[string]string{"uwsgi": "exit 1", "thing-api-wsgi": program, "thing-api": program},
+			[]string{"/thing-api"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output, _, err := newImage(t, c.programs).start("--workers", "3", "--threads", "2", "--grace", "45", "8774", "nova-api-wsgi", "json", "nova-api")
+			output, _, err := newImage(t, c.programs).start("--workers", "3", "--threads", "2", "--grace", "45", "8774", "thing-api-wsgi", "json", "thing-api")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, output)
 			}

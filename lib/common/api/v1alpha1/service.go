@@ -123,8 +123,8 @@ type ExtraFile struct {
 // PodSettings are the settings of a pod that do not depend on the service. An empty map
 // or list replaces the parent's value; an absent field inherits the value.
 type PodSettings struct {
-	// nodeSelector restricts the nodes by label. {} allows all nodes, also for a
-	// service whose Nova or ControlPlane restricts them.
+	// nodeSelector restricts the nodes by label. {} allows all nodes, even if the
+	// parent has a nodeSelector.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
@@ -196,8 +196,8 @@ type PodSettings struct {
 	NetworkAttachments []ObjectReference `json:"networkAttachments,omitzero"`
 
 	// networkPolicy is Enabled or Disabled. Default: Enabled. Enabled creates a
-	// NetworkPolicy that allows connections to the ports of nova-api, nova-metadata and
-	// nova-novncproxy, and to no other port of the pods. Disabled deletes the NetworkPolicy.
+	// NetworkPolicy that allows connections to the HTTP port of the service, if it has
+	// one, and to no other port of the pods. Disabled deletes the NetworkPolicy.
 	// +optional
 	NetworkPolicy NetworkPolicyMode `json:"networkPolicy,omitempty"`
 }

@@ -11,9 +11,9 @@ type WSGISettings struct {
 	// +kubebuilder:validation:Maximum=64
 	Workers *int32 `json:"workers,omitempty"`
 
-	// threads is the number of threads of each process, 1 to 32. Default: 1. Releases of Nova
-	// that use eventlet need 1. The server of an image without uWSGI and Apache ignores
-	// threads. A change restarts the pods.
+	// threads is the number of threads of each process, 1 to 32. Default: 1. Releases of
+	// the service that use eventlet need 1. The server of an image without uWSGI and Apache
+	// ignores threads. A change restarts the pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
@@ -29,8 +29,8 @@ type WSGISettings struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// DefaultTimeoutSeconds is the time of a service that states none: an answer of a conductor
-// takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
+// DefaultTimeoutSeconds is the time of a service that states none: an answer through
+// the message bus takes at most 60 seconds (oslo.messaging: rpc_response_timeout).
 const DefaultTimeoutSeconds = 60
 
 // Timeout returns the time in which a request is answered, in seconds.

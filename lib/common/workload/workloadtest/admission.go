@@ -176,7 +176,7 @@ var accepted = []ginkgo.TableEntry{
 	ginkgo.Entry("resources", `spec: {resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}}`),
 	ginkgo.Entry("a snippet of 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16384)+`"}`),
 	ginkgo.Entry("the most Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: `+strings.Repeat("h", 200)+`}]}`),
-	ginkgo.Entry("files with the names that Nova expects", `spec: {extraFiles: [{name: api_audit_map.conf, content: ""}, {name: logging.conf, content: ""}, {name: rootwrap.conf, content: ""}]}`),
+	ginkgo.Entry("files that a service reads by their name", `spec: {extraFiles: [{name: api_audit_map.conf, content: ""}, {name: logging.conf, content: ""}, {name: rootwrap.conf, content: ""}]}`),
 	ginkgo.Entry("files from content, ConfigMap and Secret", `
 spec:
   extraFiles:
@@ -215,7 +215,7 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("a file without a source", `spec: {extraFiles: [{name: policy.yaml}]}`, badSource),
 	ginkgo.Entry("a file with two sources", `spec: {extraFiles: [{name: policy.yaml, content: "", secretKeyRef: {name: a, key: b}}]}`, badSource),
 	ginkgo.Entry("a file of options", `spec: {extraFiles: [{name: 99-mine.conf, content: ""}]}`, "must not end in .conf, except api_audit_map.conf, logging.conf and rootwrap.conf: options belong in customServiceConfig"),
-	ginkgo.Entry("a file named like the effective view", `spec: {extraFiles: [{name: nova.effective, content: ""}]}`, "must not end in .effective"),
+	ginkgo.Entry("a file named like the effective view", `spec: {extraFiles: [{name: mine.effective, content: ""}]}`, "must not end in .effective"),
 	ginkgo.Entry("nine Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: h}, {name: i}]}`, "must have at most 8 items"),
 	ginkgo.Entry("a Secret with a snippet and a long name", `spec: {customServiceConfigSecretRefs: [{name: `+strings.Repeat("h", 201)+`}]}`, "must have names of at most 200 characters"),
 	ginkgo.Entry("a file named like a directory of options", `spec: {extraFiles: [{name: mine.conf.d, content: ""}]}`, "must not end in .conf.d or -ca.crt"),

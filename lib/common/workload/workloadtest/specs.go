@@ -34,11 +34,10 @@ func (s Subject[T]) Test(t *testing.T) {
 
 // Run runs every spec of this package, and more, the body of a Describe; nil for none.
 //
-// All services share the code that these specs check. So only two services run every spec:
-// NovaConductor, which has a StatefulSet, and NovaAPI, which has a Deployment. The others call
-// RunWiring. At least two services run each spec: refusesImages, which is only for services that
-// check their image, runs for NovaAPI and NovaMetadata. Keep it so: before one of these three
-// calls the other function, let another service take its place.
+// All services share the code that these specs check. So one service with a StatefulSet and one
+// with a Deployment run every spec, and the others call RunWiring. At least two services run
+// each spec, also refusesImages, which is only for services that check their image. Keep it so:
+// before one of these services calls the other function, let another service take its place.
 func (s Subject[T]) Run(t *testing.T, more func()) {
 	t.Helper()
 	s.run(t, s.wiring, s.sharedCode, more)
@@ -337,11 +336,11 @@ func (s Subject[T]) scales() {
 	}
 	gomega.Expect(w.Read(budget)).To(gomega.BeTrue())
 
-	s.Spec(stated).ContainerImage = "quay.example/openstack/nova:next"
+	s.Spec(stated).ContainerImage = "quay.example/openstack/service:next"
 	w.Apply(stated, "parent")
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	_, template, replicas := w.Pods(object)
-	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/nova:next"))
+	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/service:next"))
 	gomega.Expect(replicas).To(gomega.BeEquivalentTo(3))
 
 	w.Scale(object, 1)
@@ -351,7 +350,7 @@ func (s Subject[T]) scales() {
 // refusesImages changes the image to one that lacks a program, and to a complete one.
 func (s Subject[T]) refusesImages() {
 	incomplete := func(pod *corev1.Pod) (code int32, message string) {
-		if pod.Spec.Containers[0].Image == "quay.example/openstack/nova:bare" {
+		if pod.Spec.Containers[0].Image == "quay.example/openstack/service:bare" {
 			message = "lacks a program"
 		}
 		return 0, message
@@ -359,17 +358,17 @@ func (s Subject[T]) refusesImages() {
 	w := s.NewWorld(enginetest.Kubelet{Job: incomplete})
 	object := w.Ready()
 	before, _, _ := w.Pods(object)
-	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/nova:bare" })
+	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/service:bare" })
 	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionImageReady, workload.ReasonImageIncomplete,
-		"image quay.example/openstack/nova:bare lacks a program", "set spec.containerImage")
+		"image quay.example/openstack/service:bare lacks a program", "set spec.containerImage")
 	enginetest.Await(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionStalled, metav1.ConditionTrue)
 	after, _, _ := w.Pods(object)
 	gomega.Expect(after.GetGeneration()).To(gomega.Equal(before.GetGeneration()), "the pods keep their image")
 
-	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/nova:next" })
+	w.Change(object, func() { s.Spec(object).ContainerImage = "quay.example/openstack/service:next" })
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	_, template, _ := w.Pods(object)
-	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/nova:next"))
+	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/service:next"))
 }
 
 // avoidsForeignObjects creates three foreign objects, and deletes them one after the other.

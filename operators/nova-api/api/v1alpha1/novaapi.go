@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -71,9 +72,9 @@ func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.Ser
 type NovaAPISpec struct {
 	commonv1.ServiceSpec  `json:",inline"`
 	commonv1.WSGISettings `json:",inline"`
-	commonv1.Connections  `json:",inline"`
+	sharedv1.Connections  `json:",inline"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 
 	// exposure defines how clients outside of the cluster reach the API. Default: type
 	// Automatic. A change updates or replaces the object that exposes the API, and restarts

@@ -17,6 +17,7 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova-api/api/v1alpha1"
 )
@@ -76,15 +77,15 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 	service := workload.Service{
 		Name:     "nova-api",
 		Instance: cr.Name,
-		Project:  "nova",
+		Project:  nova.Project(),
 		Spec:     cr.Spec.ServiceSpec,
 		Databases: []workload.Database{
-			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
-			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+			nova.Cell0Database(cr.Spec.Cell0DatabaseSecretRef.Name),
+			nova.APIDatabase(cr.Spec.APIDatabaseSecretRef.Name),
 		},
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: "compute", Adapters: []string{"placement", "neutron"}},
-		SharedConnections: cr.Spec.SharedConnections,
+		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
 		FromImage:         []string{"api-paste.ini"},
 		WSGI:              &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},

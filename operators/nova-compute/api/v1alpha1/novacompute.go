@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -57,7 +58,7 @@ func (c *NovaCompute) ServiceStatus() *commonv1.ServiceStatus { return &c.Status
 
 // NovaComputeSpec is the desired state of a NovaCompute.
 type NovaComputeSpec struct {
-	commonv1.ComputeSettings `json:",inline"`
+	sharedv1.ComputeSettings `json:",inline"`
 
 	// computeConfigSecretRef names the compute Secret of the cell. A NovaCell creates it,
 	// and names it in status.computeConfigSecretRef. Required key: 50-connections.conf.

@@ -18,6 +18,8 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 )
@@ -88,7 +90,7 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 	s := workload.Service{
 		Name:     "nova-compute",
 		Instance: cr.Name,
-		Project:  "nova",
+		Project:  nova.Project(),
 		Spec: commonv1.ServiceSpec{
 			ContainerImage:  cr.Spec.ContainerImage,
 			ServiceSettings: *cr.Spec.ServiceSettings.DeepCopy(),
@@ -100,7 +102,7 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 	s.Defaults.Set("upgrade_levels", "compute", "auto")
 	s.Defaults.Set("vnc", "enabled", "false")
 	switch {
-	case cr.Spec.Driver == commonv1.ComputeFake:
+	case cr.Spec.Driver == sharedv1.ComputeFake:
 		fake(&s)
 	case cr.Spec.Ironic != nil:
 		ironic(&s, *cr.Spec.Ironic)
@@ -130,7 +132,7 @@ func fake(s *workload.Service) {
 // ironic limits the compute to its nodes. The names of conductor_group before release 28 of
 // Nova are also known to later releases; the group is ignored without peer_list. A shard
 // has one compute, and needs no peer_list (nova: conf/ironic.py, virt/ironic/driver.py).
-func ironic(s *workload.Service, settings commonv1.IronicSettings) {
+func ironic(s *workload.Service, settings sharedv1.IronicSettings) {
 	const section = "ironic"
 	s.Owned.Set("DEFAULT", "host", s.Instance)
 	s.Owned.Set("DEFAULT", "compute_driver", "ironic.IronicDriver")
@@ -159,13 +161,13 @@ var startLibvirt string
 // libvirt runs a compute on each of its nodes. Nova knows the node by its name, as Neutron's
 // agents do. os-brick needs the devices, udev's database and the initiator of the node;
 // libvirt opens disks and sockets by their paths on the node.
-func libvirt(s *workload.Service, settings commonv1.LibvirtSettings) {
+func libvirt(s *workload.Service, settings sharedv1.LibvirtSettings) {
 	s.Owned.Set("DEFAULT", "compute_driver", "libvirt.LibvirtDriver")
 	s.Owned.Set("libvirt", "virt_type", strings.ToLower(string(settings.VirtType)))
 	s.Command = workload.Start(path.Join(config.ScriptsDir, startLibvirtName), string(settings.VirtType))
 	s.Scripts = map[string]string{startLibvirtName: startLibvirt}
 	s.FromImage = []string{"rootwrap.conf", "rootwrap.d/"} // root runs what they allow
-	s.RunOnHost = settings.HostStorage == commonv1.HostStorageRunOnHost
+	s.RunOnHost = settings.HostStorage == sharedv1.HostStorageRunOnHost
 	s.Node = &workload.Node{
 		Selector:    settings.NodeSelector,
 		Directories: []string{"/dev", "/etc/iscsi", "/lib/modules", "/run", "/var/lib/libvirt", "/var/lib/nova"},

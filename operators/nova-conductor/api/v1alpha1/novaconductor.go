@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -91,7 +92,7 @@ func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Stat
 type NovaConductorSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 
 	// role is Super for the superconductor (API database and cell0), or Cell for the
 	// conductor of one cell. It cannot be changed.

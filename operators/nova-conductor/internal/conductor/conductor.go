@@ -12,6 +12,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 )
@@ -59,14 +60,14 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 	service := workload.Service{
 		Name:              "nova-conductor",
 		Instance:          cr.Name,
-		Project:           "nova",
+		Project:           nova.Project(),
 		Spec:              cr.Spec.ServiceSpec,
 		Defaults:          defaults(),
 		Databases:         databases(cr),
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Command:           workload.Start("nova-conductor"),
 		GraceSeconds:      graceSeconds,
-		SharedConnections: cr.Spec.SharedConnections,
+		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
 	}
 	if cr.Spec.IdentitySecretRef == nil {
 		withoutIdentity(&service.Defaults)
@@ -79,13 +80,13 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 // databases of the conductor. The [database] of the superconductor is cell0. The conductor
 // of a cell has the API database only if up-calls are wanted.
 func databases(cr *novav1.NovaConductor) []workload.Database {
-	own := workload.Database{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}
+	own := nova.CellDatabase(cr.Spec.DatabaseSecretRef.Name)
 	if cr.Spec.Role == novav1.RoleSuper {
-		own.Default = "nova_cell0"
+		own = nova.Cell0Database(cr.Spec.DatabaseSecretRef.Name)
 	}
 	all := []workload.Database{own}
 	if api := cr.Spec.APIDatabaseSecretRef; api != nil {
-		all = append(all, workload.Database{Section: "api_database", Secret: api.Name, Default: "nova_api"})
+		all = append(all, nova.APIDatabase(api.Name))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -83,7 +84,7 @@ func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Statu
 type NovaMetadataSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 
 	commonv1.WSGISettings `json:",inline"`
 

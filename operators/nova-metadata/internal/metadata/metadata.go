@@ -16,6 +16,7 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
 )
@@ -65,12 +66,12 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 	service := workload.Service{
 		Name:              "nova-metadata",
 		Instance:          cr.Name,
-		Project:           "nova",
+		Project:           nova.Project(),
 		Spec:              cr.Spec.ServiceSpec,
 		Databases:         databases(cr),
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Shared:            []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
-		SharedConnections: cr.Spec.SharedConnections,
+		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
 		FromImage:         []string{"api-paste.ini"},
 		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
@@ -92,10 +93,10 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 // databases of the service. That of a cell has no API database, and so serves no other cell.
 func databases(cr *novav1.NovaMetadata) []workload.Database {
 	if cr.Spec.Mode == novav1.MetadataCell {
-		return []workload.Database{{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}}
+		return []workload.Database{nova.CellDatabase(cr.Spec.DatabaseSecretRef.Name)}
 	}
 	return []workload.Database{
-		{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
-		{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+		nova.Cell0Database(cr.Spec.Cell0DatabaseSecretRef.Name),
+		nova.APIDatabase(cr.Spec.APIDatabaseSecretRef.Name),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -65,7 +66,7 @@ func (p *NovaNoVNCProxy) ServiceStatus() *commonv1.ServiceStatus { return &p.Sta
 // NovaNoVNCProxySpec is the desired state of a NovaNoVNCProxy.
 type NovaNoVNCProxySpec struct {
 	commonv1.ServiceSpec    `json:",inline"`
-	commonv1.ConsoleAddress `json:",inline"`
+	sharedv1.ConsoleAddress `json:",inline"`
 
 	// databaseSecretRef names the Secret with the connection to the database of the cell,
 	// which has the tokens of the consoles. Required keys: hostname, user, password. Optional

@@ -19,6 +19,7 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 )
@@ -94,9 +95,9 @@ func describe(cr *novav1.NovaNoVNCProxy) workload.Service {
 	s := workload.Service{
 		Name:         "nova-novncproxy",
 		Instance:     cr.Name,
-		Project:      "nova",
+		Project:      nova.Project(),
 		Spec:         *cr.Spec.ServiceSpec.DeepCopy(),
-		Databases:    []workload.Database{{Section: "database", Secret: cr.Spec.DatabaseSecretRef.Name, Default: "nova"}},
+		Databases:    []workload.Database{nova.CellDatabase(cr.Spec.DatabaseSecretRef.Name)},
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Command:      workload.Start(path.Join(config.ScriptsDir, serveName), "nova-novncproxy"),
 		Scripts:      map[string]string{drainName: drain, serveName: serve},
@@ -126,7 +127,7 @@ func serveTLS(s *workload.Service, secret *commonv1.SecretReference) {
 		{"cert", certificateFile, corev1.TLSCertKey},
 		{"key", keyFile, corev1.TLSPrivateKeyKey},
 	} {
-		s.Owned.Set("DEFAULT", file.option, path.Join("/etc", s.Project, file.name))
+		s.Owned.Set("DEFAULT", file.option, path.Join("/etc", s.Project.Name, file.name))
 		s.Spec.ExtraFiles = append(s.Spec.ExtraFiles, commonv1.ExtraFile{
 			Name: file.name, SecretKeyRef: &commonv1.KeyReference{Name: secret.Name, Key: file.key},
 		})

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages, besides Ready and Stalled.
@@ -60,9 +61,9 @@ func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Stat
 // NovaSchedulerSpec is the desired state of a NovaScheduler.
 type NovaSchedulerSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
-	commonv1.Connections `json:",inline"`
+	sharedv1.Connections `json:",inline"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 }
 
 // NovaSchedulerStatus is the observed state of a NovaScheduler.

@@ -11,6 +11,7 @@ import (
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 )
@@ -53,17 +54,17 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 	return workload.Service{
 		Name:     "nova-scheduler",
 		Instance: cr.Name,
-		Project:  "nova",
+		Project:  nova.Project(),
 		Spec:     cr.Spec.ServiceSpec,
 		Defaults: defaults,
 		Databases: []workload.Database{
-			{Section: "database", Secret: cr.Spec.Cell0DatabaseSecretRef.Name, Default: "nova_cell0"},
-			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
+			nova.Cell0Database(cr.Spec.Cell0DatabaseSecretRef.Name),
+			nova.APIDatabase(cr.Spec.APIDatabaseSecretRef.Name),
 		},
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}},
 		Command:           workload.Start("nova-scheduler"),
 		GraceSeconds:      graceSeconds,
-		SharedConnections: cr.Spec.SharedConnections,
+		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
 	}
 }

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 )
 
@@ -89,7 +90,7 @@ type Cell struct {
 // CellNoVNCProxy has the settings of the console proxy of a cell.
 type CellNoVNCProxy struct {
 	commonv1.ServiceTemplate `json:",inline"`
-	commonv1.ConsoleAddress  `json:",inline"`
+	sharedv1.ConsoleAddress  `json:",inline"`
 }
 
 // WithDefaults completes the proxy with the image and the pod settings of its Nova; nil stays
@@ -126,7 +127,7 @@ type Compute struct {
 	// +required
 	Name ComputeName `json:"name"`
 
-	commonv1.ComputeSettings `json:",inline"`
+	sharedv1.ComputeSettings `json:",inline"`
 
 	// state of the compute: Active, or Retired to delete the NovaCompute: its service is
 	// disabled, its pod is stopped when no server is on its host, and its registrations are

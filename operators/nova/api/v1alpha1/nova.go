@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
 // Condition types of the stages of a Nova, in addition to Ready, Stalled and Available. A
@@ -167,7 +168,7 @@ type NovaTemplate struct {
 	// +optional
 	Pod commonv1.PodSettings `json:"pod,omitzero"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 
 	// superconductor has the settings of the conductor of the API database and cell0.
 	// +optional

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 )
 
@@ -144,7 +145,7 @@ type NovaCellSpec struct {
 	// +required
 	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
 
-	commonv1.SharedConnections `json:",inline"`
+	sharedv1.SharedConnections `json:",inline"`
 
 	// superconductorRef names the NovaConductor of role Super. The cell is mapped when the
 	// condition SchemaReady of this NovaConductor is True.

@@ -9,7 +9,7 @@ import (
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 	"asterism.dev/lib/registration"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
@@ -56,7 +56,7 @@ func database(cr *novav1.NovaCell) registration.Account {
 		Owner:      cr,
 		Connection: cr.Spec.Database.Connection,
 		Server: registration.Database{
-			DefaultName: "nova",
+			DefaultName: nova.CellDatabaseName,
 			Drop:        cr.Spec.DeletionPolicy == novav1.DeletionDelete,
 			Mapped:      cr.Status.UUID != "", Former: cr.Status.Database,
 		},
@@ -75,7 +75,7 @@ func messageBus(cr *novav1.NovaCell) registration.Account {
 }
 
 func inputs(cr *novav1.NovaCell) []engine.Need {
-	needs := append(sharedSecretNeeds(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
+	needs := append(sharedSecretNeeds(cr), nova.SharedConnections(cr.Spec.SharedConnections).Needs()...)
 	needs = append(needs, registration.InputNeeds(database, messageBus)(cr)...)
 	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),

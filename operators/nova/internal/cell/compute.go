@@ -6,7 +6,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -38,7 +38,7 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		connections.Sections.Set(section, "valid_interfaces", "internal")
 	}
 	connections.ServiceUser(identity)
-	if err := workload.ConnectShared(connections, in, cr.Spec.SharedConnections, cr.Spec.IdentitySecretRef.Name); err != nil {
+	if err := nova.SharedConnections(cr.Spec.SharedConnections).Connect(connections, in, cr.Spec.IdentitySecretRef.Name); err != nil {
 		return nil, err
 	}
 	if cr.Spec.APIAccess == novav1.APIAccessDisabled {

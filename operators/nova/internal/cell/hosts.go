@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/records"
@@ -72,7 +72,7 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 func missing(cr *novav1.NovaCell, mapped []string) []string {
 	var hosts []string
 	for _, compute := range active(cr) {
-		if host := computeName(cr, compute); compute.Driver == commonv1.ComputeFake && !slices.Contains(mapped, host) {
+		if host := computeName(cr, compute); compute.Driver == sharedv1.ComputeFake && !slices.Contains(mapped, host) {
 			hosts = append(hosts, host)
 		}
 	}

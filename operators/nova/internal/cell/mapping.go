@@ -7,6 +7,7 @@ import (
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 	"asterism.dev/lib/registration"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -41,10 +42,10 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 	service := workload.Service{
 		Name:     "nova-cell",
 		Instance: cr.Name,
-		Project:  "nova",
+		Project:  nova.Project(),
 		Databases: []workload.Database{
-			{Section: "api_database", Secret: cr.Spec.APIDatabaseSecretRef.Name, Default: "nova_api"},
-			{Section: "database", Secret: ofDatabase, Default: "nova"},
+			nova.APIDatabase(cr.Spec.APIDatabaseSecretRef.Name),
+			nova.CellDatabase(ofDatabase),
 		},
 		MessageBus: ofMessageBus,
 	}

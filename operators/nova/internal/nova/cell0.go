@@ -3,10 +3,10 @@ package nova
 import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/records"
 )
 
 // cell0UUID is the same in every Nova (nova doc: admin/cells).
@@ -23,9 +23,6 @@ func schema(cr *novav1.Nova) []engine.Need {
 const mapCell0Script = `nova-manage cell_v2 map_cell0 --database_connection mysql+pymysql://pending/
 nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --transport-url none:///`
 
-// cell0Default is the database of cell0 in a connection Secret that names none.
-const cell0Default = "nova_cell0"
-
 // mapCell0 builds a Job of nova-manage with the connections of the API database and cell0.
 func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
@@ -35,11 +32,11 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	manage := workload.Service{
 		Name:     "nova",
 		Instance: cr.Name + "-cell0",
-		Project:  project,
+		Project:  nova.Project(),
 		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.Pod),
 		Databases: []workload.Database{
-			{Section: "api_database", Secret: c.APIDatabaseSecretRef.Name, Default: records.APIDatabase},
-			{Section: "database", Secret: c.Cell0DatabaseSecretRef.Name, Default: cell0Default},
+			nova.APIDatabase(c.APIDatabaseSecretRef.Name),
+			nova.Cell0Database(c.Cell0DatabaseSecretRef.Name),
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}

@@ -16,6 +16,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -105,7 +106,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		c := newCloud()
 		cr := c.given()
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 1, 0)")
-		cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: commonv1.ComputeSettings{Driver: commonv1.ComputeFake}}}
+		cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}

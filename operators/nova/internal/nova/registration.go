@@ -8,30 +8,26 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
-	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
 	"asterism.dev/lib/registration"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
-	"asterism.dev/operators/nova/internal/records"
 )
 
-// accounts of a Nova, in the order of the fields of commonv1.Connections.
+// accounts of a Nova, in the order of the fields of Connections.
 var accounts = []func(*novav1.Nova) registration.Account{apiDatabase, cell0Database, messageBus, identity}
-
-// project is the name of Nova, as a project of OpenStack and as a service in the catalog.
-const project = "nova"
 
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) registration.Account {
-	a := database(cr, cr.Spec.Database.APIDatabaseSecretRef, records.APIDatabase)
+	a := database(cr, cr.Spec.Database.APIDatabaseSecretRef, nova.APIDatabaseName)
 	a.Name, a.Purpose, a.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
 	return a
 }
 
 func cell0Database(cr *novav1.Nova) registration.Account {
-	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, cell0Default)
+	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, nova.Cell0DatabaseName)
 	a.Name, a.Purpose, a.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
 	return a
 }
@@ -75,7 +71,7 @@ func keystone(cr *novav1.Nova) registration.Identity {
 func catalog(cr *novav1.Nova) registration.Account {
 	a := identity(cr)
 	a.Server = registration.Catalog{
-		Identity: keystone(cr), ServiceType: "compute", ServiceName: project,
+		Identity: keystone(cr), ServiceType: "compute", ServiceName: nova.Name,
 		Endpoints: func(in engine.Inputs) []commonv1.Endpoint { return endpoints(cr, in) },
 	}
 	return a
@@ -83,7 +79,7 @@ func catalog(cr *novav1.Nova) registration.Account {
 
 // inputs are the Secrets and Services that the first stage waits for.
 func inputs(cr *novav1.Nova) []engine.Need {
-	needs := append(registration.InputNeeds(accounts...)(cr), workload.SharedConnectionNeeds(cr.Spec.SharedConnections)...)
+	needs := append(registration.InputNeeds(accounts...)(cr), nova.SharedConnections(cr.Spec.SharedConnections).Needs()...)
 	if cr.Spec.MetadataSecretRef != nil {
 		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
 	}

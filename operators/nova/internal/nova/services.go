@@ -8,6 +8,8 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -135,7 +137,7 @@ func schedulerTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 }
 
 // connections returns the names of the connection Secrets of the services.
-func connections(cr *novav1.Nova, in engine.Inputs) (c commonv1.Connections, err error) {
+func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err error) {
 	for i, name := range []*string{&c.APIDatabaseSecretRef.Name, &c.Cell0DatabaseSecretRef.Name, &c.MessageBusSecretRef.Name, &c.IdentitySecretRef.Name} {
 		if *name, _, err = accounts[i](cr).Secret(in); err != nil {
 			return c, err
@@ -203,7 +205,7 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 
 // image returns the image of the services. The Nova passes the default image of its own
 // operator on, because the schemas are synchronised before the services restart.
-func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImage, "nova") }
+func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImage, nova.Name) }
 
 func service(cr *novav1.Nova, template commonv1.ServiceTemplate, in engine.Inputs) commonv1.ServiceSpec {
 	spec := template.Spec(image(cr), cr.Spec.Pod)

@@ -11,13 +11,11 @@ import (
 	"strings"
 
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/nova"
 	"asterism.dev/lib/registration"
 	"asterism.dev/lib/registration/database"
 	"asterism.dev/lib/registration/remote"
 )
-
-// APIDatabase is the API database of a connection Secret that names none.
-const APIDatabase = "nova_api"
 
 // Cell is the content of a cell's database. Hosts are those that nova-manage cell_v2
 // discover_hosts finds (nova/objects/host_mapping.py: compute_nodes that are not deleted;
@@ -81,7 +79,7 @@ type Mapping struct{ Disabled bool }
 // MappingOf reads the entry of the cell with the UUID in the API database of a connection
 // Secret. It returns nil if the cell has no entry.
 func MappingOf(ctx context.Context, secret map[string][]byte, uuid string) (mapping *Mapping, err error) {
-	err = registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+	err = registration.WithDatabaseOf(ctx, secret, nova.APIDatabaseName, func(c *database.Client, name string) error {
 		mapping, err = readMapping(ctx, c, name, uuid)
 		return err
 	})
@@ -115,7 +113,7 @@ type Entry struct {
 // Secret. It returns nil if the database has no such entry, or no tables yet
 // (nova/db/api/models.py).
 func EntryOf(ctx context.Context, secret map[string][]byte, cell string) (entry *Entry, err error) {
-	err = registration.WithDatabaseOf(ctx, secret, APIDatabase, func(c *database.Client, name string) error {
+	err = registration.WithDatabaseOf(ctx, secret, nova.APIDatabaseName, func(c *database.Client, name string) error {
 		entry, err = readEntry(ctx, c, name, cell)
 		return err
 	})

@@ -60,8 +60,8 @@ func OutcomeOf(err error) *Outcome {
 }
 
 // notServed names the operator that installs an Asterism kind, and its package, which OLM and
-// Helm install. By convention, the name of the operator is the kind in kebab case: nova-api
-// installs NovaAPI, and its package is nova-api-operator.
+// Helm install. By convention, the name of the operator is the kind in kebab case:
+// book-shelf installs BookShelf, and its package is book-shelf-operator.
 func notServed(unserved *observe.NotServed) *Outcome {
 	message := unserved.Error()
 	if strings.HasSuffix(unserved.Kind.Group, "asterism.dev") {

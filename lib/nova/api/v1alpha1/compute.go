@@ -1,5 +1,7 @@
 package v1alpha1
 
+import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 // ComputeDriver is the virtualization driver of a compute.
 // +kubebuilder:validation:Enum=Fake;Ironic;Libvirt
 type ComputeDriver string
@@ -78,7 +80,7 @@ type IronicSettings struct {
 	// the endpoint in the catalog), project (default service), userDomain and projectDomain
 	// (default Default), region (default RegionOne), ca.crt.
 	// +required
-	SecretRef SecretReference `json:"secretRef"`
+	SecretRef commonv1.SecretReference `json:"secretRef"`
 
 	// shard of the nodes, as in Ironic's field shard. Without a value, the compute manages
 	// nodes of every shard. Nova reads it from release 28 on; older releases ignore it. It

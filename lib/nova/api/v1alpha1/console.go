@@ -1,5 +1,7 @@
 package v1alpha1
 
+import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 // ConsoleAddress configures how browsers reach a console proxy.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.tlsSecretRef) && has(self.exposure) && has(self.exposure.tlsSecretRef) && self.exposure.type in ['Automatic', 'Route'])",message="must not have tlsSecretRef together with exposure.tlsSecretRef for a Route: if the proxy serves TLS, the router passes it through and needs no certificate"
@@ -10,7 +12,7 @@ type ConsoleAddress struct {
 	// of the proxy.
 	// +optional
 	// +kubebuilder:default={type: Automatic}
-	Exposure Exposure `json:"exposure,omitzero"`
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 
 	// tlsSecretRef names the Secret of type kubernetes.io/tls with the certificate for the
 	// public host. With it the proxy serves TLS itself and accepts no other connections, and
@@ -18,5 +20,5 @@ type ConsoleAddress struct {
 	// TLS, which its controller configures. Default: the proxy serves HTTP. A change restarts
 	// the pods.
 	// +optional
-	TLSSecretRef *SecretReference `json:"tlsSecretRef,omitempty"`
+	TLSSecretRef *commonv1.SecretReference `json:"tlsSecretRef,omitempty"`
 }

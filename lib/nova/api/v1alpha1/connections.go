@@ -1,5 +1,7 @@
 package v1alpha1
 
+import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 // Connections names the Secrets of a service with four connections: to the API
 // database, to the database of cell0, to the message bus and to Keystone.
 type Connections struct {
@@ -7,25 +9,25 @@ type Connections struct {
 	// database. Required keys: hostname, user, password. Optional keys: port (default
 	// 3306), database (default nova_api), ca.crt (required for TLS), tls.
 	// +required
-	APIDatabaseSecretRef SecretReference `json:"apiDatabaseSecretRef"`
+	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
 	// cell0DatabaseSecretRef names the Secret with the connection to the database of
 	// cell0. Required keys: hostname, user, password. Optional keys: port (default
 	// 3306), database (default nova_cell0), ca.crt (required for TLS), tls.
 	// +required
-	Cell0DatabaseSecretRef SecretReference `json:"cell0DatabaseSecretRef"`
+	Cell0DatabaseSecretRef commonv1.SecretReference `json:"cell0DatabaseSecretRef"`
 
 	// messageBusSecretRef names the Secret with the connection to the message bus.
 	// Required keys: hostname (or a list host[:port],...), user, password. Optional
 	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
 	// for TLS), tls, quorumQueues (default false).
 	// +required
-	MessageBusSecretRef SecretReference `json:"messageBusSecretRef"`
+	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
 	// identitySecretRef names the Secret with the service's account at Keystone.
 	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
 	// authURL), project (default service), userDomain and projectDomain (default
 	// Default), region (default RegionOne), ca.crt.
 	// +required
-	IdentitySecretRef SecretReference `json:"identitySecretRef"`
+	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`
 }

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import commonv1 "asterism.dev/lib/common/api/v1alpha1"
+
 // SharedConnections are the connections that all services of one control plane share, besides
 // databases, message bus and account.
 type SharedConnections struct {
@@ -19,13 +21,13 @@ type SharedConnections struct {
 	// tokens are cached with keystonemiddleware 10.12 or newer in the image. Default: each
 	// process has a cache of its own.
 	// +optional
-	MemcachedSecretRef *SecretReference `json:"memcachedSecretRef,omitempty"`
+	MemcachedSecretRef *commonv1.SecretReference `json:"memcachedSecretRef,omitempty"`
 
 	// notificationBusSecretRef names the Secret with the connection to the message bus to
 	// which the services send notifications, with the keys of a message bus. Default: the
 	// services send no notifications.
 	// +optional
-	NotificationBusSecretRef *SecretReference `json:"notificationBusSecretRef,omitempty"`
+	NotificationBusSecretRef *commonv1.SecretReference `json:"notificationBusSecretRef,omitempty"`
 }
 
 // NeighbourName is the name of an OpenStack service that other services call, or
@@ -61,7 +63,7 @@ type Neighbour struct {
 	// keys of an identity Secret. The account of UnifiedLimits needs the role reader at the
 	// system scope. Default: the account of the services.
 	// +optional
-	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
 
 	// region of the endpoint in the catalog. Default: the region of the account.
 	// +optional
@@ -72,7 +74,7 @@ type Neighbour struct {
 
 	// interface of the endpoint in the catalog: Public or Internal. Default: Internal.
 	// +optional
-	Interface EndpointInterface `json:"interface,omitempty"`
+	Interface commonv1.EndpointInterface `json:"interface,omitempty"`
 
 	// serviceType of the endpoint in the catalog. Default: image, volumev3, baremetal,
 	// network or placement.

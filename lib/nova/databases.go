@@ -1,0 +1,27 @@
+package nova
+
+import "asterism.dev/lib/common/workload"
+
+// Default names of databases, for a connection Secret without the key database.
+const (
+	APIDatabaseName   = "nova_api"
+	Cell0DatabaseName = "nova_cell0"
+	CellDatabaseName  = "nova"
+)
+
+// APIDatabase is the connection to the API database through a Secret.
+func APIDatabase(secret string) workload.Database {
+	return workload.Database{Section: "api_database", Secret: secret, Default: APIDatabaseName}
+}
+
+// Cell0Database is the connection to cell0 through a Secret: the [database] of a service that
+// belongs to no cell.
+func Cell0Database(secret string) workload.Database {
+	return workload.Database{Section: "database", Secret: secret, Default: Cell0DatabaseName}
+}
+
+// CellDatabase is the connection to the database of a cell through a Secret: the [database] of
+// a service that belongs to the cell.
+func CellDatabase(secret string) workload.Database {
+	return workload.Database{Section: "database", Secret: secret, Default: CellDatabaseName}
+}

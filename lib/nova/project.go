@@ -1,0 +1,22 @@
+// Package nova has what the operators of Nova's services share: the options of the project, its
+// databases, and the connections to its neighbours.
+package nova
+
+import (
+	_ "embed"
+
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/workload"
+)
+
+// Name of the project, and of the service in the catalog.
+const Name = "nova"
+
+//go:embed options.txt
+var options string
+
+// Project describes Nova to the builders of lib/common.
+func Project() workload.Project {
+	known, _ := config.ParseOptions(options) // a test finds its errors
+	return workload.Project{Name: Name, Options: known}
+}
