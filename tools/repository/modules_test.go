@@ -67,24 +67,37 @@ func TestServicesRequireNoOtherOperator(t *testing.T) {
 	}
 }
 
-func TestWorkspaceHasEveryOperator(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(root, "go.work"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	work, err := modfile.ParseWork("go.work", content, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var used []string
-	for _, use := range work.Use {
-		used = append(used, filepath.Clean(use.Path))
-	}
-	for _, module := range modules(t) {
-		if strings.HasPrefix(module, "operators/") && !slices.Contains(used, module) {
-			t.Errorf("go.work lacks ./%s: type: go work use ./%s", module, module)
+// The workspace of the repository, and that of the linters.
+func TestWorkspacesHaveEveryOperatorAndLibrary(t *testing.T) {
+	for _, folder := range []string{".", "tools/lint"} {
+		path := filepath.Join(folder, "go.work")
+		content, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		work, err := modfile.ParseWork(path, content, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var used []string
+		for _, use := range work.Use {
+			used = append(used, filepath.Join(folder, use.Path))
+		}
+		for _, module := range modules(t) {
+			if (strings.HasPrefix(module, "operators/") || strings.HasPrefix(module, "lib/")) && !slices.Contains(used, module) {
+				t.Errorf("%s lacks %s: in %s, type: go work use %s", path, module, folder, relative(t, folder, module))
+			}
 		}
 	}
+}
+
+func relative(t *testing.T, folder, module string) string {
+	t.Helper()
+	path, err := filepath.Rel(folder, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // modules lists the folders with a go.mod, except those of other projects' programs.
