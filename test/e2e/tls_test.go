@@ -129,6 +129,12 @@ func refusalSpec(of *authorities) {
 }
 
 func tlsSpecs(of *authorities) {
+	It("shows in the metrics when the authority of a server expires", func(ctx SpecContext) {
+		apply(ctx, sharedOperators, metricsAccounts)
+		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(2 * time.Minute).Should(ContainSubstring(
+			`asterism_certificate_expiry_timestamp_seconds{kind="Nova",name="main",namespace="` + cloudNamespace + `",source="secret/main-mariadb-admin"} `))
+	})
+
 	It("secures all connections of a Nova with an ACTIVE server", func(ctx SpecContext) {
 		Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 		accounts := query(ctx, cloudNamespace, `SELECT CONCAT(User, ' ', ssl_type) FROM mysql.user WHERE User LIKE 'main\_%'`)

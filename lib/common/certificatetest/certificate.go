@@ -26,10 +26,16 @@ type Authority struct {
 // NewAuthority creates an authority, valid for a year, with a name of its own.
 func NewAuthority(t testing.TB) Authority {
 	t.Helper()
+	return NewAuthorityUntil(t, time.Now().AddDate(1, 0, 0))
+}
+
+// NewAuthorityUntil is NewAuthority with another end of the validity.
+func NewAuthorityUntil(t testing.TB, notAfter time.Time) Authority {
+	t.Helper()
 	number := big.NewInt(time.Now().UnixNano())
 	template := &x509.Certificate{
 		SerialNumber: number, Subject: pkix.Name{CommonName: "authority " + number.String()},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	key := newKey(t)

@@ -76,16 +76,16 @@ func (e *engine) remembered() int {
 	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
-// NewConditionMetrics returns metrics of the conditions of at most limit objects.
-func NewConditionMetrics(limit int) *conditionMetrics { return newConditionMetrics(limit) }
+// NewObjectMetrics returns metrics of at most limit objects.
+func NewObjectMetrics(limit int) *objectMetrics { return newObjectMetrics(limit) }
 
-// Set sets the conditions of an object in the namespace n.
-func (m *conditionMetrics) Set(kind, name string, conditions ...metav1.Condition) {
-	m.set(m.engineOf(kind), requestOf(name), conditions)
+// Set sets the conditions of an object in the namespace n, and the expiry of a certificate.
+func (m *objectMetrics) Set(kind, name string, conditions ...metav1.Condition) {
+	m.set(m.engineOf(kind), requestOf(name), conditions, map[string]time.Time{"secret/tls": time.Unix(1, 0)})
 }
 
 // engineOf returns the engine of a kind, whose objects are shown.
-func (m *conditionMetrics) engineOf(kind string) *engine {
+func (m *objectMetrics) engineOf(kind string) *engine {
 	for e := range m.engines {
 		if e.kind.Kind == kind {
 			return e
@@ -97,7 +97,7 @@ func (m *conditionMetrics) engineOf(kind string) *engine {
 }
 
 // Forget forgets an object in the namespace n.
-func (m *conditionMetrics) Forget(kind, name string) { m.forget(m.engineOf(kind), requestOf(name)) }
+func (m *objectMetrics) Forget(kind, name string) { m.forget(m.engineOf(kind), requestOf(name)) }
 
 func requestOf(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "n", Name: name}}

@@ -19,8 +19,8 @@ const (
 )
 
 // The values of all labels are names of kinds, stages, reasons and bounds, which are constants of
-// the code, and the namespaces and names of reconciled objects. A text from anywhere else, such as
-// a message, could have a secret in it.
+// the code, and the namespaces and names of reconciled objects and of what they read. A text from
+// anywhere else, such as a message, could have a secret in it.
 var (
 	passDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "asterism_pass_duration_seconds", Help: "Duration of one pass over one object.",
@@ -46,7 +46,7 @@ var (
 	dropped = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "asterism_dropped_total", Help: "Number of times that a limit cut or dropped data, by limit.",
 	}, []string{"bound"})
-	shown = newConditionMetrics(2000)
+	shown = newObjectMetrics(2000)
 )
 
 // A Bound limits what an operator keeps or writes.
@@ -98,42 +98,47 @@ func jobEnded(kind string) func(stage string, succeeded bool, took time.Duration
 	}
 }
 
-// conditionMetrics has the conditions Ready and Available of all objects of an operator, and
-// shows those of at most limit objects. An object that is shown stays until it is forgotten.
-type conditionMetrics struct {
-	limit           int
-	state, leftOuts *prometheus.Desc
+// objectMetrics has the conditions Ready and Available of all objects of an operator, and when
+// their certificates expire. It shows at most limit objects. An object that is shown stays until it
+// is forgotten.
+type objectMetrics struct {
+	limit                     int
+	state, expiries, leftOuts *prometheus.Desc
 
 	mu      sync.Mutex
-	engines map[*engine]map[reconcile.Request]*conditionsOf // an operator may have one for each namespace
-	showing int                                             // objects
+	engines map[*engine]map[reconcile.Request]*objectState // an operator may have one for each namespace
+	showing int                                            // objects
 }
 
-type conditionsOf struct {
+type objectState struct {
 	ready, available metav1.ConditionStatus // "": the object does not have the condition
+	expiries         map[string]time.Time   // as in pass
 	shown            bool
 }
 
-func newConditionMetrics(limit int) *conditionMetrics {
-	return &conditionMetrics{
+func newObjectMetrics(limit int) *objectMetrics {
+	return &objectMetrics{
 		limit: limit,
 		state: prometheus.NewDesc("asterism_condition",
 			"1 for the present status (True, False or Unknown) of the condition Ready, and of Available where the kind has it.",
 			[]string{labelKind, "namespace", "name", labelCondition, "status"}, nil),
+		expiries: prometheus.NewDesc("asterism_certificate_expiry_timestamp_seconds",
+			"Unix time at which the first certificate expires in a user's Secret or ConfigMap, the source, that the object reads. A server's certificate counts without its chain, and of several authorities in one value the last to expire.",
+			[]string{labelKind, "namespace", "name", "source"}, nil),
 		leftOuts: prometheus.NewDesc("asterism_condition_left_out_objects",
-			"Objects without asterism_condition, because an operator shows the conditions of at most 2000 objects.", []string{labelKind}, nil),
-		engines: map[*engine]map[reconcile.Request]*conditionsOf{},
+			"Objects without asterism_condition and certificates, because an operator shows at most 2000 objects.", []string{labelKind}, nil),
+		engines: map[*engine]map[reconcile.Request]*objectState{},
 	}
 }
 
 // begin shows the objects of an engine from now on, and end forgets them.
-func (m *conditionMetrics) begin(e *engine) {
+func (m *objectMetrics) begin(e *engine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.engines[e] = map[reconcile.Request]*conditionsOf{}
+	m.engines[e] = map[reconcile.Request]*objectState{}
 }
 
-func (m *conditionMetrics) end(e *engine) {
+func (m *objectMetrics) end(e *engine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for request := range m.engines[e] {
@@ -142,7 +147,7 @@ func (m *conditionMetrics) end(e *engine) {
 	delete(m.engines, e)
 }
 
-func (m *conditionMetrics) set(e *engine, request reconcile.Request, conditions []metav1.Condition) {
+func (m *objectMetrics) set(e *engine, request reconcile.Request, conditions []metav1.Condition, expiries map[string]time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := m.engines[e]
@@ -151,10 +156,11 @@ func (m *conditionMetrics) set(e *engine, request reconcile.Request, conditions 
 	}
 	of := objects[request]
 	if of == nil {
-		of = &conditionsOf{}
+		of = &objectState{}
 		objects[request] = of
 	}
 	of.ready, of.available = statusOf(conditions, commonv1.ConditionReady), statusOf(conditions, commonv1.ConditionAvailable)
+	of.expiries = expiries
 }
 
 func statusOf(conditions []metav1.Condition, name string) metav1.ConditionStatus {
@@ -164,13 +170,13 @@ func statusOf(conditions []metav1.Condition, name string) metav1.ConditionStatus
 	return ""
 }
 
-func (m *conditionMetrics) forget(e *engine, request reconcile.Request) {
+func (m *objectMetrics) forget(e *engine, request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(e, request)
 }
 
-func (m *conditionMetrics) drop(e *engine, request reconcile.Request) {
+func (m *objectMetrics) drop(e *engine, request reconcile.Request) {
 	if of := m.engines[e][request]; of != nil && of.shown {
 		m.showing--
 	}
@@ -178,13 +184,14 @@ func (m *conditionMetrics) drop(e *engine, request reconcile.Request) {
 }
 
 // Describe is of prometheus.Collector.
-func (m *conditionMetrics) Describe(descs chan<- *prometheus.Desc) {
+func (m *objectMetrics) Describe(descs chan<- *prometheus.Desc) {
 	descs <- m.state
+	descs <- m.expiries
 	descs <- m.leftOuts
 }
 
 // Collect is of prometheus.Collector.
-func (m *conditionMetrics) Collect(series chan<- prometheus.Metric) {
+func (m *objectMetrics) Collect(series chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	leftOut := map[string]int{}
@@ -200,14 +207,21 @@ func (m *conditionMetrics) Collect(series chan<- prometheus.Metric) {
 				leftOut[kind]++
 				continue
 			}
-			for condition, status := range map[string]metav1.ConditionStatus{commonv1.ConditionReady: of.ready, commonv1.ConditionAvailable: of.available} {
-				if status != "" {
-					series <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, 1, kind, request.Namespace, request.Name, condition, string(status))
-				}
-			}
+			m.show(series, kind, request, of)
 		}
 	}
 	for kind, objects := range leftOut {
 		series <- prometheus.MustNewConstMetric(m.leftOuts, prometheus.GaugeValue, float64(objects), kind)
+	}
+}
+
+func (m *objectMetrics) show(series chan<- prometheus.Metric, kind string, request reconcile.Request, of *objectState) {
+	for condition, status := range map[string]metav1.ConditionStatus{commonv1.ConditionReady: of.ready, commonv1.ConditionAvailable: of.available} {
+		if status != "" {
+			series <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, 1, kind, request.Namespace, request.Name, condition, string(status))
+		}
+	}
+	for source, expiry := range of.expiries {
+		series <- prometheus.MustNewConstMetric(m.expiries, prometheus.GaugeValue, float64(expiry.Unix()), kind, request.Namespace, request.Name, source)
 	}
 }

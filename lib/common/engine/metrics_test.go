@@ -7,17 +7,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/internal/widget"
@@ -180,9 +183,9 @@ func TestOnlyObjectsThatWaitAreCounted(t *testing.T) {
 	g.Expect(waiting()).To(BeZero(), "nothing waits for a manager that ends")
 }
 
-func TestConditionsOfManyObjectsAreLeftOut(t *testing.T) {
+func TestManyObjectsAreLeftOut(t *testing.T) {
 	g := NewWithT(t)
-	m := engine.NewConditionMetrics(2)
+	m := engine.NewObjectMetrics(2)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	shown := func(metric string) (found []string) { return seriesOf(registry, metric) }
@@ -191,6 +194,7 @@ func TestConditionsOfManyObjectsAreLeftOut(t *testing.T) {
 	}
 	before := shown("asterism_condition")
 	g.Expect(before).To(HaveLen(2))
+	g.Expect(shown("asterism_certificate_expiry_timestamp_seconds")).To(HaveLen(2))
 	g.Expect(shown("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Widget 2"}))
 	m.Set("Rack", "a", metav1.Condition{Type: "Ready", Status: "True"})
 	g.Expect(shown("asterism_condition")).To(Equal(before), "the bound is that of all kinds, and what is shown stays")
@@ -200,6 +204,55 @@ func TestConditionsOfManyObjectsAreLeftOut(t *testing.T) {
 	}
 	g.Expect(shown("asterism_condition")).To(Equal([]string{"condition=Ready kind=Rack name=a namespace=n status=True 1"}))
 	g.Expect(shown("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Rack 0", "kind=Widget 0"}))
+}
+
+// TestCertificatesOfUsersAreMeasured: those that the last pass has read.
+func TestCertificatesOfUsersAreMeasured(t *testing.T) {
+	w := newMeasuredWorld(t)
+	now := time.Now()
+	inDays := func(days int) time.Time { return now.AddDate(0, 0, days) }
+	old, next := certificatetest.NewAuthorityUntil(t, inDays(5)), certificatetest.NewAuthorityUntil(t, inDays(300))
+	server, key := next.Sign(t, inDays(20), "server")
+	renewed, _ := next.Sign(t, inDays(90), "server")
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{
+		build("Copied", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name, string(old.PEM))}
+		}),
+		{Condition: "Read", Needs: func(cr *widget.Widget) []engine.Need {
+			needs := []engine.Need{engine.Secret("same"), engine.ConfigMap("same"), engine.Secret("password"), engine.Secret("junk"), engine.ConfigMap(cr.Name)}
+			if cr.Spec.Text == "less" {
+				needs = needs[1:]
+			}
+			return needs
+		}},
+	}})
+	secret := func(name string, data map[string][]byte) *corev1.Secret {
+		s := w.secret(name)
+		s.Data = data
+		w.create(s)
+		return s
+	}
+	tls := secret("same", map[string][]byte{"tls.crt": slices.Concat(server, old.PEM), "tls.key": key})
+	secret("password", map[string][]byte{"password": []byte("s3cret-of-a-user")})
+	secret("junk", map[string][]byte{"ca.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")})
+	bundle := w.configMap("same")
+	bundle.Data = map[string]string{"ca.crt": string(next.PEM) + string(old.PEM)}
+	w.create(bundle)
+	cr := w.widget("reader", widget.Spec{})
+	w.awaitReady(cr)
+	expires := func(source string, at time.Time) string {
+		return fmt.Sprintf("kind=Widget name=reader namespace=%s source=%s %v", w.namespace, source, float64(at.Unix()))
+	}
+	shown := func() []string { return series("asterism_certificate_expiry_timestamp_seconds") }
+	w.Expect(shown()).To(ConsistOf(expires("secret/same", inDays(20)), expires("configmap/same", inDays(300))))
+
+	tls.Data["tls.crt"] = renewed
+	w.must(w.client.Update(w.ctx, tls))
+	w.Eventually(shown).Should(ConsistOf(expires("secret/same", inDays(90)), expires("configmap/same", inDays(300))))
+	w.change(cr, func(s *widget.Spec) { s.Text = "less" })
+	w.Eventually(shown).Should(ConsistOf(expires("configmap/same", inDays(300))), "nobody reads the Secret")
+	w.must(w.client.Delete(w.ctx, cr))
+	w.Eventually(shown).Should(BeEmpty(), "the object is gone")
 }
 
 func TestEffectsOfBoundsAreCounted(t *testing.T) {

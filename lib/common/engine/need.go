@@ -78,6 +78,7 @@ func data(object client.Object, keys []string) Need {
 			return nil, absence{Wait("%s does not exist", key)}
 		}
 		p.mask(key, data)
+		p.noteExpiry(key, current)
 		for _, name := range keys {
 			if len(data[name]) == 0 {
 				return nil, Wait("%s lacks key %s: add the key", key, name)
@@ -381,5 +382,14 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 func (p *pass) mask(key observe.Key, data map[string][]byte) {
 	if key.Kind == observe.SecretKind {
 		p.in.masks.Add(key.Name, data)
+	}
+}
+
+// noteExpiry notes for the metrics when the certificates of a Secret or ConfigMap expire, unless an
+// operator has written it: it then has copies of certificates.
+func (p *pass) noteExpiry(key observe.Key, current client.Object) {
+	expiry := p.view.Expiry(key)
+	if _, written := current.GetLabels()[observe.LabelOwnerUID]; !written && !expiry.IsZero() {
+		p.expiries[strings.ToLower(key.Kind.Kind)+"/"+key.Name] = expiry
 	}
 }

@@ -51,13 +51,16 @@ type pass struct {
 	firstUnready *outcome          // of the first stage that is not ready, or not torn down
 	requeueAfter time.Duration     // until the next pass; 0: none
 	failure      error             // the first outcome with Retry, or that of a Report that panicked: finish sets the time of the next pass
+
+	// expiries are those of users' certificates, by the kind and name of the Secret or ConfigMap.
+	expiries map[string]time.Time
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
 	p := &pass{
 		engine: e, request: request, cr: cr, stored: found, before: found.Common(),
 		view: e.cluster.View(request, cr.GetUID()),
-		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{},
+		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{},
 	}
 	e.settings.Explanations.Forget(p.view.Former)
 	p.children = &apply.Children{Settings: e.settings, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}

@@ -130,7 +130,7 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 	if err := report(); err != nil {
 		p.failure = outcomeOf(err)
 	}
-	shown.set(p.engine, p.request, p.cr.Common().Conditions)
+	shown.set(p.engine, p.request, p.cr.Common().Conditions, p.expiries)
 	if err := p.writeStatus(ctx); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ type content struct {
 	uid     types.UID
 	version string
 	data    map[string][]byte
+	expiry  time.Time // of the certificates, see expiryOf
 }
 
 // Data returns the data of a Secret or ConfigMap, which are read once for each version;
@@ -47,10 +49,18 @@ func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
+	fresh.expiry = expiryOf(fresh.data)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.contents[key] = fresh
 	return fresh.data, nil
+}
+
+// Expiry returns when the certificates in the data that Data has read expire; zero without any.
+func (c *Cluster) Expiry(key Key) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.contents[key].expiry
 }
 
 func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
