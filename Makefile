@@ -191,7 +191,7 @@ demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
-	@echo 'Building tools/demo …'; $(demo) up
+	@echo 'Building tools/demo, the first time in 2 to 4 minutes …'; $(demo) up
 
 # Ginkgo writes the time of each spec to a file in this folder.
 reports := $(CACHE)/reports

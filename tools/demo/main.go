@@ -12,6 +12,9 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const usage = `usage: demo [--dir DIR] [--timeout DURATION] [up | down | push]
@@ -34,6 +37,7 @@ environment:
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	log.SetLogger(logr.Discard()) // without a logger, controller-runtime prints a stack trace after 30 seconds
 	err := run(ctx, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -94,7 +94,10 @@ func (d *demo) next(out io.Writer, elapsed time.Duration) {
 	}
 	_, _ = fmt.Fprintf(out, `  kubectl get openstack --namespace %[1]s
   kubectl exec --namespace %[1]s deployment/openstackclient -- openstack hypervisor list
+  examples/demo/boot-server second
   kubectl edit controlplane %[2]s --namespace %[1]s
+  make cli && kubectl asterism status --namespace %[1]s
   make demo-down
+The demo has no Glance and no Neutron, without which "openstack server list", show and delete fail.
 `, namespace, controlPlane)
 }

@@ -45,19 +45,19 @@ func TestReportHasWhatTheReadmePromises(t *testing.T) {
 	if err := d.report(ctx, &report, 90*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	readme, err := os.ReadFile(filepath.Join(root, "examples", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for promise, lines := range map[string][]string{
-		"the ControlPlane with its children as a tree":             {"\nControlPlane/demo ", "\n└─Nova/demo "},
+		"the ControlPlane with its resources as a tree":            {"\nControlPlane/demo ", "\n└─Nova/demo "},
 		"`openstack compute service list`":                         {"\n$ openstack compute service list\ndemo-scheduler-0 up\n"},
-		"the server, which is ACTIVE":                              {"\n$ examples/demo/boot-server demo\nACTIVE\n"},
+		"the instance, which is ACTIVE":                            {"\n$ examples/demo/boot-server demo\nACTIVE\n"},
 		"two pods that read each other's files on a shared volume": {"cat /shared/shared-files-1\nhello from shared-files-1\n", "cat /shared/shared-files-0\nhello from shared-files-0\n"},
 		"the next commands to try":                                 {"\nDone in 1m30s. Next:\n  . .cluster/env\n  kubectl get openstack --namespace openstack\n", "\n  make demo-down\n"},
 	} {
 		if !strings.Contains(string(readme), promise) {
-			t.Errorf("README does not promise: %s", promise)
+			t.Errorf("examples/README.md does not promise: %s", promise)
 		}
 		for _, want := range lines {
 			if !strings.Contains(report.String(), want) {
