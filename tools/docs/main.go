@@ -15,6 +15,14 @@ func main() {
 		root = os.Args[1]
 	}
 	problems, err := check(root)
+	if err == nil && len(os.Args) > 2 {
+		var all pages
+		if all, err = readPages(root); err == nil {
+			var missing []string
+			missing, err = checkSite(os.Args[2], all)
+			problems = append(problems, missing...)
+		}
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
