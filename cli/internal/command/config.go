@@ -81,6 +81,9 @@ func (env *environment) inPod(ctx context.Context, access *cluster.Cluster, pod 
 	if stdin == nil {
 		env.hint("Pod %s, container %s, %s:", pod.Name, container, effective)
 	}
+	if err := checkRuns(pod, container); err != nil {
+		return "", err
+	}
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	text, err := access.Output(ctx, name, container, stdin, command...)
 	if err != nil {
@@ -88,6 +91,17 @@ func (env *environment) inPod(ctx context.Context, access *cluster.Cluster, pod 
 	}
 	// The pod has masked the secrets. A second mask costs nothing.
 	return mask.New().Text(string(text)), nil
+}
+
+// checkRuns returns an error if the container, whose files are to be read, does not run.
+func checkRuns(pod *corev1.Pod, container string) error {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container && status.State.Running == nil {
+			return fmt.Errorf("container %s of Pod %s does not run, and its files can be read only while it runs: correct the service first; its error is in \"kubectl logs -n %s %s -c %s\", with --previous after a restart",
+				container, pod.Name, pod.Namespace, pod.Name, container)
+		}
+	}
+	return nil
 }
 
 // podOf returns the pod that a word names, or the newest running pod of KIND/NAME.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/config"
+
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
 	"asterism.dev/cli/internal/mask"
@@ -35,7 +37,8 @@ func newExplain(env *environment) *cobra.Command {
 		Short: "Explain a condition or a reason, and its state in an object.",
 		Long: `Explain what a condition or a reason means. With KIND/NAME, also show the state of the
 condition in this object, the meaning of its reason, the cause, and the events of the
-object and of the child that the message names. Without a condition, the first
+object and of the child that the message names, and the end of the log of a container
+that is not ready. Without a condition, the first
 condition of the object that is not True is explained. Without arguments, the
 conditions of every kind are listed.`,
 		Example: `  kubectl asterism explain
@@ -173,6 +176,9 @@ func (e *explanation) state(ctx context.Context, forest *tree.Forest, o *unstruc
 	if cause := forest.CauseOf(o); cause != nil && (cause.Kind != o.GetKind() || cause.Name != o.GetName()) {
 		e.section("Cause", cause.String())
 	}
+	if path := forest.Path(o); len(path) > 0 {
+		e.log(ctx, path[len(path)-1])
+	}
 	about := []*unstructured.Unstructured{o}
 	if child := forest.Named(o, now.Message); child != nil {
 		about = append(about, child)
@@ -197,6 +203,45 @@ func (e *explanation) stateText(o *unstructured.Unstructured, name string) strin
 		lines = append(lines, fmt.Sprintf(" note     the condition is of generation %d, and the object has generation %d: the operator has not seen the newest spec", c.ObservedGeneration, o.GetGeneration()))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Bounds of a log in an explanation. The last lines are shown.
+const (
+	maxLogLines = 10
+	maxLogSize  = 16 << 10 // bytes
+)
+
+// log shows the end of the log of a pod's container that is not ready.
+func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
+	trouble := tree.TroubleOf(pod)
+	if pod.GetKind() != cluster.Pod.Kind || !trouble.Logged {
+		return
+	}
+	options := &corev1.PodLogOptions{Container: trouble.Container, Previous: trouble.Previous, TailLines: new(int64(maxLogLines)), LimitBytes: new(int64(maxLogSize))}
+	content, err := e.cluster.Logs(ctx, client.ObjectKeyFromObject(pod), options)
+	if err != nil {
+		e.hint("warning: the log of Pod %s cannot be read: %v", pod.GetName(), err)
+		return
+	}
+	e.learnSecrets(ctx, pod.GetNamespace())
+	title := fmt.Sprintf("Log of Pod/%s, container %s", pod.GetName(), trouble.Container)
+	if trouble.Previous {
+		title += ", its last run"
+	}
+	text := strings.TrimSpace(e.masker.Text(config.Printable(string(content))))
+	e.section(title, " "+strings.ReplaceAll(text, "\n", "\n ")) // preformatted
+}
+
+// learnSecrets lets the masker know the values of the namespace's Secrets. Without the right to
+// read them, only what looks like a secret is masked.
+func (e *explanation) learnSecrets(ctx context.Context, namespace string) {
+	var list corev1.SecretList
+	if err := e.cluster.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return
+	}
+	for _, secret := range list.Items {
+		e.masker.Learn(secret.Namespace+"/"+secret.Name, secret.Data)
+	}
 }
 
 // maxEvents bounds the events of one object. The newest are shown.
