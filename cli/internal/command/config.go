@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/mask"
+	"asterism.dev/cli/tree"
 )
 
 // effective is the file in which the init container of a pod lists the options that are set.
@@ -78,11 +80,11 @@ func (env *environment) effectiveConfiguration(ctx context.Context, word string)
 // inPod runs a command in the container of the service, and masks its output.
 func (env *environment) inPod(ctx context.Context, access *cluster.Cluster, pod *corev1.Pod, stdin io.Reader, command ...string) (string, error) {
 	container := cmp.Or(pod.Annotations["kubectl.kubernetes.io/default-container"], pod.Spec.Containers[0].Name)
-	if stdin == nil {
-		env.hint("Pod %s, container %s, %s:", pod.Name, container, effective)
-	}
 	if err := checkRuns(pod, container); err != nil {
 		return "", err
+	}
+	if stdin == nil {
+		env.hint("Pod %s, container %s, %s:", pod.Name, container, effective)
 	}
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	text, err := access.Output(ctx, name, container, stdin, command...)
@@ -95,13 +97,25 @@ func (env *environment) inPod(ctx context.Context, access *cluster.Cluster, pod 
 
 // checkRuns returns an error if the container, whose files are to be read, does not run.
 func checkRuns(pod *corev1.Pod, container string) error {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container && status.State.Running == nil {
-			return fmt.Errorf("container %s of Pod %s does not run, and its files can be read only while it runs: correct the service first; its error is in \"kubectl logs -n %s %s -c %s\", with --previous after a restart",
-				container, pod.Name, pod.Namespace, pod.Name, container)
-		}
+	if !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == container && s.State.Running == nil
+	}) {
+		return nil
 	}
-	return nil
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		return err
+	}
+	trouble := tree.TroubleOf(&unstructured.Unstructured{Object: object})
+	text := fmt.Sprintf("container %s of Pod %s does not run, and its files can be read only while it runs: %s", container, pod.Name, mask.New().Text(trouble.Text))
+	if trouble.Logged {
+		text += fmt.Sprintf(": see \"kubectl logs -n %s %s -c %s", pod.Namespace, pod.Name, trouble.Container)
+		if trouble.Previous {
+			text += " --previous"
+		}
+		text += `"`
+	}
+	return errors.New(text)
 }
 
 // podOf returns the pod that a word names, or the newest running pod of KIND/NAME.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -13,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"asterism.dev/lib/common/config"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
@@ -205,10 +204,10 @@ func (e *explanation) stateText(o *unstructured.Unstructured, name string) strin
 	return strings.Join(lines, "\n")
 }
 
-// Bounds of a log in an explanation. The last lines are shown.
+// Bounds of the end of a log in an explanation.
 const (
 	maxLogLines = 10
-	maxLogSize  = 16 << 10 // bytes
+	maxLogSize  = 256 << 10 // bytes
 )
 
 // log shows the end of the log of a pod's container that is not ready.
@@ -223,20 +222,23 @@ func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
 		e.hint("warning: the log of Pod %s cannot be read: %v", pod.GetName(), err)
 		return
 	}
+	if len(content) >= maxLogSize {
+		content = content[:bytes.LastIndexByte(content, '\n')+1] // a part of a secret would not be recognised
+	}
 	e.learnSecrets(ctx, pod.GetNamespace())
 	title := fmt.Sprintf("Log of Pod/%s, container %s", pod.GetName(), trouble.Container)
 	if trouble.Previous {
 		title += ", its last run"
 	}
-	text := strings.TrimSpace(e.masker.Text(config.Printable(string(content))))
+	text := strings.TrimSpace(e.masker.Text(string(content)))
 	e.section(title, " "+strings.ReplaceAll(text, "\n", "\n ")) // preformatted
 }
 
-// learnSecrets lets the masker know the values of the namespace's Secrets. Without the right to
-// read them, only what looks like a secret is masked.
+// learnSecrets lets the masker know the values of the namespace's Secrets.
 func (e *explanation) learnSecrets(ctx context.Context, namespace string) {
 	var list corev1.SecretList
 	if err := e.cluster.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		e.hint("warning: the Secrets of namespace %s cannot be read, so the log is masked only where it looks like a secret: %v", namespace, err)
 		return
 	}
 	for _, secret := range list.Items {
