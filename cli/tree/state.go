@@ -3,6 +3,7 @@ package tree
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,10 +68,7 @@ func ownState(o *unstructured.Unstructured) State {
 	seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	switch {
 	case ready.Type == "":
-		state = State{
-			Ready: metav1.ConditionUnknown, Reason: reasonNoStatus,
-			Message: "no status: check that its operator runs, and that the namespace is handed over to it",
-		}
+		state = State{Ready: metav1.ConditionUnknown, Reason: reasonNoStatus, Message: WithoutStatus(o)}
 	case seen < o.GetGeneration():
 		state = State{
 			Ready: metav1.ConditionUnknown, Reason: reasonOutdated,
@@ -81,6 +79,17 @@ func ownState(o *unstructured.Unstructured) State {
 	}
 	state.Short = string(state.Ready)
 	return state
+}
+
+// firstStatus is the time in which an operator that runs has written the status of a new object.
+const firstStatus = 15 * time.Second
+
+// WithoutStatus is the message of an object of ours that has no condition yet.
+func WithoutStatus(o metav1.Object) string {
+	if age := time.Since(o.GetCreationTimestamp().Time); age < firstStatus {
+		return fmt.Sprintf("created %s ago, no status yet", age.Round(time.Second))
+	}
+	return "no status: check that its operator runs, and that the namespace is handed over to it"
 }
 
 func short(o *unstructured.Unstructured, state State) string {

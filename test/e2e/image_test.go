@@ -123,7 +123,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 	It("is rolled out ten times without a failed request", func(ctx SpecContext) {
 		patchAPI(ctx, "api-uwsgi", `{"replicas": 2, "workers": 2}`)
 		awaitReady(ctx, "NovaAPI", imageNamespace, "api-uwsgi")
-		requests := startLoad(ctx, imageURL("api-uwsgi", 8774), identity.provider.Token(), 20)
+		requests := startLoad(ctx, imageURL("api-uwsgi", 8774), identity.provider.Token(), 10)
 		steps := []struct{ name, change string }{
 			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
 			{"scale up", `{"replicas": 3}`},

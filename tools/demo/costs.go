@@ -9,7 +9,8 @@ import (
 )
 
 // writeCosts shows where the time went: the parts with the most CPU time, one of which may be
-// the cluster, whose processes belong to no step.
+// the cluster, whose processes belong to no step. The compilation of this program, which runs
+// before its first line, is in no row.
 func writeCosts(out io.Writer, shown *progress.Progress, clusters *cpu.Clusters) error {
 	rows, all := shown.Ended(), cpu.Row{Name: "total", Wall: shown.Elapsed(), CPU: cpu.Own()}
 	used, pods := clusters.Used()
@@ -21,5 +22,10 @@ func writeCosts(out io.Writer, shown *progress.Progress, clusters *cpu.Clusters)
 		rows, all.CPU = append(rows, row), all.CPU+used
 	}
 	_, _ = fmt.Fprintln(out)
-	return cpu.WriteTable(out, append(cpu.Costliest(rows, 4), all)...)
+	largest := cpu.Costliest(rows, 4)
+	rest := cpu.Row{Name: "everything else", CPU: all.CPU}
+	for _, row := range largest {
+		rest.CPU -= row.CPU
+	}
+	return cpu.WriteTable(out, append(largest, rest, all)...)
 }

@@ -33,6 +33,9 @@ func TestCostsNameTheStepThatRanAProgram(t *testing.T) {
 	if !strings.HasPrefix(lines[0], "STEP") || !strings.HasPrefix(lines[len(lines)-1], "total") {
 		t.Errorf("got\n%s", out.String())
 	}
+	if !strings.HasPrefix(lines[len(lines)-2], "everything else") {
+		t.Errorf("the rows do not add up to the total:\n%s", out.String())
+	}
 	for _, row := range shown.Ended() {
 		if (row.CPU > 0) != (row.Name == "counting") {
 			t.Errorf("%s used %s", row.Name, row.CPU)

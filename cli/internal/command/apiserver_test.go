@@ -137,7 +137,7 @@ func (s *server) run(t *testing.T, arguments ...string) (code int, out, errOut s
 // TestAPIServer runs the commands against the API server of KUBECONFIG.
 func TestAPIServer(t *testing.T) {
 	s := newServer(t)
-	if code, out, errOut := s.run(t, "status"); code != codeNotReady || !strings.Contains(out, "no status: check that its operator runs") {
+	if code, out, errOut := s.run(t, "status"); code != codeNotReady || !strings.Contains(out, "s ago, no status yet") {
 		t.Errorf("before the operators: %d\n%s\n%s", code, out, errOut)
 	}
 	s.report(t, metav1.ConditionFalse, "Secret mariadb-admin does not exist")

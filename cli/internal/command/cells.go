@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/cli/tree"
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
@@ -124,7 +125,7 @@ func cellOf(c novav1.NovaCell, conductors []conductorv1.NovaConductor) cell {
 	ready := meta.FindStatusCondition(c.Status.Conditions, commonv1.ConditionReady)
 	switch {
 	case ready == nil:
-		shown.Message = "no status: check that the operator nova runs"
+		shown.Message = tree.WithoutStatus(&c)
 	case c.Status.ObservedGeneration < c.Generation:
 		shown.Message = fmt.Sprintf("its operator has not seen generation %d", c.Generation)
 	case ready.Status == metav1.ConditionTrue:

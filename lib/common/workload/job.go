@@ -34,7 +34,6 @@ func (s Service) Job(task Task) engine.Child {
 		WithEnv(s.fewRetries()...)
 	pod := s.pod("", main)
 	delete(pod.Annotations, annotationConfigHash)
-	pod.Spec.InitContainers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	return s.once(task, pod)
 }
 
@@ -43,7 +42,6 @@ func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfigurat
 	pod.Spec.Affinity = s.nodeAffinity()
 	pod.Spec.TopologySpreadConstraints = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
-	pod.Spec.Containers[0].WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(jobDeadlineSeconds).

@@ -70,6 +70,7 @@ func (s Service) container(name string, command []string) *applycorev1.Container
 		WithImage(s.Image()).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithCommand(command...).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError). // for the condition
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).

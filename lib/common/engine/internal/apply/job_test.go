@@ -31,6 +31,27 @@ func TestMessagesAreMaskedBeforeTheyAreCut(t *testing.T) {
 	}
 }
 
+// TestTheEndOfALogIsItsCause: of a log with a stack trace, as oslo.log writes it, and of
+// output without one.
+func TestTheEndOfALogIsItsCause(t *testing.T) {
+	const prefix = "2026-01-02 03:04:05.678 3 ERROR nova "
+	for message, want := range map[string]string{
+		"2026-01-02 03:04:05.678 3 CRITICAL nova [None req-1 - -] Unhandled error: no\n" +
+			prefix + "Traceback (most recent call last):\n" +
+			prefix + "  File \"cfg.py\", line 1, in _get\n" +
+			prefix + "    raise ValueError(message)\n" +
+			prefix + "           ^^^^^^^^^^\n" +
+			prefix + "ValueError: 'two' is not a number\n" +
+			prefix + "\x1b[00m\n": "Unhandled error: no / ValueError: 'two' is not a number",
+		"one\ntwo\n\nthree\n(a remark)\nfour\n": "two / three / four",
+		"  indented alone\n":                    "  indented alone\n",
+	} {
+		if got := lastLines(message); got != want {
+			t.Errorf("of %q: %q, want %q", message, got, want)
+		}
+	}
+}
+
 // TestResultsAreStoredAsTheyAre: a result may have the text of a short password by chance.
 func TestResultsAreStoredAsTheyAre(t *testing.T) {
 	result := "uuid=abc-123\n" + strings.Repeat("host\n", 800) + "end"

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -190,14 +191,23 @@ func terminationMessage(pods []corev1.Pod, mask func(string) string) (message st
 	return message, known
 }
 
-// lastLines returns the last three lines of a program's output, without indented lines,
-// which belong to a stack trace, and without lines in parentheses, which are remarks.
+// escapes are the colors of a terminal, and logPrefix is what oslo.log and other logs write
+// before the text of a line: date and time, process, level and logger, and the request.
+var (
+	escapes   = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	logPrefix = regexp.MustCompile(`^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*(?: \d+)?(?: [A-Z]+ [\w.]+)? (?:\[[^\]]*\] )?`)
+)
+
+// lastLines returns the text of the last three lines of a program's output, without lines
+// that are indented or underlined, which belong to a stack trace, and without lines in
+// parentheses, which are remarks.
 func lastLines(message string) string {
 	var lines []string
 	for line := range strings.Lines(message) {
-		line = strings.TrimRight(line, "\n\r ")
-		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "(") && !strings.HasPrefix(line, "^") {
-			lines = append(lines, line)
+		line = strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n\r ")
+		line = logPrefix.ReplaceAllString(line+" ", "")
+		if strings.TrimSpace(line) != "" && !strings.ContainsAny(line[:1], " (^") && !strings.HasPrefix(line, "Traceback ") {
+			lines = append(lines, strings.TrimRight(line, " "))
 		}
 	}
 	if len(lines) == 0 {
