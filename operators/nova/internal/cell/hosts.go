@@ -23,7 +23,7 @@ import (
 // mapped, or another scheduling than its spec.
 func countEvery(cr *novav1.NovaCell) time.Duration {
 	hosts := cr.Status.Hosts
-	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || hosts.Mapped == 0 || int(hosts.Mapped) < len(active(cr)) || hosts.Unmapped > 0 {
+	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || hosts.Mapped == 0 || int(hosts.Mapped) < len(cr.Spec.Computes) || hosts.Unmapped > 0 {
 		return 2 * time.Second
 	}
 	return 10 * time.Second
@@ -71,7 +71,7 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 // has no host without a node, and the hosts of libvirt are nodes.
 func missing(cr *novav1.NovaCell, mapped []string) []string {
 	var hosts []string
-	for _, compute := range active(cr) {
+	for _, compute := range cr.Spec.Computes {
 		if host := computeName(cr, compute); compute.Driver == sharedv1.ComputeFake && !slices.Contains(mapped, host) {
 			hosts = append(hosts, host)
 		}

@@ -57,13 +57,24 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		if occupied(child) == "" {
-			children = append(children, engine.TornDown(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
-		} else {
-			children = append(children, engine.Kept(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
-		}
+		children = append(children, leaving(child))
 	}
 	return children, nil
+}
+
+// leaving keeps a cell as it is while it has a server, so that a removal by mistake can be
+// undone. Without servers, first the computes in this cluster are removed, and then the cell.
+func leaving(cell *novav1.NovaCell) engine.Child {
+	child := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
+	switch {
+	case occupied(cell) == "":
+		return engine.TornDown(child)
+	case cell.Status.Servers != nil && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
+		cell.Spec.DeepCopyInto(&child.Spec)
+		child.Spec.Computes = nil
+		return child
+	}
+	return engine.Kept(child)
 }
 
 // unlisted returns the NovaCells of cells that are removed from the spec.

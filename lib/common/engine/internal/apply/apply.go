@@ -60,7 +60,7 @@ func (c *Children) requireOurs(key observe.Key, current client.Object) error {
 		return ForeignOutcome(key, current)
 	}
 	if current.GetDeletionTimestamp() != nil {
-		return progressing("%s is being deleted", key)
+		return beingDeleted(key, current)
 	}
 	return nil
 }
