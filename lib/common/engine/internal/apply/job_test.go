@@ -34,9 +34,9 @@ func TestMessagesAreMaskedBeforeTheyAreCut(t *testing.T) {
 // TestTheEndOfALogIsItsCause: of a log with a stack trace, as oslo.log writes it, and of
 // output without one.
 func TestTheEndOfALogIsItsCause(t *testing.T) {
-	const prefix = "2026-01-02 03:04:05.678 3 ERROR nova "
+	const prefix = "2026-01-02 03:04:05.678 3 ERROR library "
 	for message, want := range map[string]string{
-		"2026-01-02 03:04:05.678 3 CRITICAL nova [None req-1 - -] Unhandled error: no\n" +
+		"2026-01-02 03:04:05.678 3 CRITICAL library [None req-1 - -] Unhandled error: no\n" +
 			prefix + "Traceback (most recent call last):\n" +
 			prefix + "  File \"cfg.py\", line 1, in _get\n" +
 			prefix + "    raise ValueError(message)\n" +
