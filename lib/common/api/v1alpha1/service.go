@@ -1,6 +1,12 @@
 package v1alpha1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // ServiceSpec has the first fields of the spec of every kind that stands for a service.
 type ServiceSpec struct {
@@ -49,6 +55,36 @@ type ServiceTemplate struct {
 	ServiceSettings `json:",inline"`
 }
 
+// ServiceDefaults are the settings that the services of a parent share. A service's own value
+// replaces a default, unless the field says otherwise.
+type ServiceDefaults struct {
+	// replicas is the number of pods of each service but of computes, which have one. Without
+	// a value here or in the service, a service starts with 1 pod, and kubectl scale or an
+	// autoscaler sets the number.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=64
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// resources are the requests and limits of the container of each service without
+	// resources of its own.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.claims)",message="must not have claims: the pods get no devices"
+	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
+
+	// customServiceConfig is an oslo.config snippet that every service reads before its own
+	// customServiceConfig, for example "[DEFAULT]" and "debug = true". A change restarts the
+	// pods of every service.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
+
+	// pod has the pod settings of every service. A service that states a setting replaces
+	// the default; labels and annotations are added by key.
+	// +optional
+	Pod PodSettings `json:"pod,omitzero"`
+}
+
 // ServiceSettings are the common fields of ServiceSpec and ServiceTemplate.
 type ServiceSettings struct {
 	// resources are the requests and limits of the service's container. A change
@@ -61,7 +97,7 @@ type ServiceSettings struct {
 	// defaults of the operator. Options that the operator owns (connections to
 	// database, message bus and identity) are refused. A change restarts the pods.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:MaxLength=20480
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 
 	// customServiceConfigSecretRefs name Secrets with oslo.config snippets that contain
@@ -120,8 +156,9 @@ type ExtraFile struct {
 	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
 }
 
-// PodSettings are the settings of a pod that do not depend on the service. An empty map
-// or list replaces the parent's value; an absent field inherits the value.
+// PodSettings are the settings of a pod that do not depend on the service. An absent field
+// inherits the parent's value, an empty list or nodeSelector replaces it. Labels and
+// annotations are added to the parent's, by key.
 type PodSettings struct {
 	// nodeSelector restricts the nodes by label. {} allows all nodes, even if the
 	// parent has a nodeSelector.
@@ -154,20 +191,20 @@ type PodSettings struct {
 	// +kubebuilder:validation:MaxItems=8
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
 
-	// labels of the pods, in addition to the labels of the operator. {} has no labels, even
-	// if the parent has labels. A key has at most 317 characters, a value at most 63.
+	// labels of the pods, in addition to the labels of the operator and of the parent. A key
+	// has at most 317 characters, a value at most 63.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63 && !key.startsWith('app.kubernetes.io/') && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with app.kubernetes.io/ or asterism.dev/, and values of at most 63 characters: the operator finds its pods by labels with these keys"
-	Labels map[string]string `json:"labels,omitzero"`
+	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations of the pods. {} has no annotations, even if the parent has annotations. A
-	// key has at most 317 characters, a value at most 4096. networkAttachments replaces the
-	// annotation k8s.v1.cni.cncf.io/networks.
+	// annotations of the pods, in addition to those of the parent. A key has at most 317
+	// characters, a value at most 4096. networkAttachments replaces the annotation
+	// k8s.v1.cni.cncf.io/networks.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 4096 && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with asterism.dev/, and values of at most 4096 characters: the operator uses these keys"
-	Annotations map[string]string `json:"annotations,omitzero"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// imagePullSecrets name the Secrets with which images are pulled. [] means no Secret,
 	// even if the parent has imagePullSecrets.
@@ -267,10 +304,9 @@ type NetworkAttachmentStatus struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Spec completes the template with the parent's values: the image if the template has
-// no image, and each pod setting that is absent from the template.
-func (t ServiceTemplate) Spec(containerImage string, pod PodSettings) ServiceSpec {
-	completed := t.WithDefaults(containerImage, pod)
+// Spec completes the template with the parent's image and defaults.
+func (t ServiceTemplate) Spec(containerImage string, defaults ServiceDefaults) ServiceSpec {
+	completed := t.WithDefaults(containerImage, defaults)
 	return ServiceSpec{
 		ContainerImage:  completed.ContainerImage,
 		Replicas:        completed.Replicas,
@@ -280,13 +316,35 @@ func (t ServiceTemplate) Spec(containerImage string, pod PodSettings) ServiceSpe
 
 // WithDefaults completes the template like Spec, for a child whose spec embeds a
 // template.
-func (t ServiceTemplate) WithDefaults(containerImage string, pod PodSettings) ServiceTemplate {
-	completed := *t.DeepCopy()
-	if completed.ContainerImage == "" {
-		completed.ContainerImage = containerImage
+func (t ServiceTemplate) WithDefaults(containerImage string, defaults ServiceDefaults) ServiceTemplate {
+	completed, parent := *t.DeepCopy(), *defaults.DeepCopy()
+	completed.ContainerImage = cmp.Or(completed.ContainerImage, containerImage)
+	completed.Replicas = cmp.Or(completed.Replicas, parent.Replicas)
+	if completed.Resources.Limits == nil && completed.Resources.Requests == nil {
+		completed.Resources = parent.Resources
 	}
-	completed.Pod = completed.Pod.withDefaults(*pod.DeepCopy())
+	completed.CustomServiceConfig = after(parent.CustomServiceConfig, completed.CustomServiceConfig)
+	completed.Pod = completed.Pod.withDefaults(parent.Pod)
 	return completed
+}
+
+// after returns both snippets, of which oslo.config uses the last value of an option. A snippet
+// that does not begin with a section stays alone: its options would become options of the
+// parent's last section, and the service refuses it.
+func after(parent, snippet string) string {
+	if parent == "" || snippet == "" {
+		return parent + snippet
+	}
+	for line := range strings.Lines(snippet) {
+		if line = strings.TrimSpace(line); line == "" || strings.ContainsAny(line[:1], "#;") {
+			continue
+		}
+		if line[0] != '[' {
+			return snippet
+		}
+		break
+	}
+	return parent + "\n" + snippet
 }
 
 func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
@@ -305,12 +363,8 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 	if p.TopologySpreadConstraints == nil {
 		p.TopologySpreadConstraints = parent.TopologySpreadConstraints
 	}
-	if p.Labels == nil {
-		p.Labels = parent.Labels
-	}
-	if p.Annotations == nil {
-		p.Annotations = parent.Annotations
-	}
+	p.Labels = merged(parent.Labels, p.Labels)
+	p.Annotations = merged(parent.Annotations, p.Annotations)
 	if p.ImagePullSecrets == nil {
 		p.ImagePullSecrets = parent.ImagePullSecrets
 	}
@@ -324,4 +378,13 @@ func (p PodSettings) withDefaults(parent PodSettings) PodSettings {
 		p.NetworkPolicy = parent.NetworkPolicy
 	}
 	return p
+}
+
+// merged adds the entries of a service to those of its parent.
+func merged(parent, own map[string]string) map[string]string {
+	if len(parent) == 0 {
+		return own
+	}
+	maps.Copy(parent, own)
+	return parent
 }

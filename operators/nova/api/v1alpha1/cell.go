@@ -92,14 +92,13 @@ type CellNoVNCProxy struct {
 	sharedv1.ConsoleAddress  `json:",inline"`
 }
 
-// WithDefaults completes the proxy with the image and the pod settings of its Nova; nil stays
-// nil.
-func (p *CellNoVNCProxy) WithDefaults(containerImage string, pod commonv1.PodSettings) *CellNoVNCProxy {
+// WithDefaults completes the proxy with the image and the defaults of its Nova; nil stays nil.
+func (p *CellNoVNCProxy) WithDefaults(containerImage string, defaults commonv1.ServiceDefaults) *CellNoVNCProxy {
 	if p == nil {
 		return nil
 	}
 	completed := p.DeepCopy()
-	completed.ServiceTemplate = p.ServiceTemplate.WithDefaults(containerImage, pod)
+	completed.ServiceTemplate = p.ServiceTemplate.WithDefaults(containerImage, defaults)
 	return completed
 }
 
@@ -130,10 +129,10 @@ type Compute struct {
 	commonv1.ServiceSettings `json:",inline"`
 }
 
-// WithDefaults completes the compute with the image and the pod settings of its Nova.
-func (c Compute) WithDefaults(containerImage string, pod commonv1.PodSettings) Compute {
+// WithDefaults completes the compute with the image and the defaults of its Nova.
+func (c Compute) WithDefaults(containerImage string, defaults commonv1.ServiceDefaults) Compute {
 	template := commonv1.ServiceTemplate{ContainerImage: c.ContainerImage, ServiceSettings: c.ServiceSettings}
-	completed := template.WithDefaults(containerImage, pod)
+	completed := template.WithDefaults(containerImage, defaults)
 	c.ContainerImage, c.ServiceSettings = completed.ContainerImage, completed.ServiceSettings
 	return c
 }

@@ -163,10 +163,7 @@ type NovaTemplate struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// pod has the default pod settings of every service. A setting of the service itself
-	// replaces the default.
-	// +optional
-	Pod commonv1.PodSettings `json:"pod,omitzero"`
+	commonv1.ServiceDefaults `json:",inline"`
 
 	sharedv1.SharedConnections `json:",inline"`
 

@@ -22,7 +22,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	}
 	child := conductorNamed(cr)
 	child.Spec = conductorv1.NovaConductorSpec{
-		ServiceSpec:         cr.Spec.Conductor.Spec("", commonv1.PodSettings{}),
+		ServiceSpec:         cr.Spec.Conductor.Spec("", commonv1.ServiceDefaults{}),
 		Role:                conductorv1.RoleCell,
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},

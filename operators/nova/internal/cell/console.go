@@ -30,7 +30,7 @@ func console(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		return nil, err
 	}
 	child.Spec = novncproxyv1.NovaNoVNCProxySpec{
-		ServiceSpec:         settings.Spec("", commonv1.PodSettings{}),
+		ServiceSpec:         settings.Spec("", commonv1.ServiceDefaults{}),
 		ConsoleAddress:      settings.ConsoleAddress,
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},

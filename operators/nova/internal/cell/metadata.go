@@ -61,7 +61,7 @@ func metadataService(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, err
 		return nil, err
 	}
 	service.Spec = metadatav1.NovaMetadataSpec{
-		ServiceSpec:         cr.Spec.Metadata.Spec("", commonv1.PodSettings{}),
+		ServiceSpec:         cr.Spec.Metadata.Spec("", commonv1.ServiceDefaults{}),
 		WSGISettings:        cr.Spec.Metadata.WSGISettings,
 		SharedConnections:   cr.Spec.SharedConnections,
 		Mode:                metadatav1.MetadataCell,

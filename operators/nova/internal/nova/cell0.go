@@ -33,7 +33,7 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Name:     "nova",
 		Instance: cr.Name + "-cell0",
 		Project:  nova.Project(),
-		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.Pod),
+		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.ServiceDefaults),
 		Databases: []workload.Database{
 			nova.APIDatabase(c.APIDatabaseSecretRef.Name),
 			nova.Cell0Database(c.Cell0DatabaseSecretRef.Name),

@@ -48,10 +48,10 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				IdentitySecretRef:    c.IdentitySecretRef,
 				SharedConnections:    cr.Spec.SharedConnections,
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
-				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.Pod),
+				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Rollout:              cellRollout(cr, cell, in),
 				Metadata:             cellMetadata(cr, cell, in),
-				NoVNCProxy:           cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.Pod),
+				NoVNCProxy:           cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Computes:             computes(cr, cell),
 			},
 		})
@@ -144,7 +144,7 @@ func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.C
 	}
 	template := cr.Spec.Metadata
 	return &novav1.CellMetadata{
-		ServiceTemplate: template.WithDefaults(image(cr), cr.Spec.Pod),
+		ServiceTemplate: template.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 		WSGISettings:    template.WSGISettings,
 		SecretRef:       cell.MetadataSecretRef,
 	}
@@ -153,7 +153,7 @@ func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.C
 func computes(cr *novav1.Nova, cell novav1.Cell) []novav1.Compute {
 	var all []novav1.Compute
 	for _, compute := range cell.Computes {
-		all = append(all, compute.WithDefaults(image(cr), cr.Spec.Pod))
+		all = append(all, compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults))
 	}
 	return all
 }

@@ -84,7 +84,7 @@ func cellRollout(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) commonv1.R
 
 // stated returns the image of one service.
 func stated(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
-	return template.WithDefaults(image(cr), cr.Spec.Pod).ContainerImage
+	return template.WithDefaults(image(cr), cr.Spec.ServiceDefaults).ContainerImage
 }
 
 func schedulerNeeds(cr *novav1.Nova) []engine.Need {

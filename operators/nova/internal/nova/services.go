@@ -208,7 +208,7 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImage, nova.Name) }
 
 func service(cr *novav1.Nova, template commonv1.ServiceTemplate, in engine.Inputs) commonv1.ServiceSpec {
-	spec := template.Spec(image(cr), cr.Spec.Pod)
+	spec := template.Spec(image(cr), cr.Spec.ServiceDefaults)
 	spec.RestartTriggers = restartTriggers(cr, in)
 	return spec
 }
