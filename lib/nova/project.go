@@ -1,5 +1,5 @@
 // Package nova has what the operators of Nova's services share: the options of the project, its
-// databases, and the connections to its neighbours.
+// databases, and the connections to the OpenStack services that it calls.
 package nova
 
 import (
@@ -15,8 +15,11 @@ const Name = "nova"
 //go:embed options.txt
 var options string
 
+// accounts are the sections with an account for another service.
+var accounts = []string{"barbican_service_user", "cinder", "ironic", "neutron", "oslo_limit", "placement"}
+
 // Project describes Nova to the builders of lib/common.
 func Project() workload.Project {
 	known, _ := config.ParseOptions(options) // a test finds its errors
-	return workload.Project{Name: Name, Options: known}
+	return workload.Project{Name: Name, Options: append(known, config.AuthOptions(accounts...)...)}
 }

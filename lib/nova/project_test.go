@@ -11,7 +11,7 @@ func TestOptionsParseAndAddToTheLibraries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if known := Project().Options; len(known) != len(parsed) || len(known) < 60 {
+	if known := Project().Options; len(known) != len(parsed)+len(config.AuthOptions(accounts...)) || len(parsed) < 60 {
 		t.Fatalf("%d options are known, %d are in the table", len(known), len(parsed))
 	}
 	spelling := func(o config.Option) config.Spelling { return config.Spelling{Section: o.Section, Name: o.Name} }

@@ -53,10 +53,10 @@ func cellSpecs(namespace string) {
 	}
 	metadataOf := func(name string) string { return fmt.Sprintf("http://%s.%s.svc:8775", name, namespace) }
 
-	It("gets a cell without API access, and metadata services of its cells", func(ctx SpecContext) {
+	It("gets a cell without access to the API database, and metadata services of its cells", func(ctx SpecContext) {
 		nova = signIn(ctx, namespace)
 		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=2", "--namespace="+namespace)
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}},`+
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiDatabaseAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}},`+
 			withSharedConnections(ctx, namespace)+`]`)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
 		Expect(secret(ctx, namespace, "demo-cell1-conductor-connections")["50-connections.conf"]).To(ContainSubstring("[api_database]"))

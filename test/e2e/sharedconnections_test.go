@@ -65,7 +65,7 @@ func withSharedConnections(ctx context.Context, namespace string) string {
 	return fmt.Sprintf(`
 {"op": "add", "path": "/spec/nova/memcachedSecretRef", "value": {"name": %q}},
 {"op": "add", "path": "/spec/nova/notificationBusSecretRef", "value": {"name": %q}},
-{"op": "add", "path": "/spec/nova/neighbours", "value": [{"name": "Placement", "interface": "Public", "region": %q}]}`, memcachedName, notifications, region)
+{"op": "add", "path": "/spec/nova/openStackServices", "value": [{"name": "Placement", "interface": "Public", "regionName": %q}]}`, memcachedName, notifications, region)
 }
 
 // sharedConnectionSpecs use the cloud of cellSpecs after withSharedConnections.

@@ -3,7 +3,7 @@ package config
 // Endpoint is where a service finds another service of the catalog.
 type Endpoint struct {
 	Region      string
-	Interface   string // public or internal
+	Interface   string // public or internal; default: that of the client
 	ServiceType string // default: that of the client
 	URL         string // replaces the catalog, "" for none
 }
@@ -12,7 +12,7 @@ type Endpoint struct {
 // The catalog is read with the account i, or with the token of a user of the same Keystone.
 func (c *Connections) Endpoint(section string, e Endpoint, i Identity) {
 	c.Sections.Set(section, "region_name", e.Region)
-	c.Sections.Set(section, "valid_interfaces", e.Interface)
+	c.Sections.SetUnlessEmpty(section, "valid_interfaces", e.Interface)
 	c.Sections.SetUnlessEmpty(section, "service_type", e.ServiceType)
 	c.Sections.SetUnlessEmpty(section, "endpoint_override", e.URL)
 	if e.URL == "" { // the authority of Keystone need not be that of another address

@@ -48,6 +48,15 @@ func (s *Sections) SetUnlessEmpty(section, name, value string) {
 	}
 }
 
+// SetAll sets each option of other sections.
+func (s *Sections) SetAll(other Sections) {
+	for _, section := range other {
+		for _, setting := range section.Settings {
+			s.Set(section.Name, setting.Name, setting.Value)
+		}
+	}
+}
+
 // Get returns the last value of an option, "" if it is not set.
 func (s Sections) Get(section, name string) (value string) {
 	for _, candidate := range s {

@@ -121,11 +121,7 @@ func (s Service) options() []config.Option {
 			sections = append(sections, database.Section)
 		}
 	}
-	options := config.DatabaseOptions(sections...)
-	if s.Identity.Secret != "" {
-		options = append(options, config.AuthOptions(append([]string{"service_user"}, s.Identity.Adapters...)...)...)
-	}
-	return append(options, s.Project.Options...)
+	return append(config.DatabaseOptions(sections...), s.Project.Options...)
 }
 
 // defaults returns the defaults of every service, and then the defaults of this service. A
@@ -143,16 +139,10 @@ func (s Service) defaults() config.Sections {
 		sections.Set(database.Section, "max_retries", "-1")
 		sections.Set(database.Section, "retry_interval", "5")
 	}
-	if s.Identity.Secret != "" {
-		for _, section := range s.Identity.Adapters {
-			sections.Set(section, "valid_interfaces", "internal")
-		}
+	if s.SharedConnections != nil {
+		sections.SetAll(s.SharedConnections.Defaults(s.Identity.Secret))
 	}
-	for _, section := range s.Defaults {
-		for _, setting := range section.Settings {
-			sections.Set(section.Name, setting.Name, setting.Value)
-		}
-	}
+	sections.SetAll(s.Defaults)
 	return sections
 }
 
@@ -184,11 +174,7 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		}
 		c.Sections.Set(shared.Section, shared.Option, string(value))
 	}
-	for _, section := range s.Owned {
-		for _, setting := range section.Settings {
-			c.Sections.Set(section.Name, setting.Name, setting.Value)
-		}
-	}
+	c.Sections.SetAll(s.Owned)
 	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		text, err := config.SecretSnippet(in.Secret(secret.Name), s.owned(c)...)
 		if err != nil {
@@ -220,7 +206,7 @@ func (s Service) accounts(c *config.Connections, in engine.Inputs) error {
 		if err != nil {
 			return engine.Wait("Secret %s: %s", account.Secret, err)
 		}
-		c.Sections.Remove(account.Section) // a neighbour of this name has another account
+		c.Sections.Remove(account.Section) // the rendered section may have another account
 		c.Adapter(account.Section, identity)
 		endpoint := string(in.Secret(account.Secret)[config.KeyEndpoint])
 		if endpoint == "" {
@@ -245,9 +231,6 @@ func (s Service) identity(c *config.Connections, in engine.Inputs) error {
 	}
 	if s.Identity.AuthToken != "" {
 		c.AuthToken(identity, s.Identity.AuthToken)
-	}
-	for _, section := range s.Identity.Adapters {
-		c.Adapter(section, identity)
 	}
 	c.ServiceUser(identity)
 	return nil

@@ -85,8 +85,10 @@ type Project struct {
 type SharedConnections interface {
 	// Needs are the Secrets of the connections.
 	Needs() []engine.Need
-	// Connect adds the options of the connections. account names the Secret of the service's
-	// account at Keystone, "" for none.
+	// Defaults are options that the user may override. account names the Secret of the
+	// service's account at Keystone, "" for none.
+	Defaults(account string) config.Sections
+	// Connect adds the other options of the connections.
 	Connect(c *config.Connections, in engine.Inputs, account string) error
 }
 
@@ -100,15 +102,13 @@ type Database struct {
 	Default string
 }
 
-// Identity is an account at Keystone, and the sections that use it.
+// Identity is the account of a service at Keystone.
 type Identity struct {
 	// Secret with the account; "": the service has no account.
 	Secret string
 	// AuthToken is the service type of an API that validates the tokens of its users, ""
 	// for other services.
 	AuthToken string
-	// Adapters are the sections through which other services are called.
-	Adapters []string
 }
 
 // Account is an account at Keystone through which the service calls one other service. The

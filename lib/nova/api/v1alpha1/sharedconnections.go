@@ -5,14 +5,21 @@ import commonv1 "asterism.dev/lib/common/api/v1alpha1"
 // SharedConnections are the connections that all services of one control plane share, besides
 // databases, message bus and account.
 type SharedConnections struct {
-	// neighbours are the other OpenStack services, where their account, region, interface,
-	// service type or endpoint differs from the default. A change restarts the services. A
-	// service that has no account of Nova has only the neighbours with a secretRef.
+	// openStackServices are the connections to other OpenStack services, where they differ
+	// from the default: Nova's own account, the region of this account, and the internal
+	// endpoint. An entry changes only what it states. A change restarts the services that call
+	// the OpenStack service. A service that has no account of Nova calls only those with an
+	// accountSecretRef.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
-	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	// +kubebuilder:validation:MaxItems=6
+	OpenStackServices []OpenStackService `json:"openStackServices,omitempty"`
+
+	// unifiedLimits lets Nova enforce the limits that are registered at Keystone. Default:
+	// the quotas of Nova.
+	// +optional
+	UnifiedLimits *UnifiedLimits `json:"unifiedLimits,omitempty"`
 
 	// memcachedSecretRef names the Secret with the connection to memcached, the cache for
 	// tokens and for the data of Nova. Required key: hostname (or a list host[:port],...).
@@ -30,47 +37,43 @@ type SharedConnections struct {
 	NotificationBusSecretRef *commonv1.SecretReference `json:"notificationBusSecretRef,omitempty"`
 }
 
-// NeighbourName is the name of an OpenStack service that other services call, or
-// UnifiedLimits for the limits at Keystone.
+// OpenStackServiceName is the name of an OpenStack service that Nova calls.
 //
-// +kubebuilder:validation:Enum=Barbican;Cinder;Glance;Ironic;Neutron;Placement;UnifiedLimits
-type NeighbourName string
+// +kubebuilder:validation:Enum=Barbican;Cinder;Glance;Ironic;Neutron;Placement
+type OpenStackServiceName string
 
-// Names of neighbours.
+// Names of OpenStack services.
 const (
-	NeighbourBarbican      NeighbourName = "Barbican"
-	NeighbourCinder        NeighbourName = "Cinder"
-	NeighbourGlance        NeighbourName = "Glance"
-	NeighbourIronic        NeighbourName = "Ironic"
-	NeighbourNeutron       NeighbourName = "Neutron"
-	NeighbourPlacement     NeighbourName = "Placement"
-	NeighbourUnifiedLimits NeighbourName = "UnifiedLimits"
+	OpenStackBarbican  OpenStackServiceName = "Barbican"
+	OpenStackCinder    OpenStackServiceName = "Cinder"
+	OpenStackGlance    OpenStackServiceName = "Glance"
+	OpenStackIronic    OpenStackServiceName = "Ironic"
+	OpenStackNeutron   OpenStackServiceName = "Neutron"
+	OpenStackPlacement OpenStackServiceName = "Placement"
 )
 
-// Neighbour is the connection to another OpenStack service.
+// OpenStackService is the connection to an OpenStack service.
 //
-// +kubebuilder:validation:XValidation:rule="self.name != 'Glance' || !has(self.secretRef)",message="must not have secretRef for Glance: Glance is called with the token of the user"
-// +kubebuilder:validation:XValidation:rule="(self.name == 'UnifiedLimits') == has(self.endpointID)",message="must have endpointID for UnifiedLimits and for no other name: the limits are registered for an endpoint"
-// +kubebuilder:validation:XValidation:rule="self.name != 'UnifiedLimits' || !has(self.serviceType) && !has(self.endpoint) && !has(self.region) && !has(self.interface)",message="must have no serviceType, endpoint, region or interface for UnifiedLimits: the limits are at the Keystone of the account"
+// +kubebuilder:validation:XValidation:rule="self.name != 'Glance' || !has(self.accountSecretRef)",message="must not have accountSecretRef for Glance: Glance is called with the token of the user"
 // +kubebuilder:validation:XValidation:rule="self.name != 'Barbican' || !has(self.serviceType)",message="must not have serviceType for Barbican: its client has none"
-type Neighbour struct {
-	// name is Barbican, Cinder, Glance, Ironic, Neutron, Placement, or UnifiedLimits to
-	// enforce the limits at Keystone instead of Nova's quotas.
+type OpenStackService struct {
+	// name is Barbican, Cinder, Glance, Ironic, Neutron or Placement. Nova uses Barbican and
+	// Ironic only with an entry.
 	// +required
-	Name NeighbourName `json:"name"`
+	Name OpenStackServiceName `json:"name"`
 
-	// secretRef names the Secret of the account with which the service is called, with the
-	// keys of an identity Secret. The account of UnifiedLimits needs the role reader at the
-	// system scope. Default: the account of the services.
+	// accountSecretRef names the Secret of the account with which the service is called, with
+	// the keys of an identity Secret. Default: the account of Nova.
 	// +optional
-	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
+	AccountSecretRef *commonv1.SecretReference `json:"accountSecretRef,omitempty"`
 
-	// region of the endpoint in the catalog. Default: the region of the account.
+	// regionName of the endpoint in the catalog. Default: the region in the Secret of
+	// accountSecretRef, or else that of Nova's account.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-._A-Za-z0-9]*$`
-	Region string `json:"region,omitempty"`
+	RegionName string `json:"regionName,omitempty"`
 
 	// interface of the endpoint in the catalog: Public or Internal. Default: Internal.
 	// +optional
@@ -84,19 +87,28 @@ type Neighbour struct {
 	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
 	ServiceType string `json:"serviceType,omitempty"`
 
-	// endpoint is the URL of the service, which replaces the endpoint in the catalog. That of
-	// Cinder ends with /v3 or with /v3/%(project_id)s.
+	// endpointOverride is the URL of the service, which replaces the endpoint in the catalog.
+	// That of Cinder ends with /v3 or with /v3/%(project_id)s.
 	// +optional
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^\s/?#@]+(/[^\s?#]*)?$`
-	Endpoint string `json:"endpoint,omitempty"`
+	EndpointOverride string `json:"endpointOverride,omitempty"`
+}
 
-	// endpointID is the ID of Nova's endpoint in the catalog, for which the limits at Keystone
-	// are registered.
+// UnifiedLimits is the connection to the limits at Keystone.
+type UnifiedLimits struct {
+	// accountSecretRef names the Secret of the account that reads the limits, with the keys of
+	// an identity Secret. The account needs the role reader at the system scope. Default: the
+	// account of Nova.
 	// +optional
+	AccountSecretRef *commonv1.SecretReference `json:"accountSecretRef,omitempty"`
+
+	// endpointID is the ID of Nova's endpoint in the catalog, for which the limits are
+	// registered.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9]+$`
-	EndpointID string `json:"endpointID,omitempty"`
+	EndpointID string `json:"endpointID"`
 }

@@ -57,6 +57,7 @@ func pods(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) {
 
 // describe returns the process and its connections.
 func describe(cr *novav1.NovaConductor) workload.Service {
+	shared := nova.Conductor.Connections(cr.Spec.SharedConnections)
 	service := workload.Service{
 		Name:              "nova-conductor",
 		Instance:          cr.Name,
@@ -67,12 +68,13 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Command:           workload.Start("nova-conductor"),
 		GraceSeconds:      graceSeconds,
-		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
+		SharedConnections: shared,
 	}
-	if cr.Spec.IdentitySecretRef == nil {
-		withoutIdentity(&service.Defaults)
-	} else {
-		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}}
+	switch {
+	case cr.Spec.IdentitySecretRef != nil:
+		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name}
+	case shared.Defaults("").Get("placement", "valid_interfaces") == "": // no entry has an account for it
+		withoutPlacement(&service.Defaults)
 	}
 	return service
 }

@@ -16,10 +16,10 @@ func defaults() config.Sections {
 	return sections
 }
 
-// withoutIdentity sets an address for Placement at which no process listens. At its start,
+// withoutPlacement sets an address for Placement at which no process listens. At its start,
 // the conductor exits if it has no account for Placement, but only logs a warning if
 // Placement does not answer (nova: conductor/manager.py).
-func withoutIdentity(sections *config.Sections) {
+func withoutPlacement(sections *config.Sections) {
 	sections.Set("placement", "auth_type", "none")
 	sections.Set("placement", "endpoint_override", "http://127.0.0.1:9")
 }

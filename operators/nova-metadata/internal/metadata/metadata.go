@@ -71,7 +71,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		Databases:         databases(cr),
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Shared:            []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
-		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
+		SharedConnections: nova.Metadata.Connections(cr.Spec.SharedConnections),
 		FromImage:         []string{"api-paste.ini"},
 		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
@@ -85,7 +85,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 	defaults.Set("wsgi", "keep_alive", "false")
 	service.Defaults = defaults
 	if cr.Spec.IdentitySecretRef != nil {
-		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"neutron"}}
+		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name}
 	}
 	return service
 }

@@ -62,9 +62,9 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 			nova.APIDatabase(cr.Spec.APIDatabaseSecretRef.Name),
 		},
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
-		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, Adapters: []string{"placement", "neutron"}},
+		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name},
 		Command:           workload.Start("nova-scheduler"),
 		GraceSeconds:      graceSeconds,
-		SharedConnections: nova.SharedConnections(cr.Spec.SharedConnections),
+		SharedConnections: nova.Scheduler.Connections(cr.Spec.SharedConnections),
 	}
 }

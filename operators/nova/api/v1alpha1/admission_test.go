@@ -82,7 +82,7 @@ var _ = Describe("Nova", Ordered, func() {
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
 			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
 			HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}}),
-			HaveKeyWithValue("cells", ConsistOf(And(HaveKeyWithValue("apiAccess", "Enabled"), HaveKeyWithValue("scheduling", "Enabled")))),
+			HaveKeyWithValue("cells", ConsistOf(And(HaveKeyWithValue("apiDatabaseAccess", "Enabled"), HaveKeyWithValue("scheduling", "Enabled")))),
 		))
 		Expect(fmt.Sprint(spec)).NotTo(ContainSubstring("replicas"))
 	})
@@ -101,7 +101,12 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("two cells of one name", `spec: {cells: [{name: cell1}, {name: cell1}]}`, `Duplicate value: {"name":"cell1"}`),
 		Entry("a cell named in capitals", `spec: {cells: [{name: Cell1}]}`, "spec.cells[0].name in body should match"),
 		Entry("a cell's name of 16 characters", `spec: {cells: [{name: c234567890123456}]}`, "spec.cells[0].name: Too long: may not be more than 15"),
-		Entry("unknown API access", `spec: {cells: [{name: cell1, apiAccess: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
+		Entry("unknown access to the API database", `spec: {cells: [{name: cell1, apiDatabaseAccess: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
+		Entry("an account for Glance", `spec: {openStackServices: [{name: Glance, accountSecretRef: {name: glance}}]}`, "must not have accountSecretRef for Glance"),
+		Entry("a service type of Barbican", `spec: {openStackServices: [{name: Barbican, serviceType: key-manager}]}`, "must not have serviceType for Barbican"),
+		Entry("an unknown OpenStack service", `spec: {openStackServices: [{name: UnifiedLimits}]}`, `Unsupported value: "UnifiedLimits"`),
+		Entry("two entries for one OpenStack service", `spec: {openStackServices: [{name: Cinder}, {name: Cinder, regionName: RegionTwo}]}`, `Duplicate value: {"name":"Cinder"}`),
+		Entry("limits without an endpoint", `spec: {unifiedLimits: {accountSecretRef: {name: limits}}}`, "spec.unifiedLimits.endpointID: Required value"),
 		Entry("unknown scheduling", `spec: {cells: [{name: cell1, scheduling: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
 		Entry("an unknown mode of metadata", `spec: {metadata: {mode: Cell}}`, `Unsupported value: "Cell": supported values: "Global", "PerCell", "GlobalAndPerCell"`),
 
@@ -242,7 +247,8 @@ spec:
 		Entry("an added cell, and another order", `spec: {cells: [{name: cell3}, `+cell2+`, `+cell1+`]}`),
 		Entry("removal of a cell, which the operator checks", `spec: {cells: [`+cell1+`]}`),
 		Entry("another cell instead", `spec: {cells: [`+cell1+`, {name: cell3}]}`),
-		Entry("a cell without API access", `spec: {cells: [{name: cell1, apiAccess: Disabled, scheduling: Disabled, metadataSecretRef: {name: shared}}, `+cell2+`]}`),
+		Entry("a cell without access to the API database", `spec: {cells: [{name: cell1, apiDatabaseAccess: Disabled, scheduling: Disabled, metadataSecretRef: {name: shared}}, `+cell2+`]}`),
+		Entry("other OpenStack services", `spec: {openStackServices: [{name: Barbican, accountSecretRef: {name: barbican}}, {name: Glance, regionName: RegionTwo, interface: Public, serviceType: image, endpointOverride: "https://glance.example.org"}], unifiedLimits: {endpointID: 3b9a1f0c}}`),
 		Entry("metadata per cell", `spec: {metadata: {mode: PerCell}}`),
 		Entry("another management port", `spec: {messageBus: {managementPort: 15671}}`),
 		Entry("another administrator of a cell's database", `spec: {cells: [`+cell1+`, {name: cell2, database: {serviceRef: {name: mariadb-cell2}, adminSecretRef: {name: other}}}]}`),
@@ -326,10 +332,10 @@ var _ = Describe("NovaCell", Ordered, func() {
 	)
 
 	It("sets defaults for absent fields except replicas", func() {
-		stored, err := server.Create(sample, `spec: {apiAccess: null, deletionPolicy: null, messageBus: {queueType: null}, conductor: {replicas: null}}`)
+		stored, err := server.Create(sample, `spec: {apiDatabaseAccess: null, deletionPolicy: null, messageBus: {queueType: null}, conductor: {replicas: null}}`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Object["spec"]).To(And(
-			HaveKeyWithValue("apiAccess", "Enabled"),
+			HaveKeyWithValue("apiDatabaseAccess", "Enabled"),
 			HaveKeyWithValue("deletionPolicy", "Retain"),
 			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
 			HaveKeyWithValue("conductor", Not(HaveKey("replicas"))),
@@ -343,7 +349,7 @@ var _ = Describe("NovaCell", Ordered, func() {
 		Entry("a name without the Nova's name", `metadata: {name: cell1}`, "metadata.name must be <spec.novaRef.name>-<spec.cellName>"),
 		Entry("a reserved name", `{metadata: {name: demo-cell0}, spec: {cellName: cell0}}`, "must not be one of the reserved names"),
 		Entry("a Nova's name of 25 characters", `{metadata: {name: a234567890123456789012345-cell1}, spec: {novaRef: {name: a234567890123456789012345}}}`, "must name a Nova, whose name has at most 24 characters"),
-		Entry("unknown API access", `spec: {apiAccess: "No"}`, `supported values: "Enabled", "Disabled"`),
+		Entry("unknown access to the API database", `spec: {apiDatabaseAccess: "No"}`, `supported values: "Enabled", "Disabled"`),
 		Entry("a database without a name", `spec: {database: {name: null}}`, "must have name together with adminSecretRef"),
 		Entry("a name with a connection Secret of the database", `spec: {database: {serviceRef: null, adminSecretRef: null, connectionSecretRef: {name: cell1-database}}}`, "must have name together with adminSecretRef, and not with connectionSecretRef"),
 		Entry("a database server without its administrator", `spec: {database: {adminSecretRef: null}}`, adminTogether),

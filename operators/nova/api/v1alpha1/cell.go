@@ -14,15 +14,15 @@ import (
 // +kubebuilder:validation:XValidation:rule="!(self in ['cell0', 'api', 'scheduler', 'metadata', 'conductor', 'superconductor', 'identity', 'messagebus'])",message="must not be one of the reserved names cell0, api, scheduler, metadata, conductor, superconductor, identity, messagebus: call it cell1, for example"
 type CellName string
 
-// APIAccess decides whether the conductor of a cell reaches the API database.
+// APIDatabaseAccess decides whether the conductor of a cell reaches the API database.
 // +kubebuilder:validation:Enum=Enabled;Disabled
-type APIAccess string
+type APIDatabaseAccess string
 
 const (
-	// APIAccessEnabled gives the cell's conductor the API database.
-	APIAccessEnabled APIAccess = "Enabled"
-	// APIAccessDisabled gives the cell's conductor only the database of the cell.
-	APIAccessDisabled APIAccess = "Disabled"
+	// APIDatabaseAccessEnabled gives the cell's conductor the API database.
+	APIDatabaseAccessEnabled APIDatabaseAccess = "Enabled"
+	// APIDatabaseAccessDisabled gives the cell's conductor only the database of the cell.
+	APIDatabaseAccessDisabled APIDatabaseAccess = "Disabled"
 )
 
 // Cell is one cell of a Nova.
@@ -32,13 +32,13 @@ type Cell struct {
 	// +required
 	Name CellName `json:"name"`
 
-	// apiAccess of the cell's conductor to the API database: Enabled, or Disabled for a cell
-	// that must not reach it. Without access, Nova makes no up-calls: the rules of server
-	// groups are not checked again on the compute host. A change restarts the conductor.
+	// apiDatabaseAccess lets the cell's conductor reach the API database: Enabled, or Disabled
+	// for a cell that must not reach it. Without access, Nova makes no up-calls: the rules of
+	// server groups are not checked again on the compute host. A change restarts the conductor.
 	// Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
-	APIAccess APIAccess `json:"apiAccess,omitempty"`
+	APIDatabaseAccess APIDatabaseAccess `json:"apiDatabaseAccess,omitempty"`
 
 	// scheduling of new servers in the cell: Enabled, or Disabled to place no new server in
 	// the cell. Existing servers are not changed. A change restarts the scheduler. Default:

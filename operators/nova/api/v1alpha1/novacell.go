@@ -108,11 +108,11 @@ type NovaCellSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: database, vhost and mapping are named after it"
 	CellName CellName `json:"cellName"`
 
-	// apiAccess of the cell's conductor to the API database: Enabled, or Disabled for a cell
-	// that must not reach it. Default: Enabled.
+	// apiDatabaseAccess lets the cell's conductor reach the API database: Enabled, or Disabled
+	// for a cell that must not reach it. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
-	APIAccess APIAccess `json:"apiAccess,omitempty"`
+	APIDatabaseAccess APIDatabaseAccess `json:"apiDatabaseAccess,omitempty"`
 
 	// scheduling of new servers in the cell: Enabled, or Disabled to place no new server in
 	// the cell. Default: Enabled.

@@ -75,7 +75,7 @@ func messageBus(cr *novav1.NovaCell) registration.Account {
 }
 
 func inputs(cr *novav1.NovaCell) []engine.Need {
-	needs := append(sharedSecretNeeds(cr), nova.SharedConnections(cr.Spec.SharedConnections).Needs()...)
+	needs := append(sharedSecretNeeds(cr), nova.Compute.Connections(cr.Spec.SharedConnections).Needs()...)
 	needs = append(needs, registration.InputNeeds(database, messageBus)(cr)...)
 	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),

@@ -31,17 +31,15 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if err != nil {
 		return nil, engine.Wait("Secret %s: %s", cr.Spec.IdentitySecretRef.Name, err)
 	}
+	shared := nova.Compute.Connections(cr.Spec.SharedConnections)
 	connections := config.NewConnections(computeConfigDir)
 	connections.MessageBus(bus)
-	for _, section := range []string{"placement", "neutron"} {
-		connections.Adapter(section, identity)
-		connections.Sections.Set(section, "valid_interfaces", "internal")
-	}
 	connections.ServiceUser(identity)
-	if err := nova.SharedConnections(cr.Spec.SharedConnections).Connect(connections, in, cr.Spec.IdentitySecretRef.Name); err != nil {
+	connections.Sections.SetAll(shared.Defaults(cr.Spec.IdentitySecretRef.Name)) // the hosts have no other file for them
+	if err := shared.Connect(connections, in, cr.Spec.IdentitySecretRef.Name); err != nil {
 		return nil, err
 	}
-	if cr.Spec.APIAccess == novav1.APIAccessDisabled {
+	if cr.Spec.APIDatabaseAccess == novav1.APIDatabaseAccessDisabled {
 		withoutUpcalls(&connections.Sections)
 	}
 	showScreens(&connections.Sections, consoleURL(cr, in))

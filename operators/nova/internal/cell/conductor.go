@@ -30,7 +30,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		Rollout:             cr.Spec.Rollout,
 		SharedConnections:   cr.Spec.SharedConnections,
 	}
-	if cr.Spec.APIAccess == novav1.APIAccessEnabled {
+	if cr.Spec.APIDatabaseAccess == novav1.APIDatabaseAccessEnabled {
 		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
 	}
 	return []engine.Child{child}, nil

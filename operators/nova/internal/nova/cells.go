@@ -39,7 +39,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 			Spec: novav1.NovaCellSpec{
 				NovaRef:              commonv1.ObjectReference{Name: cr.Name},
 				CellName:             cell.Name,
-				APIAccess:            cell.APIAccess,
+				APIDatabaseAccess:    cell.APIDatabaseAccess,
 				Scheduling:           cell.Scheduling,
 				DeletionPolicy:       cr.Spec.DeletionPolicy,
 				Database:             cellDatabase(cr, cell),

@@ -77,9 +77,10 @@ func catalog(cr *novav1.Nova) registration.Account {
 	return a
 }
 
-// inputs are the Secrets and Services that the first stage waits for.
+// inputs are the Secrets and Services that the first stage waits for. The API uses every shared
+// connection.
 func inputs(cr *novav1.Nova) []engine.Need {
-	needs := append(registration.InputNeeds(accounts...)(cr), nova.SharedConnections(cr.Spec.SharedConnections).Needs()...)
+	needs := append(registration.InputNeeds(accounts...)(cr), nova.API.Connections(cr.Spec.SharedConnections).Needs()...)
 	if cr.Spec.MetadataSecretRef != nil {
 		needs = append(needs, engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret))
 	}

@@ -1,0 +1,133 @@
+package nova
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
+)
+
+// Caller is a service of Nova that calls other OpenStack services. It has no account for a
+// service that it does not call.
+type Caller struct {
+	calls  []sharedv1.OpenStackServiceName
+	limits bool // it enforces limits
+}
+
+// Callers, and what their code calls (nova: compute/api.py, api/openstack/compute,
+// compute/manager.py, conductor/manager.py, conductor/tasks, scheduler/manager.py,
+// scheduler/request_filter.py, api/metadata).
+var (
+	API = Caller{limits: true, calls: []sharedv1.OpenStackServiceName{
+		sharedv1.OpenStackPlacement, sharedv1.OpenStackNeutron, sharedv1.OpenStackGlance, sharedv1.OpenStackCinder, sharedv1.OpenStackIronic, sharedv1.OpenStackBarbican,
+	}}
+	Compute   = Caller{calls: API.calls}
+	Conductor = Caller{limits: true, calls: []sharedv1.OpenStackServiceName{
+		sharedv1.OpenStackPlacement, sharedv1.OpenStackNeutron, sharedv1.OpenStackGlance, sharedv1.OpenStackCinder,
+	}}
+	Scheduler = Caller{calls: []sharedv1.OpenStackServiceName{sharedv1.OpenStackPlacement, sharedv1.OpenStackNeutron}}
+	Metadata  = Caller{calls: []sharedv1.OpenStackServiceName{sharedv1.OpenStackNeutron}}
+)
+
+// client has the options by which Nova calls an OpenStack service, which the client libraries
+// name differently.
+type client struct {
+	// byEntry is true if Nova only calls the service with an entry.
+	byEntry bool
+	// section and internal are the option of the default interface.
+	section  string
+	internal config.Setting
+	connect  func(*config.Connections, call)
+}
+
+var clients = map[sharedv1.OpenStackServiceName]client{
+	sharedv1.OpenStackBarbican:  {true, "barbican", config.Setting{Name: "barbican_endpoint_type", Value: "internal"}, barbican},
+	sharedv1.OpenStackCinder:    {false, "cinder", config.Setting{Name: "catalog_info", Value: "volumev3::internalURL"}, cinder},
+	sharedv1.OpenStackGlance:    {false, "glance", internal, func(c *config.Connections, to call) { c.Endpoint("glance", to.endpoint(), to.account) }},
+	sharedv1.OpenStackIronic:    {true, "ironic", internal, adapter("ironic")},
+	sharedv1.OpenStackNeutron:   {false, "neutron", internal, adapter("neutron")},
+	sharedv1.OpenStackPlacement: {false, "placement", internal, adapter("placement")},
+}
+
+var internal = config.Setting{Name: "valid_interfaces", Value: "internal"}
+
+// call is a service that Nova calls, and the account for it.
+type call struct {
+	sharedv1.OpenStackService
+	secret  string
+	account config.Identity
+}
+
+// callsWith returns what the caller calls with the account of a Secret, "" for none, or with
+// accounts of the entries.
+func (s SharedConnections) callsWith(secret string) []call {
+	var calls []call
+	for _, name := range s.caller.calls {
+		entry := sharedv1.OpenStackService{Name: name}
+		i := slices.IndexFunc(s.OpenStackServices, func(o sharedv1.OpenStackService) bool { return o.Name == name })
+		if i >= 0 {
+			entry = s.OpenStackServices[i]
+		} else if clients[name].byEntry {
+			continue
+		}
+		if of := secretOf(entry.AccountSecretRef, secret); of != "" {
+			calls = append(calls, call{OpenStackService: entry, secret: of})
+		}
+	}
+	return calls
+}
+
+func secretOf(ref *commonv1.SecretReference, secret string) string {
+	if ref != nil {
+		return ref.Name
+	}
+	return secret
+}
+
+// endpoint leaves out the interface that the default sets.
+func (to call) endpoint() config.Endpoint {
+	return config.Endpoint{
+		Region:      cmp.Or(to.RegionName, to.account.Region),
+		Interface:   strings.ToLower(string(to.Interface)),
+		ServiceType: to.ServiceType,
+		URL:         to.EndpointOverride,
+	}
+}
+
+// adapter returns the options of a service whose account and endpoint are keystoneauth's.
+func adapter(section string) func(*config.Connections, call) {
+	return func(c *config.Connections, to call) {
+		c.Auth(section, to.account)
+		c.Endpoint(section, to.endpoint(), to.account)
+	}
+}
+
+// cinder sets the options of nova/conf/cinder.py, whose account is keystoneauth's and whose
+// endpoint is not.
+func cinder(c *config.Connections, to call) {
+	const section = "cinder"
+	endpoint := to.endpoint()
+	c.Auth(section, to.account)
+	c.Sections.Set(section, "os_region_name", endpoint.Region)
+	if endpoint.Interface != "" || endpoint.ServiceType != "" { // one option for both
+		c.Sections.Set(section, "catalog_info", cmp.Or(endpoint.ServiceType, "volumev3")+"::"+cmp.Or(endpoint.Interface, "internal")+"URL")
+	}
+	c.Sections.SetUnlessEmpty(section, "endpoint_template", endpoint.URL)
+}
+
+// barbican sets the options of castellan, which calls Barbican with the token of the user
+// and, as with every service, with the token of the service.
+func barbican(c *config.Connections, to call) {
+	const section = "barbican"
+	endpoint := to.endpoint()
+	c.Sections.Set(section, "auth_endpoint", to.account.AuthURL)
+	c.Sections.Set(section, "barbican_region_name", endpoint.Region)
+	c.Sections.SetUnlessEmpty(section, "barbican_endpoint_type", endpoint.Interface)
+	c.Sections.Set(section, "send_service_user_token", "true")
+	c.Sections.SetUnlessEmpty(section, "barbican_endpoint", endpoint.URL)
+	c.Sections.SetUnlessEmpty(section, "verify_ssl_path", c.IdentityAuthority(section, to.account.CA))
+	c.Auth("barbican_service_user", to.account)
+}
