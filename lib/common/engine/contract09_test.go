@@ -159,6 +159,25 @@ func (w *world) abandons() {
 	w.operator.Stop()
 }
 
+// TestWhatIsBeingDeletedIsNotReady, although nothing is torn down: Kubernetes deletes the children
+// first, or another client has a finalizer.
+func TestWhatIsBeingDeletedIsNotReady(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}})
+	cr := w.widget("goes", widget.Spec{})
+	w.awaitReady(cr)
+	hold := func(finalizers string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+		w.must(w.client.Patch(w.ctx, cr, patch))
+	}
+	hold(`["test.asterism.dev/held"]`)
+	w.must(w.client.Delete(w.ctx, cr, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	w.Eventually(w.condition(cr, "Ready")).Should(HavePrefix("False Deleting: waiting for the finalizers test.asterism.dev/held"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("Unknown Deleting"))
+	hold("null")
+	w.Eventually(func() bool { return w.gone(cr) }).Should(BeTrue())
+}
+
 // TestTheEventOfWhatIsLeftBehindIsWrittenAgain if the API server has not accepted it.
 func TestTheEventOfWhatIsLeftBehindIsWrittenAgain(t *testing.T) {
 	w := newTestWorld(t)

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,6 +37,10 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	defer p.view.Close()
 	unread := p.readHashKey(ctx)
 	if cr.GetDeletionTimestamp() != nil {
+		if !controllerutil.ContainsFinalizer(cr, p.finalizer()) {
+			p.deleting("", Wait("waiting for the finalizers %s", strings.Join(cr.GetFinalizers(), ", ")))
+			return p.finish(ctx, func() error { return nil }) // nothing was read that it could report
+		}
 		gone, err := p.tearDown(ctx, bind(r.service.Teardown, cr))
 		if gone || err != nil {
 			return reconcile.Result{}, err

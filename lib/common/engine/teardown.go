@@ -22,12 +22,8 @@ import (
 const reasonLeftBehind = "LeftBehind"
 
 // tearDown runs the stages of the teardown, and removes the finalizer when all of them are
-// ready. gone is true if nothing is left to report: the finalizer does not exist, or its removal
-// was sent.
+// ready. gone is true if nothing is left to report: the removal was sent.
 func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
-	if !controllerutil.ContainsFinalizer(p.cr, p.finalizer()) {
-		return true, nil
-	}
 	for _, s := range stages {
 		if p.wasComplete(s.condition, abandonedStage) {
 			p.done[s.condition] = true
@@ -39,7 +35,7 @@ func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, er
 			err = p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains))
 		}
 		if err != nil {
-			p.deleting(s.condition, outcomeOf(err))
+			p.deleting(s.condition+": ", err)
 			return false, nil
 		}
 	}
@@ -81,9 +77,11 @@ func (p *pass) leftBehind(stage, remains string) *corev1.Event {
 	}
 }
 
-// deleting sets the conditions of an object whose teardown waits for a stage.
-func (p *pass) deleting(stage string, result *outcome) {
-	p.firstUnready = &outcome{Reason: ReasonDeleting, Message: stage + ": " + result.Message}
+// deleting sets the conditions of an object whose deletion waits. The message of Ready begins with
+// a text.
+func (p *pass) deleting(begin string, waits error) {
+	result := outcomeOf(waits)
+	p.firstUnready = &outcome{Reason: ReasonDeleting, Message: begin + result.Message}
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
 		p.firstUnready.Reason = result.Reason
 	}
