@@ -56,8 +56,11 @@ func (p *pass) askAvailable(ctx context.Context, s boundStage) (err error) {
 // conclude sets Ready and Stalled, and removes conditions and records without a stage.
 func (p *pass) conclude(stages []boundStage) {
 	known := []string{}
+	p.gathered = true
 	for _, s := range stages {
 		known = append(known, s.condition)
+		_, gathered := p.done[s.condition]
+		p.gathered = p.gathered && gathered
 	}
 	status := p.cr.Common()
 	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return !slices.Contains(known, c.Stage) })

@@ -81,7 +81,13 @@ func NewObjectMetrics(limit int) *objectMetrics { return newObjectMetrics(limit)
 
 // Set sets the conditions of an object in the namespace n, and the expiry of a certificate.
 func (m *objectMetrics) Set(kind, name string, conditions ...metav1.Condition) {
-	m.set(m.engineOf(kind), requestOf(name), conditions, map[string]time.Time{"secret/tls": time.Unix(1, 0)})
+	m.set(m.engineOf(kind), requestOf(name), conditions, map[string]time.Time{"secret/tls": time.Unix(1, 0)}, true)
+}
+
+// SetExpiries sets when the certificates of an object in the namespace n expire; all tells whether
+// the pass has read all of them.
+func (m *objectMetrics) SetExpiries(kind, name string, expiries map[string]time.Time, all bool) {
+	m.set(m.engineOf(kind), requestOf(name), nil, expiries, all)
 }
 
 // engineOf returns the engine of a kind, whose objects are shown.

@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +52,9 @@ var (
 	}, []string{"bound"})
 	shown = newObjectMetrics(2000)
 )
+
+// maxSources bounds the sources of certificates that are shown for one object.
+const maxSources = 16
 
 // A Bound limits what an operator keeps or writes.
 type Bound string
@@ -123,7 +130,7 @@ func newObjectMetrics(limit int) *objectMetrics {
 			"1 for the present status (True, False or Unknown) of the condition Ready, and of Available where the kind has it.",
 			[]string{labelKind, "namespace", "name", labelCondition, "status"}, nil),
 		expiries: prometheus.NewDesc("asterism_certificate_expiry_timestamp_seconds",
-			"Unix time at which the first certificate expires in a user's Secret or ConfigMap, the source, that the object reads. A server's certificate counts without its chain, and of several authorities in one value the last to expire.",
+			"Unix time at which the first certificate expires in a user's Secret or ConfigMap, the source, that the object reads. A server's certificate counts without its chain, and of several authorities in one value the last to expire. For one object, the 16 sources that expire first.",
 			[]string{labelKind, "namespace", "name", "source"}, nil),
 		leftOuts: prometheus.NewDesc("asterism_condition_left_out_objects",
 			"Objects without asterism_condition and certificates, because an operator shows at most 2000 objects.", []string{labelKind}, nil),
@@ -147,7 +154,9 @@ func (m *objectMetrics) end(e *engine) {
 	delete(m.engines, e)
 }
 
-func (m *objectMetrics) set(e *engine, request reconcile.Request, conditions []metav1.Condition, expiries map[string]time.Time) {
+// set shows the conditions and certificates of an object. A pass that has not read every certificate
+// leaves the others as they were, so that an alert does not end and begin again.
+func (m *objectMetrics) set(e *engine, request reconcile.Request, conditions []metav1.Condition, expiries map[string]time.Time, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := m.engines[e]
@@ -160,7 +169,23 @@ func (m *objectMetrics) set(e *engine, request reconcile.Request, conditions []m
 		objects[request] = of
 	}
 	of.ready, of.available = statusOf(conditions, commonv1.ConditionReady), statusOf(conditions, commonv1.ConditionAvailable)
-	of.expiries = expiries
+	if all {
+		of.expiries = nil
+	}
+	of.expiries = firstToExpire(of.expiries, expiries)
+}
+
+// firstToExpire returns the maxSources sources that expire first; a source of now replaces its
+// earlier expiry.
+func firstToExpire(before, now map[string]time.Time) map[string]time.Time {
+	all := map[string]time.Time{}
+	maps.Copy(all, before)
+	maps.Copy(all, now)
+	order := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(all[a].Compare(all[b]), strings.Compare(a, b)) })
+	for _, source := range order[min(len(order), maxSources):] {
+		delete(all, source)
+	}
+	return all
 }
 
 func statusOf(conditions []metav1.Condition, name string) metav1.ConditionStatus {

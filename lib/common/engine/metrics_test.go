@@ -215,6 +215,7 @@ func TestCertificatesOfUsersAreMeasured(t *testing.T) {
 	server, key := next.Sign(t, inDays(20), "server")
 	renewed, _ := next.Sign(t, inDays(90), "server")
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{
+		{Condition: "Open", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.ConfigMap("gate")} }},
 		build("Copied", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 			return []engine.Child{configMap(cr.Name, string(old.PEM))}
 		}),
@@ -235,6 +236,7 @@ func TestCertificatesOfUsersAreMeasured(t *testing.T) {
 	tls := secret("same", map[string][]byte{"tls.crt": slices.Concat(server, old.PEM), "tls.key": key})
 	secret("password", map[string][]byte{"password": []byte("s3cret-of-a-user")})
 	secret("junk", map[string][]byte{"ca.crt": []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")})
+	w.create(w.configMap("gate"))
 	bundle := w.configMap("same")
 	bundle.Data = map[string]string{"ca.crt": string(next.PEM) + string(old.PEM)}
 	w.create(bundle)
@@ -249,10 +251,35 @@ func TestCertificatesOfUsersAreMeasured(t *testing.T) {
 	tls.Data["tls.crt"] = renewed
 	w.must(w.client.Update(w.ctx, tls))
 	w.Eventually(shown).Should(ConsistOf(expires("secret/same", inDays(90)), expires("configmap/same", inDays(300))))
+
+	w.must(w.client.Delete(w.ctx, w.configMap("gate")))
+	w.Eventually(w.condition(cr, "Read")).Should(HavePrefix("Unknown"))
+	w.Expect(shown()).To(HaveLen(2), "a walk that ends early reads no certificate")
+	w.create(w.configMap("gate"))
+	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "less" })
 	w.Eventually(shown).Should(ConsistOf(expires("configmap/same", inDays(300))), "nobody reads the Secret")
 	w.must(w.client.Delete(w.ctx, cr))
 	w.Eventually(shown).Should(BeEmpty(), "the object is gone")
+}
+
+// TestCertificatesOfAnObjectAreBounded: those that expire first are shown.
+func TestCertificatesOfAnObjectAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	m := engine.NewObjectMetrics(2)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	shown := func() []string { return seriesOf(registry, "asterism_certificate_expiry_timestamp_seconds") }
+	many := map[string]time.Time{}
+	for i := range 30 {
+		many[fmt.Sprintf("secret/%d", i)] = time.Unix(int64(100-i), 0)
+	}
+	m.SetExpiries("Widget", "a", many, true)
+	g.Expect(shown()).To(And(HaveLen(16), HaveEach(MatchRegexp(`source=secret/(1[4-9]|2\d) `))))
+	m.SetExpiries("Widget", "a", map[string]time.Time{"secret/29": time.Unix(500, 0), "secret/new": time.Unix(1, 0)}, false)
+	g.Expect(shown()).To(And(HaveLen(16), ContainElement(HaveSuffix("source=secret/new 1")), ContainElement(HaveSuffix("source=secret/15 85"))))
+	m.SetExpiries("Widget", "a", map[string]time.Time{"secret/new": time.Unix(1, 0)}, true)
+	g.Expect(shown()).To(Equal([]string{"kind=Widget name=a namespace=n source=secret/new 1"}))
 }
 
 func TestEffectsOfBoundsAreCounted(t *testing.T) {

@@ -54,6 +54,7 @@ type pass struct {
 
 	// expiries are those of users' certificates, by the kind and name of the Secret or ConfigMap.
 	expiries map[string]time.Time
+	gathered bool // the needs of all stages are met, so that expiries has all certificates
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {

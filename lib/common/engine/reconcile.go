@@ -136,7 +136,7 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 	if err := report(); err != nil {
 		p.failure = outcomeOf(err)
 	}
-	shown.set(p.engine, p.request, p.cr.Common().Conditions, p.expiries)
+	shown.set(p.engine, p.request, p.cr.Common().Conditions, p.expiries, p.gathered)
 	if err := p.writeStatus(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
