@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -221,6 +223,29 @@ func TestAFieldCanBeRemovedAfterARepair(t *testing.T) {
 	for _, entry := range child.ManagedFields {
 		w.Expect(entry.Manager).NotTo(HaveSuffix("-repair"))
 	}
+}
+
+// TestAFightIsSlow: another controller forces its value as often as the engine restores its own.
+func TestAFightIsSlow(t *testing.T) {
+	w := newTestWorld(t)
+	const every = 2 * time.Second
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) { s.RestoreEvery = every })
+	cr := w.widget("contested", widget.Spec{Text: "ours"})
+	w.awaitReady(cr)
+	w.operator.Requests.Reset()
+	restored := func() int {
+		if w.textOf(cr.Name)() == "ours" {
+			theirs := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}, "data": {"text": "theirs"}}`, cr.Name)
+			w.must(w.client.Patch(w.ctx, w.configMap(cr.Name), client.RawPatch(types.ApplyPatchType, []byte(theirs)), client.FieldOwner("fighter"), client.ForceOwnership))
+		}
+		return len(w.operator.Requests.Of("apply", "configmaps"))
+	}
+	began := time.Now()
+	w.Eventually(restored).Should(BeNumerically(">=", 13))
+	w.Expect(time.Since(began)).To(BeNumerically(">=", 3*every), "all but the first ten have a pause")
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Waiting: ConfigMap"), ContainSubstring("is changed again and again"), HaveSuffix("fighter")))
+	w.awaitReady(cr)
+	w.Expect(w.textOf(cr.Name)()).To(Equal("ours"))
 }
 
 // listingReader notes the namespace of every list of children.

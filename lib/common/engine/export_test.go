@@ -32,6 +32,7 @@ type Seam struct {
 	ReadTimeout    time.Duration
 	DiscoveryRetry time.Duration
 	JobRetryMin    time.Duration
+	RestoreEvery   time.Duration
 
 	// Pod is the operator's pod.
 	Pod *corev1.ObjectReference
@@ -47,6 +48,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		Client: mgr.GetClient(), Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Workers: standard.workers, ReadTimeout: standard.readTimeout,
 		DiscoveryRetry: standard.discoveryRetry, JobRetryMin: standard.jobRetryMin,
+		RestoreEvery: standard.restoreEvery,
 	}
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
@@ -60,7 +62,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	}
 	r := newReconciler(s, limits{
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
-		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax,
+		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax, restoreEvery: seam.RestoreEvery,
 	}, a)
 	r.engine.pod = seam.Pod
 	if seam.Remembered != nil {
@@ -73,7 +75,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 func (e *engine) remembered() int {
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
+	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + e.settings.Fights.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
 // NewObjectMetrics returns metrics of at most limit objects.

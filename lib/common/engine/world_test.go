@@ -242,7 +242,7 @@ func (s seamed[T]) SetupWithManager(mgr ctrl.Manager) error { return s.Setup(mgr
 func start[T engine.Object](w *world, s engine.Service[T], changes ...func(*engine.Seam)) {
 	w.t.Helper()
 	change := func(seam *engine.Seam) {
-		seam.DiscoveryRetry, seam.JobRetryMin = 200*time.Millisecond, time.Second
+		seam.DiscoveryRetry, seam.JobRetryMin, seam.RestoreEvery = 200*time.Millisecond, time.Second, time.Millisecond
 		for _, c := range changes {
 			c(seam)
 		}

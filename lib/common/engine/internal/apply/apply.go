@@ -34,7 +34,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
-	if unchanged(current, c.Name, want.hash, want.body) {
+	if unchanged(current, c.Name, want.hash, want.body) || c.Fights.contested(c.Owner.GetUID(), want.key, want.hash) != nil {
 		return current, nil
 	}
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
@@ -50,6 +50,9 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 		return nil, progressing("%s is being replaced", want.key)
 	default:
 		answer, err = c.repair(ctx, body, err)
+	}
+	if err == nil {
+		c.Fights.note(c.Owner.GetUID(), want.key, want.hash, managersBeside(c.Name, current))
 	}
 	return c.written(want.key, answer, err)
 }
