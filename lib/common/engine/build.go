@@ -34,11 +34,11 @@ func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedCh
 // children that the builder no longer lists. It continues after a child that is not complete, and
 // returns the first such outcome. It stops at a conflict and returns it: later children may give
 // rights to the foreign object.
-func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, wasComplete bool, record *commonv1.CompletedStage) (incomplete error) {
+func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, completedBefore bool, record *commonv1.CompletedStage) (incomplete error) {
 	if s.build == nil {
 		return nil
 	}
-	stage := apply.Stage{Name: s.condition, Last: p.lastOf(s), WasComplete: wasComplete && p.isUnchanged(s.condition)}
+	stage := apply.Stage{Name: s.condition, Last: p.lastOf(s), CompletedBefore: completedBefore && p.isUnchanged(s.condition)}
 	for _, want := range children {
 		result, err := p.children.Ensure(ctx, stage, want)
 		if err != nil && outcomeOf(err).IsConflict() {

@@ -58,8 +58,8 @@ func recordOf(status *commonv1.Status, stage string) *commonv1.CompletedStage {
 	return nil
 }
 
-// wasComplete tells whether a stage was complete for the Inputs of a record.
-func (p *pass) wasComplete(stage, inputs string) bool {
+// completedBefore tells whether a stage was complete for the Inputs of a record.
+func (p *pass) completedBefore(stage, inputs string) bool {
 	record := recordOf(p.before, stage)
 	return record != nil && record.Inputs == inputs
 }
@@ -73,9 +73,9 @@ func (p *pass) isUnchanged(stage string) bool {
 	return record != nil && record.Generation == p.cr.GetGeneration()
 }
 
-// callWasComplete tells whether a stage with a Do was complete for these inputs of Do, with
+// callCompletedBefore tells whether a stage with a Do was complete for these inputs of Do, with
 // the present or other children.
-func (p *pass) callWasComplete(s boundStage, inputsHash string) bool {
+func (p *pass) callCompletedBefore(s boundStage, inputsHash string) bool {
 	record := recordOf(p.before, s.condition)
 	return record != nil && strings.HasPrefix(record.Inputs, inputsHash+"-")
 }

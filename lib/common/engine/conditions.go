@@ -34,9 +34,9 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 	})
 }
 
-// judgeAvailable sets the condition Available: whether users are served. Ready does not
+// setAvailable sets the condition Available: whether users are served. Ready does not
 // depend on it.
-func (p *pass) judgeAvailable(ctx context.Context, s boundStage) {
+func (p *pass) setAvailable(ctx context.Context, s boundStage) {
 	result := outcomeOf(p.askAvailable(ctx, s))
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {

@@ -25,7 +25,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	switch {
 	case known && last.inputsHash != inputsHash:
 		last, known = lastDo{inputsHash: inputsHash}, false
-	case !known && p.callWasComplete(s, inputsHash): // by an earlier process
+	case !known && p.callCompletedBefore(s, inputsHash): // by an earlier process
 		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.condition).Observed}, every == 0 && p.isUnchanged(s.condition)
 	case !known:
 		last = lastDo{inputsHash: inputsHash}
@@ -62,7 +62,7 @@ func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
 	switch {
 	case last.failed != nil:
 		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, Stalled: last.failed.Stalled}
-	case known, served, p.callWasComplete(s, last.inputsHash):
+	case known, served, p.callCompletedBefore(s, last.inputsHash):
 		return nil
 	}
 	return Wait("other objects of this namespace are waiting for their servers: this object waits for its turn")
@@ -70,7 +70,7 @@ func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
 
 // callDo calls Do and remembers its result.
 func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
-	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callWasComplete(s, last.inputsHash) {
+	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callCompletedBefore(s, last.inputsHash) {
 		record.Inputs = outdated // so that the next process calls Do again
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)

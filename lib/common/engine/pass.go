@@ -38,7 +38,7 @@ type pass struct {
 	*engine
 	request  reconcile.Request
 	cr       Object           // the copy that the pass changes
-	stored   Object           // as Freshest returned it, mostly from the cache: the base of the status patch
+	stored   Object           // as Current returned it, mostly from the cache: the base of the status patch
 	before   *commonv1.Status // at the beginning of the pass
 	view     *observe.View
 	children *apply.Children

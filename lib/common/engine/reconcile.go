@@ -24,7 +24,7 @@ type reconciler[T Object] struct {
 // Reconcile makes one pass over one object.
 func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
 	defer func(began time.Time) { r.engine.measurePass(began, err) }(time.Now())
-	found, err := r.engine.cluster.Freshest(ctx, observe.Key{Kind: r.engine.kind, NamespacedName: request.NamespacedName})
+	found, err := r.engine.cluster.Current(ctx, observe.Key{Kind: r.engine.kind, NamespacedName: request.NamespacedName})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -62,11 +62,11 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	default:
 		p.walk(ctx, stages)
 	}
-	p.noteUnready(p.judgeUnreached(ctx, stages))
+	p.noteUnready(p.updateUnreached(ctx, stages))
 	if r.service.Available != nil {
 		available := *r.service.Available
 		available.Condition = commonv1.ConditionAvailable
-		p.judgeAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
+		p.setAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
 	}
 	p.noteUnready(p.sweep(ctx, stages))
 	p.conclude(stages)

@@ -15,7 +15,7 @@ func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
 		return err
 	}
 	failed := p.doIfDue(ctx, s, inputsHash)
-	if failed != nil && (outcomeOf(failed).Stalled || !p.callWasComplete(s, inputsHash)) {
+	if failed != nil && (outcomeOf(failed).Stalled || !p.callCompletedBefore(s, inputsHash)) {
 		return failed
 	}
 	children, err := p.buildChildren(ctx, s)
@@ -23,8 +23,8 @@ func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
 		return err
 	}
 	record := p.newRecord(s, inputsHash, children)
-	wasComplete := p.wasComplete(s.condition, record.Inputs)
-	incomplete := p.applyChildren(ctx, s, children, wasComplete, &record)
+	completedBefore := p.completedBefore(s.condition, record.Inputs)
+	incomplete := p.applyChildren(ctx, s, children, completedBefore, &record)
 	if failed != nil { // its children were applied, because Do has succeeded for these inputs before
 		incomplete = failed
 	}
@@ -37,7 +37,7 @@ func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
 	if incomplete == nil {
 		p.writeRecord(record)
 	}
-	p.done[s.condition] = incomplete == nil || wasComplete && mayContinueAfter(outcomeOf(incomplete))
+	p.done[s.condition] = incomplete == nil || completedBefore && mayContinueAfter(outcomeOf(incomplete))
 	return incomplete
 }
 

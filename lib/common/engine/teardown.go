@@ -25,7 +25,7 @@ const reasonLeftBehind = "LeftBehind"
 // ready. gone is true if nothing is left to report: the removal was sent.
 func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
 	for _, s := range stages {
-		if p.wasComplete(s.condition, abandonedStage) {
+		if p.completedBefore(s.condition, abandonedStage) {
 			p.done[s.condition] = true
 			continue
 		}

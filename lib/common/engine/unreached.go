@@ -13,13 +13,13 @@ import (
 	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// judgeUnreached sets the conditions of the stages that the walk did not reach. A
+// updateUnreached sets the conditions of the stages that the walk did not reach. A
 // condition of an older generation becomes Unknown. A condition of this generation is set
 // by the state of its stage's children, or to Unknown if this state is not sufficient or
 // the stage has no children. If a child no longer exists, the conditions of its stage and of all
 // later stages become Unknown.
-func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) (err error) {
-	defer p.guard(ctx, "judging the stages that were not reached", &err)
+func (p *pass) updateUnreached(ctx context.Context, stages []boundStage) (err error) {
+	defer p.guard(ctx, "the conditions of stages that were not reached", &err)
 	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
 	if len(unreached) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) (err err
 	gone := ""
 	for _, s := range unreached {
 		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
-		if !p.judgesThisGeneration(last) {
+		if !p.isCurrent(last) {
 			p.setNotReached(s.condition)
 			continue
 		}
@@ -47,12 +47,12 @@ func (p *pass) judgeUnreached(ctx context.Context, stages []boundStage) (err err
 			p.set(s.condition, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
 			continue
 		}
-		p.judgeByChildren(s.condition, *last, children)
+		p.setByChildren(s.condition, *last, children)
 	}
 	return err
 }
 
-func (p *pass) judgesThisGeneration(last *metav1.Condition) bool {
+func (p *pass) isCurrent(last *metav1.Condition) bool {
 	return last != nil && last.ObservedGeneration == p.cr.GetGeneration() &&
 		(last.Status != metav1.ConditionUnknown || last.Reason == reasonGone)
 }
@@ -76,9 +76,9 @@ func (p *pass) missingOf(stage string, children map[string]client.Object) string
 	return ""
 }
 
-// judgeByChildren sets a condition that may be out of date by the state of the stage's
+// setByChildren sets a condition that may be out of date by the state of the stage's
 // children. The condition becomes True only if the stage was complete for this generation.
-func (p *pass) judgeByChildren(stage string, last metav1.Condition, children map[string]client.Object) {
+func (p *pass) setByChildren(stage string, last metav1.Condition, children map[string]client.Object) {
 	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
 		p.setNotReached(stage) // the children do not show whether the cause still exists
 		return

@@ -52,8 +52,8 @@ type Stage struct {
 	// Last is the stage's condition at the beginning of the pass, nil for none: it has the
 	// last failure of a Job that runs again.
 	Last *metav1.Condition
-	// WasComplete is true if the stage was complete for the same children and generation before.
-	WasComplete bool
+	// CompletedBefore is true if the stage was complete for the same children and generation before.
+	CompletedBefore bool
 }
 
 // Result is the result of Ensure for one child.

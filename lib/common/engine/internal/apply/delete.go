@@ -19,9 +19,9 @@ import (
 // ensureAbsent deletes a child, and returns nil when the child no longer exists. The watch
 // may not show yet that an earlier process has created the child. Therefore, a live read
 // verifies the absence, unless the stage was complete for the same children before.
-func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, wasComplete bool) error {
+func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, completedBefore bool) error {
 	current, err := c.View.Get(ctx, want.key)
-	if err == nil && current == nil && !wasComplete {
+	if err == nil && current == nil && !completedBefore {
 		current, err = c.View.Live(ctx, want.key)
 	}
 	if observe.IsNotServed(err) {

@@ -53,7 +53,7 @@ func (all StampedChildren) WantedKeys() []observe.Key {
 func (c *Children) Ensure(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
 	switch want.Mode {
 	case Absent:
-		return Result{}, c.ensureAbsent(ctx, want, stage.WasComplete)
+		return Result{}, c.ensureAbsent(ctx, want, stage.CompletedBefore)
 	case Kept:
 		return c.ensureKept(ctx, want)
 	case Once:

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Freshest returns the object as its watch shows it or, while the watch is behind the
+// Current returns the object as its watch shows it or, while the watch is behind the
 // controller's own last write, as the API server has it. It returns nil if the object does
 // not exist, and only the metadata of Secrets and ConfigMaps.
-func (c *Cluster) Freshest(ctx context.Context, key Key) (client.Object, error) {
+func (c *Cluster) Current(ctx context.Context, key Key) (client.Object, error) {
 	last, wrote := c.lastWrite(key) // before the read: a write that is forgotten in between is older than the read object
 	cached, err := c.read(ctx, c.Cached, key)
 	if err != nil || !wrote {

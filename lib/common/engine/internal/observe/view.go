@@ -72,7 +72,7 @@ func (v *View) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	return err
 }
 
-// Get returns an object as Freshest does, and the same version in the whole pass. A change of
+// Get returns an object as Current does, and the same version in the whole pass. A change of
 // this object wakes the reconciled object. The first Get of a kind starts its watch and waits
 // for it, for at most ReadTimeout.
 func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
@@ -83,7 +83,7 @@ func (v *View) Get(ctx context.Context, key Key) (client.Object, error) {
 	if err := v.watch(ctx, key.Kind); err != nil {
 		return nil, err
 	}
-	found, err := v.Freshest(ctx, key)
+	found, err := v.Current(ctx, key)
 	if found == nil && err == nil {
 		err = v.checkServed(ctx, key.Kind)
 	}

@@ -94,7 +94,7 @@ func TestNoReadIsOlderThanAWrite(t *testing.T) {
 			g := NewWithT(t)
 			c := cluster(t, &podReader{version: test.cached}, &podReader{version: test.live})
 			test.write(c.View(reconcile.Request{}, "owner"))
-			found, err := c.Freshest(t.Context(), key)
+			found, err := c.Current(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
 			version := ""
 			if found != nil {
@@ -160,7 +160,7 @@ func TestReadsAreNotOlderThanWrites(t *testing.T) {
 	c := cluster(t, cache, &podReader{version: "7"})
 	cache.meanwhile = func() { c.wake(c.queue, pods, podOf("7")) }
 	c.View(reconcile.Request{}, "owner").NoteVersion(key, podOf("7"))
-	found, err := c.Freshest(t.Context(), key)
+	found, err := c.Current(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found.GetResourceVersion()).To(Equal("7"))
 	g.Expect(c.writes).To(BeEmpty())
