@@ -1,6 +1,9 @@
 package nova
 
-import "asterism.dev/lib/common/workload"
+import (
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/workload"
+)
 
 // Default names of databases, for a connection Secret without the key database.
 const (
@@ -24,4 +27,13 @@ func Cell0Database(secret string) workload.Database {
 // a service that belongs to the cell.
 func CellDatabase(secret string) workload.Database {
 	return workload.Database{Section: "database", Secret: secret, Default: CellDatabaseName}
+}
+
+// LimitRetries adds the default for a service that reads the databases of all cells, for which
+// Nova uses the options of [database]: a request to several cells waits for the retries of a
+// cell whose database is down, and with retries without limit it would never end. At its start,
+// the service first waits without limit for the API database.
+func LimitRetries(defaults *config.Sections) {
+	defaults.Set("database", "max_retries", "3")
+	defaults.Set("database", "retry_interval", "1")
 }

@@ -67,10 +67,7 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 	defaults.Set("DEFAULT", "rpc_response_timeout", fmt.Sprint(cr.Spec.Timeout()))
 	defaults.Set("oslo_middleware", "enable_proxy_headers_parsing", "true")
 	defaults.Set("upgrade_levels", "compute", "auto")
-	// A request to several cells waits for the retries of a cell whose database is down. At its
-	// start, the API first waits without limit for the API database.
-	defaults.Set("database", "max_retries", "3")
-	defaults.Set("database", "retry_interval", "1")
+	nova.LimitRetries(&defaults)
 	// The defaults of Nova from release 27 on: the scopes and roles of Secure RBAC.
 	defaults.Set("oslo_policy", "enforce_scope", "true")
 	defaults.Set("oslo_policy", "enforce_new_defaults", "true")

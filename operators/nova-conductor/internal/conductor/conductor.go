@@ -70,6 +70,9 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 		GraceSeconds:      graceSeconds,
 		SharedConnections: shared,
 	}
+	if cr.Spec.Role == novav1.RoleSuper {
+		nova.LimitRetries(&service.Defaults)
+	}
 	switch {
 	case cr.Spec.IdentitySecretRef != nil:
 		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name}

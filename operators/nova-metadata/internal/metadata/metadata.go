@@ -63,6 +63,9 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 	var defaults config.Sections
 	defaults.Set("DEFAULT", "host", cr.Name)
 	defaults.Set("neutron", "service_metadata_proxy", "true")
+	if cr.Spec.Mode != novav1.MetadataCell {
+		nova.LimitRetries(&defaults)
+	}
 	service := workload.Service{
 		Name:              "nova-metadata",
 		Instance:          cr.Name,

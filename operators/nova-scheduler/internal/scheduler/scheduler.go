@@ -51,6 +51,7 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 	var defaults config.Sections
 	defaults.Set("scheduler", "workers", "1")
 	defaults.Set("upgrade_levels", "compute", "auto")
+	nova.LimitRetries(&defaults)
 	return workload.Service{
 		Name:     "nova-scheduler",
 		Instance: cr.Name,
