@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -103,8 +102,7 @@ func (env *environment) configurationChanges(ctx context.Context, word, file str
 
 // snippet returns the text of a file, or else of the service whose pod it is.
 func (env *environment) snippet(ctx context.Context, access *cluster.Cluster, pod *corev1.Pod, file string) (string, error) {
-	switch file {
-	case "":
+	if file == "" {
 		service, err := serviceOf(ctx, access, pod)
 		if err != nil {
 			return "", err
@@ -112,11 +110,8 @@ func (env *environment) snippet(ctx context.Context, access *cluster.Cluster, po
 		env.hint("Snippet: spec.customServiceConfig of %s %s", service.GetKind(), service.GetName())
 		text, _, err := unstructured.NestedString(service.Object, "spec", "customServiceConfig")
 		return text, err
-	case "-":
-		content, err := io.ReadAll(env.In)
-		return string(content), err
 	}
-	content, err := os.ReadFile(file)
+	content, err := env.read(file)
 	return string(content), err
 }
 

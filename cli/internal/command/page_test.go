@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 		}
 		transcripts.Write(content)
 	}
-	known := strings.NewReplacer("testdata/release", ".release", "testdata/snippet/", "").Replace(transcripts.String())
+	known := strings.NewReplacer("testdata/release", ".release", "testdata/snippet/", "", "testdata/manifests/", "").Replace(transcripts.String())
 	broken, err := filepath.Abs("testdata/broken")
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 
 // Codes with which the program ends.
 const (
-	codeNotReady = 1 // something is not ready
+	codeNotReady = 1 // something is not ready, or a manifest has old fields
 	codeError    = 2
 )
 
@@ -73,7 +73,7 @@ func run(ctx context.Context, arguments []string, env *environment) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errNotReady):
+	case errors.Is(err, errNotReady), errors.Is(err, errOldFields):
 		return codeNotReady
 	}
 	_, _ = fmt.Fprintln(env.ErrOut, "error:", err)
@@ -87,7 +87,8 @@ func newRoot(env *environment) *cobra.Command {
 		Long: `Show the state of Nova control planes that Asterism's operators run, and install, upgrade
 and remove the operators. The other commands change nothing in the cluster.
 
-The program ends with 0; with 1 if something is not ready; with 2 after an error.`,
+The program ends with 0; with 1 if something is not ready, or a manifest has old fields;
+with 2 after an error.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl asterism"},
 		SilenceUsage:  true,
 		SilenceErrors: true, // run prints the error
@@ -102,6 +103,7 @@ The program ends with 0; with 1 if something is not ready; with 2 after an error
 		newConfig(env),
 		newExplain(env),
 		newReport(env),
+		newCheck(env),
 		newInstall(env),
 		newUpgrade(env),
 		newUninstall(env),
