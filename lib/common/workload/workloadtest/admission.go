@@ -174,7 +174,7 @@ var accepted = []ginkgo.TableEntry{
 	ginkgo.Entry("no pods", `spec: {replicas: 0}`),
 	ginkgo.Entry("the most pods", `spec: {replicas: 64}`),
 	ginkgo.Entry("resources", `spec: {resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}}`),
-	ginkgo.Entry("a snippet of 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16384)+`"}`),
+	ginkgo.Entry("a snippet of 20 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 20480)+`"}`),
 	ginkgo.Entry("the most Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: `+strings.Repeat("h", 200)+`}]}`),
 	ginkgo.Entry("files that a service reads by their name", `spec: {extraFiles: [{name: api_audit_map.conf, content: ""}, {name: logging.conf, content: ""}, {name: rootwrap.conf, content: ""}]}`),
 	ginkgo.Entry("files from content, ConfigMap and Secret", `
@@ -211,7 +211,7 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("too many pods", `spec: {replicas: 65}`, "spec.replicas in body should be less than or equal to 64"),
 	ginkgo.Entry("devices", `spec: {resources: {claims: [{name: gpu}]}}`, "spec.resources: Invalid value: must not have claims: the pods get no devices"),
 	ginkgo.Entry("mistyped resources", `spec: {resources: {request: {cpu: 100m}}}`, `unknown field "spec.resources.request"`),
-	ginkgo.Entry("a snippet beyond 16 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 16385)+`"}`, "Too long: may not be more than 16384 bytes"),
+	ginkgo.Entry("a snippet beyond 20 KiB", `spec: {customServiceConfig: "`+strings.Repeat("#", 20481)+`"}`, "Too long: may not be more than 20480 bytes"),
 	ginkgo.Entry("a file without a source", `spec: {extraFiles: [{name: policy.yaml}]}`, badSource),
 	ginkgo.Entry("a file with two sources", `spec: {extraFiles: [{name: policy.yaml, content: "", secretKeyRef: {name: a, key: b}}]}`, badSource),
 	ginkgo.Entry("a file of options", `spec: {extraFiles: [{name: 99-mine.conf, content: ""}]}`, "must not end in .conf, except api_audit_map.conf, logging.conf and rootwrap.conf: options belong in customServiceConfig"),
