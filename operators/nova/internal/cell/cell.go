@@ -40,7 +40,8 @@ var Service = engine.Service[*novav1.NovaCell]{
 	},
 	Teardown: []stage{
 		{Condition: "ComputesRemoved", Needs: children, Build: withoutComputes},
-		{Condition: "Emptied", Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
+		{Condition: "MappingStopped", Needs: children, Build: withoutMapJobs},
+		{Condition: emptied, Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
 		{Condition: "Unmapped", Needs: removalNeeds, Build: unmap, Report: reportUnmapped},
 		{Condition: "ServicesRemoved", Build: withoutServices},
 		registration.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),

@@ -79,6 +79,8 @@ case $uuid in
 esac
 printf %s "$uuid" > /dev/termination-log`
 
+const mapPurpose = "map"
+
 func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {
 	service, err := manage(cr, in)
 	if err != nil {
@@ -89,7 +91,7 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 		state = "disable"
 	}
 	return service, workload.Task{
-		Purpose:   "map",
+		Purpose:   mapPurpose,
 		Script:    mapScript,
 		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID, state},
 		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr)},

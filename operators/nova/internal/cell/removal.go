@@ -1,10 +1,15 @@
 package cell
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -21,7 +26,7 @@ func removalNeeds(cr *novav1.NovaCell) []engine.Need {
 	needs := append(registration.DiagnosisNeeds(database, messageBus)(cr),
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name).Optional(),
 		engine.Existing(&novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}).Optional().Counting(func(obj client.Object) any {
-			return isListed(cr, obj.(*novav1.Nova)) //nolint:forcetypeassert // the need names a Nova
+			return []bool{isListed(cr, obj.(*novav1.Nova)), obj.GetDeletionTimestamp() != nil} //nolint:forcetypeassert // the need names a Nova
 		}))
 	return needs
 }
@@ -30,34 +35,83 @@ func isListed(cr *novav1.NovaCell, nova *novav1.Nova) bool {
 	return slices.ContainsFunc(nova.Spec.Cells, func(cell novav1.Cell) bool { return cell.Name == cr.Spec.CellName })
 }
 
-// leaves returns true if the cell is removed from its Nova, and must still leave the API
-// database: later stages delete the accounts with which this is done. Otherwise its mapping
+// remaining returns the Nova of the cell, unless it is being deleted as well. Then the mapping
 // stays, like a retained database: a Nova that is created again under the same name finds its
 // cell and the servers in the cell.
-func leaves(cr *novav1.NovaCell, in engine.Inputs) bool {
+func remaining(cr *novav1.NovaCell, in engine.Inputs) (*novav1.Nova, bool) {
 	nova, exists := engine.Get[*novav1.Nova](in, cr.Spec.NovaRef.Name)
-	return exists && nova.DeletionTimestamp == nil && cr.Status.Mapping != nil && !isListed(cr, nova)
+	return nova, exists && nova.DeletionTimestamp == nil
 }
+
+// withoutMapJobs stops the Job that maps the cell: it could create a mapping after the check of
+// checkEmpty.
+func withoutMapJobs(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	var all []engine.Child
+	prefix := workload.Service{Instance: cr.Name}.JobName(workload.Task{Purpose: mapPurpose}) + "-"
+	for _, job := range engine.ChildrenOf[*batchv1.Job](in) {
+		if ended := job.Status.Succeeded+job.Status.Failed > 0; strings.HasPrefix(job.Name, prefix) && !ended {
+			all = append(all, engine.Absent(applybatchv1.Job(job.Name, "")))
+		}
+	}
+	return all, nil
+}
+
+const (
+	emptied = "Emptied"
+	// observedLeaving is the UUID of a cell that must leave the API database: it is removed from
+	// its Nova, and later stages delete the accounts with which this is done.
+	observedLeaving = "leaving"
+)
+
+func leaving(in engine.Inputs) string { return in.Observed(emptied)[observedLeaving] }
 
 // checkEmpty fails while a compute host or a server is in the cell.
 func checkEmpty(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-	if !leaves(cr, in) {
+	nova, remains := remaining(cr, in)
+	if !remains {
 		return nil, nil
 	}
-	if why := lost(cr, in); why != "" {
+	listed := isListed(cr, nova)
+	if why := lost(cr, in); why != "" && !listed && cr.Status.Mapping != nil {
 		return nil, abandon(cr, why)
 	}
-	counted, err := count(ctx, cr, in)
+	uuid, counted, err := contents(ctx, cr, in)
 	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
 		return nil, abandon(cr, err.Error())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if why := contentOf(counted).Occupants(); why != "" {
-		return nil, engine.Fail("CellNotEmpty", fmt.Errorf("the cell has %s", why)) //nolint:err113 // only a condition shows it
+	if why := counted.Occupants(); why != "" {
+		why = "the cell has " + why + ": migrate or delete the servers, and remove the compute hosts"
+		if listed {
+			why += "; Nova " + nova.Name + " lists the cell, and creates it again"
+		}
+		return nil, engine.Fail("CellNotEmpty", errors.New(why)) //nolint:err113 // only a condition shows it
 	}
-	return nil, nil
+	if listed {
+		return nil, nil
+	}
+	return engine.Observed{observedLeaving: uuid}, nil
+}
+
+// contents returns the UUID of a mapped cell, and what is in the cell. A NovaCell may not know
+// of its mapping, because it has not seen the result of the Job.
+func contents(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (uuid string, content novav1.CellContent, err error) {
+	uuid = cr.Status.UUID
+	if cr.Status.Mapping == nil {
+		api := in.Secret(cr.Spec.APIDatabaseSecretRef.Name)
+		if api == nil {
+			return "", content, nil
+		}
+		entry, err := records.EntryOf(ctx, api, string(cr.Spec.CellName))
+		if entry == nil || err != nil {
+			return "", content, err
+		}
+		uuid = entry.UUID
+	}
+	counted, err := count(ctx, cr, in)
+	return uuid, contentOf(counted), err
 }
 
 // count counts in the database of the mapping. During a move, the spec has another database.
@@ -84,13 +138,13 @@ func lost(cr *novav1.NovaCell, in engine.Inputs) string {
 }
 
 func abandon(cr *novav1.NovaCell, why string) error {
-	return engine.Abandon("the mapping of cell %s with UUID %s in the API database: %s", cr.Spec.CellName, cr.Status.UUID, why)
+	return engine.Abandon("the mapping of cell %s with UUID %s in the API database: %s", cr.Spec.CellName, cmp.Or(cr.Status.UUID, "unknown"), why)
 }
 
 // removalSecrets builds the connection Secrets of the Job that deletes the mapping: a deletion
 // in the foreground has deleted them.
 func removalSecrets(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
-	if !leaves(cr, in) {
+	if leaving(in) == "" {
 		return nil, nil
 	}
 	var all []engine.Child
@@ -118,15 +172,14 @@ case $list in
 esac
 printf unmapped > /dev/termination-log`
 
-func unmapTask(cr *novav1.NovaCell) workload.Task {
-	return workload.Task{
-		Purpose: "unmap", Script: unmapScript, Arguments: []string{cr.Status.UUID}, Depends: []string{cr.Status.UUID, unmapScript},
-	}
+func unmapTask(uuid string) workload.Task {
+	return workload.Task{Purpose: "unmap", Script: unmapScript, Arguments: []string{uuid}, Depends: []string{uuid, unmapScript}}
 }
 
 // unmap builds the Job that deletes the mapping, with its configuration.
 func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
-	if !leaves(cr, in) {
+	uuid := leaving(in)
+	if uuid == "" {
 		return nil, nil
 	}
 	if why := lost(cr, in); why != "" {
@@ -140,13 +193,13 @@ func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		return nil, err
 	}
 	children, err := service.Configuration(in)
-	return append(children, service.Job(unmapTask(cr))), err
+	return append(children, service.Job(unmapTask(uuid))), err
 }
 
 // reportUnmapped tells the Nova that its services must no longer read the cell.
 func reportUnmapped(cr *novav1.NovaCell, in engine.Inputs) {
 	service := workload.Service{Instance: cr.Name}
-	if in.Result(service.JobName(unmapTask(cr))) != "" {
+	if in.Result(service.JobName(unmapTask(leaving(in)))) != "" {
 		cr.Status.Mapping = nil
 	}
 }

@@ -250,9 +250,16 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
 	})
 
-	It("keeps its mapping if only its NovaCell is deleted", func() {
+	It("works until it is empty and keeps its mapping if only its NovaCell is deleted", func() {
 		child := c.cell1(cr)
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".instances VALUES (NULL, 0)")
 		c.Delete(child, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty",
+			"Emptied: the cell has compute hosts: 1 (compute-0), servers: 1: ", "Nova given lists the cell, and creates it again")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell1")+".compute_nodes SET deleted = 1")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "Emptied: the cell has servers: 1: ")
+		Expect(c.Read(&conductorv1.NovaConductor{ObjectMeta: named(child.Name + "-conductor")})).To(BeTrue(), "the cell works")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell1")+".instances SET deleted = 1")
 		enginetest.Eventually(GinkgoTB(), "the NovaCell is recreated", func() error {
 			again := &novav1.NovaCell{ObjectMeta: named(child.Name)}
 			if !c.Read(again) || again.UID == child.UID {
@@ -264,9 +271,45 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 
+	It("leaves no mapping behind if it is removed while it is mapped", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
+		c.hold("given-cell2-map", true)
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionMapped, engine.ReasonProgressing)
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.api+".cell_mappings (uuid, disabled, id, name) VALUES ('"+uuids["cell2"]+"', FALSE, 2, 'cell2')")
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
+		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings")).To(Equal([]string{uuids["cell1"]}))
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+
+	It("lets its computes go when its Nova is deleted", func() {
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 1, 0)")
+		c.Change(cr, func() {
+			cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
+		const waits = "nova.asterism.dev/needs-the-api"
+		c.Change(compute, func() { compute.Finalizers = append(compute.Finalizers, waits) })
+		c.Delete(cr, metav1.DeletePropagationBackground)
+		enginetest.Eventually(GinkgoTB(), "a compute that is deleted has no Secret, without which it asks no API", func() error {
+			if c.Read(compute) && compute.DeletionTimestamp != nil && !c.Read(&corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}) {
+				return nil
+			}
+			return fmt.Errorf("deleted at %v", compute.DeletionTimestamp)
+		})
+		c.Change(compute, func() { compute.Finalizers = nil })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
+	})
+
 	It("is not recreated with another database than the one in its mapping, unless this is a copy", func() {
 		inAPI("UPDATE %s SET id = 1, name = 'cell1', database_connection = 'mysql+pymysql://nova:s3cret@db.example.org:3306/nova' WHERE uuid = '%s'")
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.api+".instance_mappings VALUES (1, FALSE)")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell1")+".compute_nodes SET deleted = 1")
 		child := c.cell1(cr)
 		c.Delete(child, metav1.DeletePropagationBackground)
 		again := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: child.Name, Namespace: c.Namespace}}
