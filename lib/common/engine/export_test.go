@@ -75,7 +75,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 func (e *engine) remembered() int {
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + e.settings.Fights.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
+	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
 }
 
 // NewObjectMetrics returns metrics of at most limit objects.

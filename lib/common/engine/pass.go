@@ -64,7 +64,6 @@ func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(c
 		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{},
 	}
 	e.settings.Explanations.Forget(p.view.Former)
-	e.settings.Fights.Forget(p.view.Former)
 	p.children = &apply.Children{Settings: e.settings, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide
@@ -115,7 +114,6 @@ type limits struct {
 	readTimeout, discoveryRetry time.Duration
 	// jobRetryMin and jobRetryMax are fields of apply.Settings.
 	jobRetryMin, jobRetryMax time.Duration
-	// restoreEvery is the time between two writes of a child that other clients change again and
-	// again.
+	// restoreEvery is a parameter of apply.NewExplanations.
 	restoreEvery time.Duration
 }

@@ -155,7 +155,6 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 func (e *engine) forget(request reconcile.Request) {
 	uid := e.cluster.Forget(e.kind, request)
 	e.settings.Explanations.Forget(uid)
-	e.settings.Fights.Forget(uid)
 	e.memory.forget(request)
 	shown.forget(e, request)
 	e.slots.forget(request)

@@ -94,7 +94,7 @@ func newReconciler[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		cluster: cluster,
 		settings: &apply.Settings{
 			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
-			Explanations: apply.NewExplanations(), Fights: apply.NewFights(l.restoreEvery), JobEnded: jobEnded(kind.Kind),
+			Explanations: apply.NewExplanations(l.restoreEvery), JobEnded: jobEnded(kind.Kind),
 		},
 		recorder: a.recorder,
 		pod:      ownPod(),

@@ -34,7 +34,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
-	if unchanged(current, c.Name, want.hash, want.body) || c.Fights.contested(c.Owner.GetUID(), want.key, want.hash) != nil {
+	if unchanged(current, c.Name, want.hash, want.body) || c.Explanations.contested(c.Owner.GetUID(), want.key, want.hash) != nil {
 		return current, nil
 	}
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
@@ -52,7 +52,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 		answer, err = c.repair(ctx, body, err)
 	}
 	if err == nil {
-		c.Fights.note(c.Owner.GetUID(), want.key, want.hash, managersBeside(c.Name, current))
+		c.Explanations.noteRestored(c.Owner.GetUID(), want.key, want.hash, managersBeside(c.Name, current))
 	}
 	return c.written(want.key, answer, err)
 }

@@ -25,8 +25,6 @@ type Settings struct {
 	JobRetryMin, JobRetryMax time.Duration
 	// Explanations remembers why children are not complete.
 	Explanations *Explanations
-	// Fights remembers the children that other clients change.
-	Fights *Fights
 	// JobEnded is called once for each Job that has ended, with the name of its stage.
 	JobEnded func(stage string, succeeded bool, took time.Duration)
 }

@@ -21,6 +21,7 @@ const (
 
 // Explanations remembers why objects are not complete, or are not deleted yet.
 type Explanations struct {
+	fights
 	mu    sync.Mutex
 	known map[types.UID]map[observe.Key]explanation // by owner
 }
@@ -32,8 +33,8 @@ type explanation struct {
 }
 
 // NewExplanations returns an empty memory, for one controller.
-func NewExplanations() *Explanations {
-	return &Explanations{known: map[types.UID]map[observe.Key]explanation{}}
+func NewExplanations(restoreEvery time.Duration) *Explanations {
+	return &Explanations{fights: fights{every: restoreEvery, recent: map[types.UID]map[observe.Key]fight{}}, known: map[types.UID]map[observe.Key]explanation{}}
 }
 
 func (e *Explanations) forget(owner types.UID, key observe.Key) {
@@ -47,6 +48,7 @@ func (e *Explanations) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.known, owner)
+	e.settle(owner)
 }
 
 // Remembered counts the explanations, so that tests can verify that they are removed.

@@ -13,77 +13,59 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// restoresAtOnce is the number of times that a child is restored without a pause after other
-// clients have changed it.
+// restoresAtOnce is the number of times that a child which other clients change is restored
+// without a pause. A controller that forces its value, as the engine does, would otherwise start a
+// write of the engine with each of its own.
 const restoresAtOnce = 10
 
-// Fights remembers the children that other clients change. A controller that forces its value, as
-// the engine does, would otherwise start a write of the engine with each of its own.
-type Fights struct {
-	every time.Duration // between two restorations, after the first ones
-	mu    sync.Mutex
-	known map[types.UID]map[observe.Key]fight // by owner
+// fights remembers the recent writes of children that existed.
+type fights struct {
+	every  time.Duration // in which a child is restored that other clients change again and again
+	mu     sync.Mutex
+	recent map[types.UID]map[observe.Key]fight // by owner
 }
 
 type fight struct {
-	hash   string    // of the child: another child is no restoration
-	until  time.Time // grows by every with each restoration
+	hash   string    // of the child: the write of another child restores nothing
+	until  time.Time // grows by every with each write
 	others string    // field managers
 }
 
-// NewFights returns an empty memory, for one controller.
-func NewFights(every time.Duration) *Fights {
-	return &Fights{every: every, known: map[types.UID]map[observe.Key]fight{}}
-}
-
-// note records that a child was written although it existed.
-func (f *Fights) note(owner types.UID, key observe.Key, hash, others string) {
+func (f *fights) noteRestored(owner types.UID, key observe.Key, hash, others string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.known[owner][key]
-	if now := time.Now(); known.hash != hash || known.until.Before(now) {
-		known = fight{hash: hash, until: now}
+	last, now := f.recent[owner][key], time.Now()
+	if last.hash != hash || last.until.Before(now) {
+		last.until = now
 	}
-	known.until = known.until.Add(f.every)
-	known.others = others
-	if f.known[owner] == nil {
-		f.known[owner] = map[observe.Key]fight{}
+	if f.recent[owner] == nil {
+		f.recent[owner] = map[observe.Key]fight{}
 	}
-	f.known[owner][key] = known
+	f.recent[owner][key] = fight{hash: hash, until: last.until.Add(f.every), others: others}
 }
 
 // contested returns an outcome while the child is not restored, because it was restored too often.
-func (f *Fights) contested(owner types.UID, key observe.Key, hash string) error {
+func (f *fights) contested(owner types.UID, key observe.Key, hash string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.known[owner][key]
-	left := time.Until(known.until)
+	last := f.recent[owner][key]
+	left := time.Until(last.until)
 	if left < 0 {
-		delete(f.known[owner], key)
+		delete(f.recent[owner], key)
 	}
 	pause := left - (restoresAtOnce-1)*f.every
-	if known.hash != hash || pause <= 0 {
+	if last.hash != hash || pause <= 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", key, f.every, known.others)
+	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", key, f.every, last.others)
 	return &Outcome{Reason: ReasonWaiting, Message: message, After: pause}
 }
 
-// Forget removes the memory of a deleted owner.
-func (f *Fights) Forget(owner types.UID) {
+// settle removes the memory of a deleted owner.
+func (f *fights) settle(owner types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.known, owner)
-}
-
-// Remembered counts the children, so that tests can verify that they are removed.
-func (f *Fights) Remembered() (count int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, known := range f.known {
-		count += len(known)
-	}
-	return count
+	delete(f.recent, owner)
 }
 
 // managersBeside lists the field managers of an object except one.
