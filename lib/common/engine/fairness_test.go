@@ -81,7 +81,7 @@ func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
 		return time.Since(began)
 	}
 	unloaded := max(took("1"), took("2"))
-	for i := range 200 {
+	for i := range 600 {
 		w.widget(fmt.Sprintf("silent-%d", i), widget.Spec{})
 	}
 	w.Eventually(calls.Load).Should(BeNumerically(">=", 8))
@@ -92,7 +92,7 @@ func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
 	slices.Sort(loaded)
 	w.Expect(loaded[2]).To(BeNumerically("<", max(2*time.Second, 2*unloaded)), "the median of %s", loaded)
 	w.Expect(most.Load()).To(BeNumerically("<=", 8), "concurrent calls of one namespace")
-	refused := w.condition(&widget.Widget{ObjectMeta: metaOf(w.namespace, "silent-199")}, "Registered")
+	refused := w.condition(&widget.Widget{ObjectMeta: metaOf(w.namespace, "silent-599")}, "Registered")
 	w.Eventually(refused).Should(Or(HavePrefix("False Waiting: "), HavePrefix("False Error: ")), "an object without a call has a condition")
 }
 
