@@ -14,9 +14,9 @@ import (
 )
 
 // restoresAtOnce is the number of times that a child which other clients change is restored
-// without a pause. A controller that forces its value, as the engine does, would otherwise start a
-// write of the engine with each of its own.
-const restoresAtOnce = 10
+// without a pause: more often than a person changes it. A controller that forces its value, as
+// the engine does, would otherwise start a write of the engine with each of its own.
+const restoresAtOnce = 200
 
 // fights remembers the recent writes of children that existed.
 type fights struct {
