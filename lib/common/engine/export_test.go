@@ -32,6 +32,7 @@ type Seam struct {
 	ReadTimeout    time.Duration
 	DiscoveryRetry time.Duration
 	JobRetryMin    time.Duration
+	RestoresAtOnce int
 	RestoreEvery   time.Duration
 
 	// Pod is the operator's pod.
@@ -48,7 +49,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		Client: mgr.GetClient(), Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Workers: standard.workers, ReadTimeout: standard.readTimeout,
 		DiscoveryRetry: standard.discoveryRetry, JobRetryMin: standard.jobRetryMin,
-		RestoreEvery: standard.restoreEvery,
+		RestoresAtOnce: standard.restoresAtOnce, RestoreEvery: standard.restoreEvery,
 	}
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	}
 	r := newReconciler(s, limits{
 		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
-		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax, restoreEvery: seam.RestoreEvery,
+		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax, restoresAtOnce: seam.RestoresAtOnce, restoreEvery: seam.RestoreEvery,
 	}, a)
 	r.engine.pod = seam.Pod
 	if seam.Remembered != nil {

@@ -54,7 +54,7 @@ type pass struct {
 
 	// expiries are those of users' certificates, by the kind and name of the Secret or ConfigMap.
 	expiries map[string]time.Time
-	gathered bool // the needs of all stages are met, so that expiries has all certificates
+	gathered bool // every stage has gathered its needs, so that expiries has all certificates
 }
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
@@ -114,6 +114,7 @@ type limits struct {
 	readTimeout, discoveryRetry time.Duration
 	// jobRetryMin and jobRetryMax are fields of apply.Settings.
 	jobRetryMin, jobRetryMax time.Duration
-	// restoreEvery is a parameter of apply.NewExplanations.
-	restoreEvery time.Duration
+	// restoresAtOnce and restoreEvery are parameters of apply.NewExplanations.
+	restoresAtOnce int
+	restoreEvery   time.Duration
 }

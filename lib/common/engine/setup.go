@@ -24,7 +24,7 @@ import (
 
 var standard = limits{
 	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
-	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute, restoreEvery: retryMax,
+	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute, restoresAtOnce: 200, restoreEvery: retryMax,
 }
 
 // access has the clients with which an engine accesses the cluster.
@@ -94,7 +94,7 @@ func newReconciler[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		cluster: cluster,
 		settings: &apply.Settings{
 			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
-			Explanations: apply.NewExplanations(l.restoreEvery), JobEnded: jobEnded(kind.Kind),
+			Explanations: apply.NewExplanations(l.restoresAtOnce, l.restoreEvery), JobEnded: jobEnded(kind.Kind),
 		},
 		recorder: a.recorder,
 		pod:      ownPod(),

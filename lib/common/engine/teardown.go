@@ -81,6 +81,7 @@ func (p *pass) leftBehind(stage, remains string) *corev1.Event {
 // a text.
 func (p *pass) deleting(begin string, waits error) {
 	result := outcomeOf(waits)
+	p.gathered = true // the certificates of the stages are not read any more
 	p.firstUnready = &outcome{Reason: ReasonDeleting, Message: begin + result.Message}
 	if result.Reason != ReasonProgressing && result.Reason != ReasonWaiting {
 		p.firstUnready.Reason = result.Reason

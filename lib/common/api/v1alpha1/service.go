@@ -58,9 +58,10 @@ type ServiceTemplate struct {
 // ServiceDefaults are the settings that the services of a parent share. A service's own value
 // replaces a default, unless the field says otherwise.
 type ServiceDefaults struct {
-	// replicas is the number of pods of each service but of computes, which have one. Without
-	// a value here or in the service, a service starts with 1 pod, and kubectl scale or an
-	// autoscaler sets the number.
+	// replicas is the default number of pods of each service that can have several. With a
+	// value, kubectl scale and autoscalers have no effect on any of them. Without a value here
+	// or in the service, a service starts with 1 pod, and kubectl scale or an autoscaler sets
+	// the number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=64
@@ -194,7 +195,7 @@ type PodSettings struct {
 	// labels of the pods, in addition to the labels of the operator and of the parent. A key
 	// has at most 317 characters, a value at most 63.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63 && !key.startsWith('app.kubernetes.io/') && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with app.kubernetes.io/ or asterism.dev/, and values of at most 63 characters: the operator finds its pods by labels with these keys"
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -202,7 +203,7 @@ type PodSettings struct {
 	// characters, a value at most 4096. networkAttachments replaces the annotation
 	// k8s.v1.cni.cncf.io/networks.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 4096 && !key.startsWith('asterism.dev/'))",message="must have keys that do not begin with asterism.dev/, and values of at most 4096 characters: the operator uses these keys"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -336,7 +337,7 @@ func after(parent, snippet string) string {
 		return parent + snippet
 	}
 	for line := range strings.Lines(snippet) {
-		if line = strings.TrimSpace(line); line == "" || strings.ContainsAny(line[:1], "#;") {
+		if strings.TrimSpace(line) == "" || strings.ContainsAny(line[:1], "#;") {
 			continue
 		}
 		if line[0] != '[' {

@@ -115,7 +115,7 @@ func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	if len(kept) == 0 {
 		return "", judgeMetadata(cr, in)
 	}
-	return "", engine.Wait("%s: remove the servers and the compute hosts, or add the cell to spec.cells again", strings.Join(kept, "; "))
+	return "", engine.Wait("%s: remove the servers and the compute hosts outside of the cluster, or add the cell to spec.cells again", strings.Join(kept, "; "))
 }
 
 // judgeMetadata waits while a cell has a metadata service that is no longer wanted.

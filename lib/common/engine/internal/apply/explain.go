@@ -33,8 +33,8 @@ type explanation struct {
 }
 
 // NewExplanations returns an empty memory, for one controller.
-func NewExplanations(restoreEvery time.Duration) *Explanations {
-	return &Explanations{fights: fights{every: restoreEvery, recent: map[types.UID]map[observe.Key]fight{}}, known: map[types.UID]map[observe.Key]explanation{}}
+func NewExplanations(restoresAtOnce int, restoreEvery time.Duration) *Explanations {
+	return &Explanations{fights: fights{atOnce: restoresAtOnce, every: restoreEvery, recent: map[types.UID]map[observe.Key]fight{}}, known: map[types.UID]map[observe.Key]explanation{}}
 }
 
 func (e *Explanations) forget(owner types.UID, key observe.Key) {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +14,11 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// restoresAtOnce is the number of times that a child which other clients change is restored
-// without a pause: more often than a person changes it. A controller that forces its value, as
-// the engine does, would otherwise start a write of the engine with each of its own.
-const restoresAtOnce = 200
-
-// fights remembers the recent writes of children that existed.
+// fights remembers the recent writes of children that existed. A controller that forces its
+// value, as the engine does, would otherwise start a write of the engine with each of its own.
 type fights struct {
-	every  time.Duration // in which a child is restored that other clients change again and again
+	atOnce int           // restorations of a child without a pause, more than a person causes
+	every  time.Duration // in which it is then restored
 	mu     sync.Mutex
 	recent map[types.UID]map[observe.Key]fight // by owner
 }
@@ -53,11 +51,11 @@ func (f *fights) contested(owner types.UID, key observe.Key, hash string) error 
 	if left < 0 {
 		delete(f.recent[owner], key)
 	}
-	pause := left - (restoresAtOnce-1)*f.every
+	pause := left - time.Duration(f.atOnce-1)*f.every
 	if last.hash != hash || pause <= 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", key, f.every, last.others)
+	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", key, f.every, cmp.Or(last.others, "none, so look for an admission webhook"))
 	return &Outcome{Reason: ReasonWaiting, Message: message, After: pause}
 }
 
@@ -72,7 +70,8 @@ func (f *fights) settle(owner types.UID) {
 func managersBeside(owner string, obj metav1.Object) string {
 	var names []string
 	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager != owner && entry.Subresource == "" && !slices.Contains(names, entry.Manager) {
+		isOurs := entry.Manager == owner || strings.HasPrefix(entry.Manager, owner+"-") || strings.HasSuffix(entry.Manager, "-finalizer")
+		if !isOurs && entry.Subresource == "" && !slices.Contains(names, entry.Manager) {
 			names = append(names, entry.Manager)
 		}
 	}

@@ -135,7 +135,8 @@ func containerProblem(container corev1.ContainerStatus, mask func(string) string
 			parts = append(parts, ", "+ended.Reason)
 		}
 		parts = append(parts, fmt.Sprintf(", ended with %d", ended.ExitCode))
-		if lines := lastLines(shorten(mask(withoutCut(ended.Message)))); lines != "" {
+		// The last lines of a program that was killed have no cause, and may be text of its users.
+		if lines := lastLines(shorten(mask(withoutCut(ended.Message)))); lines != "" && ended.ExitCode <= killed {
 			parts = append(parts, ": "+lines)
 		}
 	}
@@ -190,6 +191,9 @@ func terminationMessage(pods []corev1.Pod, mask func(string) string) (message st
 	}
 	return message, known
 }
+
+// killed is the exit code above which a signal ended the program.
+const killed = 128
 
 // escapes are the colors of a terminal, and logPrefix is what oslo.log and other logs write
 // before the text of a line: date and time, process, level and logger, and the request.
