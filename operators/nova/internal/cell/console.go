@@ -35,6 +35,9 @@ func console(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},
 	}
+	if running, exists := engine.Get[*novncproxyv1.NovaNoVNCProxy](in, child.Name); exists {
+		return []engine.Child{child}, ahead(in, child, running.Spec.ContainerImage, child.Spec.ContainerImage)
+	}
 	return []engine.Child{child}, nil
 }
 

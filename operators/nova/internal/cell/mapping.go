@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
@@ -31,6 +33,15 @@ const synchronised = "synchronised"
 // new hosts are discovered, while a later synchronisation runs or fails.
 func mappingNeeds(*novav1.NovaCell) []engine.Need {
 	return []engine.Need{engine.Done(novav1.ConditionSchemaReady).As(synchronised)}
+}
+
+// ahead returns an error if a service of the cell would get another image than it runs before
+// the schema, which the service reads, is synchronised with it.
+func ahead(in engine.Inputs, service client.Object, runs, wanted string) error {
+	if runs == wanted || in.Met(synchronised) {
+		return nil
+	}
+	return engine.Wait("%s keeps image %s until stage %s is done", service.GetName(), runs, novav1.ConditionSchemaReady)
 }
 
 // manage describes nova-manage with the connections of the API database and of the cell.

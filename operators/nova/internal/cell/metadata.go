@@ -70,6 +70,11 @@ func metadataService(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, err
 		IdentitySecretRef:   &cr.Spec.IdentitySecretRef,
 		MetadataSecretRef:   sharedSecretRef(cr),
 	}
+	if running, exists := engine.Get[*metadatav1.NovaMetadata](in, service.Name); exists {
+		if err := ahead(in, service, running.Spec.ContainerImage, service.Spec.ContainerImage); err != nil {
+			return nil, err
+		}
+	}
 	return append(agent(cr).Secret(in), service), nil
 }
 

@@ -21,6 +21,7 @@ import (
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -138,6 +139,11 @@ var _ = Describe("Available", func() {
 	})
 
 	It("delays an update while the db sync of a cell fails, without a timeout", func() {
+		c.Change(cr, func() {
+			cr.Spec.Metadata.Mode = novav1.MetadataGlobalAndPerCell
+			cr.Spec.Cells[0].NoVNCProxy = &novav1.CellNoVNCProxy{}
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		c.fail("given-cell1-conductor", conductorv1.ConditionSchemaReady, "Job db-sync failed: table cells is locked")
 		before := image()
 		c.longReady(superconductorNamed(cr), conductorv1.ConditionSchemaReady)
@@ -147,9 +153,16 @@ var _ = Describe("Available", func() {
 		c.touch(cr)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "the services read the database of NovaCell given-cell1")
 		Expect(image()).To(Equal(before))
+		Expect(c.superconductor(cr).Spec.Rollout).To(Equal(commonv1.RolloutHeld), "it writes to the databases of the cells")
+		kept := "keeps image " + before + " until stage SchemaReady is done"
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionConsoleReady, engine.ReasonWaiting, "given-cell1-novncproxy "+kept)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionMetadataReady, engine.ReasonWaiting, "given-cell1-metadata "+kept)
 		c.repair("given-cell1-conductor")
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(image()).To(Equal(nextImage))
+		console := &novncproxyv1.NovaNoVNCProxy{ObjectMeta: named("given-cell1-novncproxy")}
+		Expect(c.Read(console)).To(BeTrue())
+		Expect(console.Spec.ContainerImage).To(Equal(nextImage))
 	})
 
 	It("is False when no pod of the API is ready", func() {

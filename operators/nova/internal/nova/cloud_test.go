@@ -98,10 +98,11 @@ func runCloud(services ...enginetest.Runnable) *cloud {
 }
 
 func (c *cloud) reportConductor(obj engine.Object) (condition, message string) {
-	if obj.(*conductorv1.NovaConductor).Spec.Rollout == commonv1.RolloutHeld { //nolint:forcetypeassert // the fake has this kind
+	condition, message = c.failure(obj)
+	if condition == "" && obj.(*conductorv1.NovaConductor).Spec.Rollout == commonv1.RolloutHeld { //nolint:forcetypeassert // the fake has this kind
 		return conductorv1.ConditionWorkloadReady, "spec.rollout is Held"
 	}
-	return c.failure(obj)
+	return condition, message
 }
 
 func (c *cloud) reportMetadata(obj engine.Object) (condition, message string) {

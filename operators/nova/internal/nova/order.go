@@ -39,7 +39,8 @@ func updated(service engine.Object, image string) []engine.Need {
 	return []engine.Need{engine.Existing(service).Where(hasImage(image)), engine.Condition(service, commonv1.ConditionReady)}
 }
 
-// imageOf returns the image of a service.
+// imageOf returns the image of a service; of a cell, that of its conductor, which synchronises
+// its schema.
 func imageOf(obj client.Object) string {
 	switch service := obj.(type) {
 	case *conductorv1.NovaConductor:
@@ -50,6 +51,8 @@ func imageOf(obj client.Object) string {
 		return service.Spec.ContainerImage
 	case *apiv1.NovaAPI:
 		return service.Spec.ContainerImage
+	case *novav1.NovaCell:
+		return service.Spec.Conductor.ContainerImage
 	}
 	return ""
 }

@@ -45,16 +45,20 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 
 // release is met when the services may start or be updated: they read the databases of the
 // mapped cells, whose schemas must be synchronised with the image. A cell that is not
-// mapped delays only the first deployment, because no service reads its database.
+// mapped delays only the first deployment, because no service reads its database. The scheduler
+// exists from the first deployment on.
 func release(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
 		child := cellNamed(cr, cell)
 		cells = append(cells, engine.AnyOf(
-			engine.AllOf(engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped)),
+			engine.AllOf(
+				engine.Existing(child).Where(hasImage(stated(cr, cell.Conductor))),
+				engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped),
+			),
 			engine.AllOf(
 				engine.Existing(child).Optional().Where(isNotMapped),
-				engine.AnyOf(engine.Existing(superconductorNamed(cr)).Where(isReleased), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, mappingTimeout)),
+				engine.AnyOf(engine.Existing(schedulerNamed(cr)), engine.TrueFor(superconductorNamed(cr), conductorv1.ConditionSchemaReady, mappingTimeout)),
 			),
 		))
 	}
@@ -64,15 +68,6 @@ func release(cr *novav1.Nova) engine.Need {
 func isNotMapped(obj client.Object) error {
 	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil {
 		return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.Name)
-	}
-	return nil
-}
-
-// isReleased checks that the superconductor has started: it starts together with the other
-// services.
-func isReleased(obj client.Object) error {
-	if conductor, ok := obj.(*conductorv1.NovaConductor); ok && conductor.Spec.Rollout != commonv1.RolloutAutomatic {
-		return engine.Wait("spec.rollout of NovaConductor %s is not Automatic yet", conductor.Name)
 	}
 	return nil
 }
@@ -147,7 +142,8 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err
 }
 
 // superconductor builds the NovaConductor that synchronises the schemas of the API database
-// and cell0 at once. Its pods are held until release is met for the first time. This stage
+// and cell0 at once. Its pods are held until release is met, for the first time and for each
+// change of the image: the superconductor also writes to the databases of the cells. This stage
 // also builds the connection Secret of Keystone, because the services that use the account
 // do not wait until Keystone answers.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
@@ -167,7 +163,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Rollout:              commonv1.RolloutAutomatic,
 	}
 	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
-	running := exists && child.Spec.Rollout == commonv1.RolloutAutomatic
+	running := exists && child.Spec.Rollout == commonv1.RolloutAutomatic && child.Spec.ContainerImage == conductor.Spec.ContainerImage
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = commonv1.RolloutHeld
 	}
