@@ -77,8 +77,8 @@ func TestCallersHaveOnlyTheAccountsThatTheyUse(t *testing.T) {
 		"Scheduler": {Scheduler, "placement neutron", "placement neutron", false},
 		"Metadata":  {Metadata, "neutron", "neutron", false},
 	} {
-		for shared, want := range map[*sharedv1.SharedConnections]string{&none: c.always, &shared: c.listed} {
-			if got := sections(c.caller.Connections(*shared).Defaults("nova")); got != want {
+		for described, want := range map[*sharedv1.SharedConnections]string{&none: c.always, &shared: c.listed} {
+			if got := sections(c.caller.Connections(*described).Defaults("nova")); got != want {
 				t.Errorf("%s calls %s, want %s", name, got, want)
 			}
 		}

@@ -28,16 +28,17 @@ type rename struct{ path, name string }
 
 // renames are the renamed fields of each kind.
 var renames = map[string][]rename{
-	"ControlPlane":  append(shared("spec.nova"), rename{"spec.nova.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.nova.cells[].computes[].state"}),
-	"Nova":          append(shared("spec"), rename{"spec.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.cells[].computes[].state"}),
-	"NovaCell":      append(shared("spec"), rename{"spec.apiAccess", "apiDatabaseAccess"}, rename{path: "spec.computes[].state"}),
-	"NovaAPI":       shared("spec"),
-	"NovaConductor": shared("spec"),
-	"NovaMetadata":  shared("spec"),
-	"NovaScheduler": shared("spec"),
+	"ControlPlane":  append(shared(spec+".nova"), rename{"spec.nova.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.nova.cells[].computes[].state"}),
+	"Nova":          append(shared(spec), rename{"spec.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.cells[].computes[].state"}),
+	"NovaCell":      append(shared(spec), rename{"spec.apiAccess", "apiDatabaseAccess"}, rename{path: "spec.computes[].state"}),
+	"NovaAPI":       shared(spec),
+	"NovaConductor": shared(spec),
+	"NovaMetadata":  shared(spec),
+	"NovaScheduler": shared(spec),
 }
 
 const (
+	spec           = "spec"
 	services       = "openStackServices"
 	formerServices = "neighbours"
 	limits         = "unifiedLimits"
@@ -99,7 +100,7 @@ func oldFields(object *yaml.Node, lines []string) []OldField {
 		fields = append(fields, matches(object, "", r.path, r.name)...)
 	}
 	var found []OldField
-	name := text(object, "kind") + "/" + cmp.Or(text(value(object, "metadata"), "name"), text(value(object, "metadata"), "generateName"))
+	name := text(object, "kind") + "/" + nameOf(value(object, "metadata"))
 	for _, m := range withLimits(slices.Clone(fields), object) {
 		found = append(found, OldField{Line: m.key.Line, Object: name, Path: m.path, Write: cmp.Or(m.write, written(lines, fields, m))})
 	}
@@ -134,7 +135,7 @@ func matches(node *yaml.Node, parent, path, name string) []match {
 	var all []match
 	for i, item := range child.Content {
 		item = resolved(item)
-		if text(item, "name") != formerLimits {
+		if nameOf(item) != formerLimits {
 			all = append(all, matches(item, fmt.Sprintf("%s[%d]", here, i), rest, name)...)
 		}
 	}
@@ -153,18 +154,17 @@ func removed(state *yaml.Node) string {
 // withLimits adds the entries of limits, which are not in the list any more, and removes a list
 // that has nothing else.
 func withLimits(fields []match, object *yaml.Node) []match {
-	spec := value(object, "spec")
-	parent := "spec"
-	if nova := value(spec, "nova"); nova != nil {
-		spec, parent = nova, "spec.nova"
+	holder, parent := value(object, spec), spec
+	if nova := value(holder, "nova"); nova != nil {
+		holder, parent = nova, spec+".nova"
 	}
 	for _, name := range []string{formerServices, services} {
-		key, list := find(spec, name)
+		key, list := find(holder, name)
 		if key == nil {
 			continue
 		}
 		for i, entry := range list.Content {
-			if entry = resolved(entry); text(entry, "name") != formerLimits {
+			if entry = resolved(entry); nameOf(entry) != formerLimits {
 				continue
 			}
 			if len(list.Content) == 1 { // the limits replace the list
@@ -181,10 +181,8 @@ func withLimits(fields []match, object *yaml.Node) []match {
 // limitsOf returns the field for an entry of limits.
 func limitsOf(entry *yaml.Node) string {
 	field := limits + ": {"
-	if ref := value(entry, "secretRef"); ref != nil {
-		field += "accountSecretRef: {name: " + text(ref, "name") + "}, "
-	} else if ref := value(entry, "accountSecretRef"); ref != nil {
-		field += "accountSecretRef: {name: " + text(ref, "name") + "}, "
+	if ref := cmp.Or(value(entry, "secretRef"), value(entry, "accountSecretRef")); ref != nil {
+		field += "accountSecretRef: {name: " + nameOf(ref) + "}, "
 	}
 	return field + "endpointID: " + text(entry, "endpointID") + "}"
 }
@@ -236,6 +234,8 @@ func text(node *yaml.Node, field string) string {
 	}
 	return ""
 }
+
+func nameOf(node *yaml.Node) string { return text(node, "name") }
 
 // resolved returns the node that an alias stands for.
 func resolved(node *yaml.Node) *yaml.Node {
