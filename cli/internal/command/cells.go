@@ -17,10 +17,10 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"asterism.dev/cli/tree"
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 
+	"asterism.dev/cli/tree"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )

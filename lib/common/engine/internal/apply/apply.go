@@ -34,7 +34,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
-	if unchanged(current, c.Name, want.hash, want.body) || c.Explanations.contested(c.Owner.GetUID(), want.key, want.hash) != nil {
+	if unchanged(current, c.Name, want.hash, want.body) || c.Explanations.isContested(c.Owner.GetUID(), want.key, want.hash) {
 		return current, nil
 	}
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}

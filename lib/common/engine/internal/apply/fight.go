@@ -42,6 +42,10 @@ func (f *fights) noteRestored(owner types.UID, key observe.Key, hash, others str
 	f.recent[owner][key] = fight{hash: hash, until: last.until.Add(f.every), others: others}
 }
 
+func (f *fights) isContested(owner types.UID, key observe.Key, hash string) bool {
+	return f.contested(owner, key, hash) != nil
+}
+
 // contested returns an outcome while the child is not restored, because it was restored too often.
 func (f *fights) contested(owner types.UID, key observe.Key, hash string) error {
 	f.mu.Lock()
