@@ -356,9 +356,8 @@ type CellHosts struct {
 	// +kubebuilder:validation:Minimum=0
 	Mapped int32 `json:"mapped"`
 
-	// unmapped is the number of compute hosts that discovery has not mapped. A mapped host
-	// that registers itself again stays in this number, because nova-manage marks a host
-	// only when it creates the mapping.
+	// unmapped is the number of compute hosts that have no mapping yet: no servers are placed
+	// on them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unmapped int32 `json:"unmapped"`

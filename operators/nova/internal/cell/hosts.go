@@ -18,12 +18,12 @@ import (
 	"asterism.dev/operators/nova/internal/records"
 )
 
-// countEvery is the interval between counts in the cell's database, with four short queries.
-// It is shorter while the cell has no host, fewer hosts than computes, a host that is not
-// mapped, or another scheduling than its spec.
+// countEvery is the interval between counts in the databases of the cell and of the API, with
+// five short queries. It is shorter while a host of a compute is missing or not mapped, and while
+// the cell has another scheduling than its spec.
 func countEvery(cr *novav1.NovaCell) time.Duration {
 	hosts := cr.Status.Hosts
-	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || hosts.Mapped == 0 || int(hosts.Mapped) < len(cr.Spec.Computes) || hosts.Unmapped > 0 {
+	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || int(hosts.Mapped) < len(expected(cr)) || hosts.Unmapped > 0 {
 		return 2 * time.Second
 	}
 	return 10 * time.Second
@@ -48,35 +48,43 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 	if err != nil {
 		return nil, err
 	}
-	content := contentOf(cell)
-	switch {
-	case mapping == nil:
-	case mapping.Disabled:
-		content.Scheduling = novav1.SchedulingDisabled
-	default:
-		content.Scheduling = novav1.SchedulingEnabled
+	var known []string // hosts with a mapping, also those that are no longer in the cell
+	scheduling := novav1.CellScheduling("")
+	if mapping != nil {
+		known, scheduling = mapping.Hosts, novav1.SchedulingEnabled
+		if mapping.Disabled {
+			scheduling = novav1.SchedulingDisabled
+		}
 	}
+	unmapped := without(cell.Hosts, known)
+	content := contentOf(cell, unmapped)
+	content.Scheduling = scheduling
 	encoded, err := json.Marshal(content)
 	observed := engine.Observed{observedContent: string(encoded), observedUUID: cr.Status.UUID}
-	if len(cell.Unmapped) > 0 {
-		observed[observedUnmapped] = engine.Hash(cell.Unmapped)
+	if len(unmapped) > 0 {
+		observed[observedUnmapped] = engine.Hash(unmapped)
 	}
-	if missing := missing(cr, cell.Mapped); len(missing) > 0 {
+	if missing := without(expected(cr), without(cell.Hosts, unmapped)); len(missing) > 0 {
 		observed[observedMissing] = strings.Join(missing, ", ")
 	}
 	return observed, err
 }
 
-// missing returns the hosts that are known to come, and are not mapped. A compute of Ironic
-// has no host without a node, and the hosts of libvirt are nodes.
-func missing(cr *novav1.NovaCell, mapped []string) []string {
+// expected returns the hosts that are known to come. A compute of Ironic has no host without a
+// node, and the hosts of libvirt are nodes.
+func expected(cr *novav1.NovaCell) []string {
 	var hosts []string
 	for _, compute := range cr.Spec.Computes {
-		if host := computeName(cr, compute); compute.Driver == sharedv1.ComputeFake && !slices.Contains(mapped, host) {
-			hosts = append(hosts, host)
+		if compute.Driver == sharedv1.ComputeFake {
+			hosts = append(hosts, computeName(cr, compute))
 		}
 	}
 	return hosts
+}
+
+// without returns the hosts that are not in a second list.
+func without(hosts, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return slices.Contains(others, host) })
 }
 
 // judgeHosts waits for the hosts of computes: no server is placed on them before.
@@ -88,13 +96,12 @@ func judgeHosts(_ *novav1.NovaCell, in engine.Inputs) (string, error) {
 }
 
 // contentOf returns the hosts, the servers and the oldest service of a cell.
-func contentOf(cell records.Cell) novav1.CellContent {
-	names := slices.Sorted(slices.Values(slices.Concat(cell.Mapped, cell.Unmapped)))
+func contentOf(cell records.Cell, unmapped []string) novav1.CellContent {
 	return novav1.CellContent{
 		Hosts: &novav1.CellHosts{
-			Mapped:   int32(len(cell.Mapped)),   //nolint:gosec // a number of rows
-			Unmapped: int32(len(cell.Unmapped)), //nolint:gosec // a number of rows
-			Names:    names[:min(len(names), novav1.MaxHostNames)],
+			Mapped:   int32(len(cell.Hosts) - len(unmapped)), //nolint:gosec // a number of rows
+			Unmapped: int32(len(unmapped)),                   //nolint:gosec // a number of rows
+			Names:    cell.Hosts[:min(len(cell.Hosts), novav1.MaxHostNames)],
 		},
 		Servers:              ptr.To(int32(min(cell.Servers, math.MaxInt32))), //nolint:gosec // bounded
 		OldestServiceVersion: int32(min(cell.OldestService, math.MaxInt32)),   //nolint:gosec // bounded
@@ -102,8 +109,8 @@ func contentOf(cell records.Cell) novav1.CellContent {
 }
 
 // discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
-// every host is mapped: nova-manage does not mark a host that has a mapping and registers
-// itself again. Such a host must not repeat the Job or prevent that the cell is ready.
+// every host is mapped: nova-manage finds no host whose row is marked and whose mapping was
+// deleted. Such a host must not repeat the Job or prevent that the cell is ready.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
 	if seen[observedUnmapped] == "" {

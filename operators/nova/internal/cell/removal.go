@@ -111,7 +111,7 @@ func contents(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (uuid 
 		uuid = entry.UUID
 	}
 	counted, err := count(ctx, cr, in)
-	return uuid, contentOf(counted), err
+	return uuid, contentOf(counted, nil), err
 }
 
 // count counts in the database of the mapping. During a move, the spec has another database.

@@ -254,8 +254,11 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 			if c.api == "" {
 				return -1, ""
 			}
-			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("REPLACE INTO %s.cell_mappings (uuid, disabled) VALUES ('%s', %t)", c.api, uuid, last == "disable"))
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("INSERT INTO %s.cell_mappings (uuid, disabled, id) VALUES ('%s', %t, %s) ON DUPLICATE KEY UPDATE disabled = VALUES(disabled)",
+				c.api, uuid, last == "disable", idOf(name)))
 			message = uuid
+		case strings.HasSuffix(run, "-"+name+"-discover"):
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("INSERT IGNORE INTO %s.host_mappings SELECT %s, host FROM %s.compute_nodes WHERE mapped = 0", c.api, idOf(name), c.schema(name)))
 		case strings.HasSuffix(run, "-"+name+"-unmap"):
 			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("DELETE FROM %s.cell_mappings WHERE uuid = '%s'", c.api, last))
 			message = "unmapped"
@@ -270,6 +273,7 @@ func (c *cloud) syncAPI(schema string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN, id INT, name VARCHAR(255), database_connection TEXT)",
+		"CREATE TABLE "+schema+".host_mappings (cell_id INT, host VARCHAR(255), UNIQUE (cell_id, host))",
 		"CREATE TABLE "+schema+".instance_mappings (cell_id INT, queued_for_delete BOOLEAN)")
 	c.api = schema
 }
@@ -323,6 +327,9 @@ func givenNova() *novav1.Nova {
 	return cr
 }
 
+// idOf returns the ID of a cell in the API database.
+func idOf(cell string) string { return strings.TrimPrefix(cell, "cell") }
+
 // schema returns a unique name for the database of a cell.
 func (c *cloud) schema(name string) string {
 	return strings.ReplaceAll(c.Namespace, "-", "_") + "_" + name
@@ -332,7 +339,7 @@ func (c *cloud) cellDatabase(name string) {
 	schema := c.schema(name)
 	mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+schema)
 	syncCell(schema)
-	mariaDB.Exec(GinkgoTB(), "INSERT INTO "+schema+".compute_nodes VALUES ('compute-0', 1, 0)")
+	mariaDB.Exec(GinkgoTB(), "INSERT INTO "+schema+".compute_nodes VALUES ('compute-0', 1, 0)", "INSERT INTO "+c.api+".host_mappings VALUES ("+idOf(name)+", 'compute-0')")
 	c.Create(&corev1.Secret{ObjectMeta: named(name + "-database"), StringData: databaseSecret(schema)})
 }
 

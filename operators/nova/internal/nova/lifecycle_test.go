@@ -287,7 +287,7 @@ var _ = Describe("A cell of a Nova", func() {
 	})
 
 	It("lets its computes go when its Nova is deleted", func() {
-		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 1, 0)")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 0, 0)")
 		c.Change(cr, func() {
 			cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
 		})

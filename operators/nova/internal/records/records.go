@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"asterism.dev/lib/common/engine"
@@ -17,23 +18,18 @@ import (
 	"asterism.dev/lib/registration/remote"
 )
 
-// Cell is the content of a cell's database. Hosts are those that nova-manage cell_v2
-// discover_hosts finds (nova/objects/host_mapping.py: compute_nodes that are not deleted;
-// unmapped if mapped < 1).
+// Cell is the content of a cell's database.
 type Cell struct {
-	Mapped   []string // names of hosts, sorted
-	Unmapped []string
-	Servers  int // also of servers that are on no host
+	Hosts   []string // names of the hosts of compute_nodes that are not deleted, sorted
+	Servers int      // also of servers that are on no host
 	// OldestService is the smallest version of a service, a number that each release of
 	// Nova increases (nova/objects/service.py); 0 without a service.
 	OldestService int
 }
 
-// CellOf reads the content of the database of a cell.
-//
-// The new compute_nodes rows of a host that already has a mapping stay unmapped, because
-// discover_hosts marks a row only when it creates a mapping. So callers must not wait until
-// Unmapped is empty, and run discovery again only when the list changes.
+// CellOf reads the content of the database of a cell. It does not read which compute_nodes are
+// marked as mapped: discover_hosts marks a row only when it creates the mapping of the host, and
+// so neither a second node of a host nor a row that was recreated.
 func CellOf(ctx context.Context, account registration.Account, in engine.Inputs) (cell Cell, err error) {
 	err = registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
 		cell, err = readCell(ctx, c, name)
@@ -48,18 +44,7 @@ func readCell(ctx context.Context, c *database.Client, name string) (Cell, error
 		return Cell{}, err
 	}
 	var cell Cell
-	query := "SELECT COALESCE(host, ''), MIN(COALESCE(mapped, 1)) < 1 FROM " + schema + ".compute_nodes WHERE deleted = 0 GROUP BY host ORDER BY host"
-	err = c.QueryRows(ctx, query, func(rows *sql.Rows) error {
-		var host string
-		var unmapped bool
-		err := rows.Scan(&host, &unmapped)
-		if unmapped {
-			cell.Unmapped = append(cell.Unmapped, remote.Quote(host))
-		} else {
-			cell.Mapped = append(cell.Mapped, remote.Quote(host))
-		}
-		return err
-	})
+	cell.Hosts, err = hosts(ctx, c, "SELECT DISTINCT COALESCE(host, '') FROM "+schema+".compute_nodes WHERE deleted = 0 ORDER BY 1")
 	if err == nil {
 		err = c.QueryRow(ctx, []any{&cell.Servers}, "SELECT COUNT(*) FROM "+schema+".instances WHERE deleted = 0")
 	}
@@ -72,9 +57,23 @@ func readCell(ctx context.Context, c *database.Client, name string) (Cell, error
 	return cell, nil
 }
 
+// hosts returns the names of hosts that a query finds.
+func hosts(ctx context.Context, c *database.Client, query string) (names []string, err error) {
+	err = c.QueryRows(ctx, query, func(rows *sql.Rows) error {
+		var host string
+		err := rows.Scan(&host)
+		names = append(names, remote.Quote(host))
+		return err
+	})
+	return names, err
+}
+
 // Mapping is an entry of an API database: a cell to which servers can be scheduled, or
-// cannot.
-type Mapping struct{ Disabled bool }
+// cannot, and the hosts on which they can be placed.
+type Mapping struct {
+	Disabled bool
+	Hosts    []string
+}
 
 // MappingOf reads the entry of the cell with the UUID in the API database of a connection
 // Secret. It returns nil if the cell has no entry.
@@ -92,9 +91,13 @@ func readMapping(ctx context.Context, c *database.Client, name, uuid string) (*M
 		return nil, err
 	}
 	var mapping Mapping
-	err = c.QueryRow(ctx, []any{&mapping.Disabled}, "SELECT disabled FROM "+schema+".cell_mappings WHERE uuid = ?", uuid)
+	var id int
+	err = c.QueryRow(ctx, []any{&id, &mapping.Disabled}, "SELECT id, disabled FROM "+schema+".cell_mappings WHERE uuid = ?", uuid)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // documented
+	}
+	if err == nil {
+		mapping.Hosts, err = hosts(ctx, c, "SELECT host FROM "+schema+".host_mappings WHERE cell_id = "+strconv.Itoa(id))
 	}
 	return &mapping, withoutSchema(err, c, name)
 }

@@ -62,7 +62,7 @@ func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client
 		"INSERT INTO cell1.instances VALUES ('mapped', 0), (NULL, 0), ('mapped', 9)",
 		"INSERT INTO cell1.services VALUES (66, 0), (64, 0), (40, 3)")
 	cell, err = readCell(t.Context(), client, "cell1")
-	want := Cell{Mapped: []string{"mapped", "old"}, Unmapped: []string{"compute-1", "compute-2"}, Servers: 2, OldestService: 64}
+	want := Cell{Hosts: []string{"compute-1", "compute-2", "mapped", "old"}, Servers: 2, OldestService: 64}
 	if err != nil || !reflect.DeepEqual(cell, want) {
 		t.Errorf("got %+v, %v, want %+v", cell, err, want)
 	}
@@ -75,9 +75,11 @@ func readsMappings(t *testing.T, server registrationtest.MariaDB, client *databa
 		t.Errorf("without a schema: %v", err)
 	}
 	server.Exec(t,
-		"CREATE TABLE api.cell_mappings (uuid VARCHAR(36), disabled BOOLEAN)",
-		"INSERT INTO api.cell_mappings VALUES ('u1', FALSE), ('u10', TRUE)")
-	for uuid, want := range map[string]*Mapping{"u1": {}, "u10": {Disabled: true}, "u": nil} {
+		"CREATE TABLE api.cell_mappings (id INT, uuid VARCHAR(36), disabled BOOLEAN)",
+		"CREATE TABLE api.host_mappings (cell_id INT, host VARCHAR(255))",
+		"INSERT INTO api.cell_mappings VALUES (1, 'u1', FALSE), (2, 'u10', TRUE)",
+		"INSERT INTO api.host_mappings VALUES (2, 'compute-0'), (3, 'compute-1')")
+	for uuid, want := range map[string]*Mapping{"u1": {}, "u10": {Disabled: true, Hosts: []string{"compute-0"}}, "u": nil} {
 		if mapping, err := readMapping(t.Context(), client, "api", uuid); err != nil || !reflect.DeepEqual(mapping, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", uuid, mapping, err, want)
 		}
