@@ -43,7 +43,7 @@ cafile = /etc/project/identity-ca.crt
 connection = mysql+pymysql://u:p@h:3306/d?ssl_ca=%2Fetc%2Fproject%2Fdatabase-ca.crt
 
 [DEFAULT]
-transport_url = rabbit://u:p@h:5671/v?ssl=1
+transport_url = rabbit://u:p@h:5671/v?rabbit_quorum_queue=true&ssl=1
 
 [oslo_messaging_rabbit]
 rabbit_quorum_queue = true
@@ -175,6 +175,7 @@ func TestTransportPorts(t *testing.T) {
 		"rabbit://u:p%40%2F@[2001:db8::5]:5671/v":  {5671},
 		"rabbit://u:p@h/v":                         {5672},
 		"rabbit://u:p@h/v?ssl=1":                   {5671},
+		"rabbit://u:p@h/v?a=b&ssl=1":               {5671},
 		"":                                         nil,
 		"rabbit://u:p@/v":                          nil,
 		"rabbit://u:p@h:port/v":                    nil,

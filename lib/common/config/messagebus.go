@@ -108,8 +108,9 @@ func parseHostPort(entry string, defaultPort int) (HostPort, error) {
 	return HostPort{Host: host, Port: port}, nil
 }
 
-// URL returns the transport URL of oslo.messaging. TLS is set in the URL and not in
-// [oslo_messaging_rabbit], which would apply to every bus of a process. The vhost / is
+// URL returns the transport URL of oslo.messaging. TLS and the type of the queues are set in
+// the URL, because [oslo_messaging_rabbit] applies to every bus of a process, and Nova's
+// services also use the buses of the cells, whose URLs are in the API database. The vhost / is
 // rendered as a second slash. IPv6 addresses are last, because Python's urlsplit accepts
 // brackets in a URL only after the last @. oslo.messaging shuffles the hosts, so that
 // their order does not matter.
@@ -128,9 +129,9 @@ func (m MessageBus) URL() string {
 	if m.VHost == "/" {
 		vhost = "/"
 	}
-	url := "rabbit://" + strings.Join(hosts, ",") + "/" + vhost
+	url := "rabbit://" + strings.Join(hosts, ",") + "/" + vhost + "?rabbit_quorum_queue=" + strconv.FormatBool(m.QuorumQueues)
 	if m.TLS {
-		url += "?ssl=1"
+		url += "&ssl=1"
 	}
 	return url
 }
@@ -155,7 +156,7 @@ func TransportPorts(url string) ([]int, error) {
 	}
 	hosts, rest, _ := strings.Cut(address, "/")
 	port := 5672
-	if strings.HasSuffix(rest, "?ssl=1") {
+	if _, query, _ := strings.Cut(rest, "?"); slices.Contains(strings.Split(query, "&"), "ssl=1") {
 		port = 5671
 	}
 	var m MessageBus

@@ -65,13 +65,14 @@ func TestMessageBusURL(t *testing.T) {
 		data map[string][]byte
 		want string
 	}{
-		"three keys suffice": {with(), "rabbit://u:p@h:5672//"},
-		"vhost":              {with("vhost", "v 1"), "rabbit://u:p@h:5672/v%201"},
-		"TLS":                {with("tls", "true", "ca.crt", certificate), "rabbit://u:p@h:5671//?ssl=1"},
-		"TLS with own port":  {with("ca.crt", certificate, "port", "5673"), "rabbit://u:p@h:5673//?ssl=1"},
-		"Services":           {with("hostname", "a.b.svc:1,c.d.svc"), "rabbit://u:p@a.b.svc.cluster.local:1,u:p@c.d.svc.cluster.local:5672//"},
-		"list, IPv6 last":    {with("hostname", "[fd00::1]:5674,fd00::2,a, b:5673"), "rabbit://u:p@a:5672,u:p@b:5673,u:p@[fd00::1]:5674,u:p@[fd00::2]:5672//"},
-		"canary":             {with("password", canary), "rabbit://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%A9@h:5672//"},
+		"three keys suffice": {with(), "rabbit://u:p@h:5672//?rabbit_quorum_queue=false"},
+		"vhost":              {with("vhost", "v 1"), "rabbit://u:p@h:5672/v%201?rabbit_quorum_queue=false"},
+		"TLS":                {with("tls", "true", "ca.crt", certificate), "rabbit://u:p@h:5671//?rabbit_quorum_queue=false&ssl=1"},
+		"quorum queues":      {with("quorumQueues", "true"), "rabbit://u:p@h:5672//?rabbit_quorum_queue=true"},
+		"TLS with own port":  {with("ca.crt", certificate, "port", "5673"), "rabbit://u:p@h:5673//?rabbit_quorum_queue=false&ssl=1"},
+		"Services":           {with("hostname", "a.b.svc:1,c.d.svc"), "rabbit://u:p@a.b.svc.cluster.local:1,u:p@c.d.svc.cluster.local:5672//?rabbit_quorum_queue=false"},
+		"list, IPv6 last":    {with("hostname", "[fd00::1]:5674,fd00::2,a, b:5673"), "rabbit://u:p@a:5672,u:p@b:5673,u:p@[fd00::1]:5674,u:p@[fd00::2]:5672//?rabbit_quorum_queue=false"},
+		"canary":             {with("password", canary), "rabbit://u:c4n4ry%27%22%5C%24%25%40%3A%23%3F%26%20%C3%A9@h:5672//?rabbit_quorum_queue=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := ParseMessageBus(c.data)
