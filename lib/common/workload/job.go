@@ -10,7 +10,7 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// jobDeadlineSeconds ends a Job that hangs; a schema of a large cloud may take long.
+// jobDeadlineSeconds ends a Job that hangs.
 const jobDeadlineSeconds = 3600
 
 // Task is a script that a Job runs once, in the service's image and with its configuration.
@@ -25,6 +25,8 @@ type Task struct {
 	Arguments []string
 	// Depends are the values whose change runs the task again.
 	Depends []string
+	// NoDeadline is for a script that must not be killed, because it could not be repeated.
+	NoDeadline bool
 }
 
 // Job runs a Task once for the values of its Depends.
@@ -42,10 +44,11 @@ func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfigurat
 	pod.Spec.Affinity = s.nodeAffinity()
 	pod.Spec.TopologySpreadConstraints = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
-	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(applybatchv1.JobSpec().
-		WithBackoffLimit(0).
-		WithActiveDeadlineSeconds(jobDeadlineSeconds).
-		WithTemplate(pod)), task.Depends...)
+	spec := applybatchv1.JobSpec().WithBackoffLimit(0).WithTemplate(pod)
+	if !task.NoDeadline {
+		spec.WithActiveDeadlineSeconds(jobDeadlineSeconds)
+	}
+	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(spec), task.Depends...)
 }
 
 // longestRun is the length of a Job's name without -<hash>: the whole name becomes a label, and
