@@ -158,17 +158,13 @@ func removalSecrets(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, erro
 	return all, nil
 }
 
-// unmapScript deletes the mapping of the cell with the UUID in its argument. The mappings of
-// deleted servers are deleted when these servers are archived; archive_deleted_rows ends with
-// 1 if it has archived a row. Option --force also deletes the mappings of hosts, but not of
-// servers (nova: cmd/manage.py).
+// unmapScript deletes the mapping of the cell with the UUID in its argument. Option --force also
+// deletes the mappings of hosts and of deleted servers; while a server exists, the command fails
+// (nova: cmd/manage.py).
 const unmapScript = `
 list=$(nova-manage cell_v2 list_cells)
 case $list in
-*" $1 "*)
-  nova-manage db archive_deleted_rows --until-complete || [ $? = 1 ]
-  nova-manage cell_v2 delete_cell --cell_uuid "$1" --force
-  ;;
+*" $1 "*) nova-manage cell_v2 delete_cell --cell_uuid "$1" --force ;;
 esac
 printf unmapped > /dev/termination-log`
 
