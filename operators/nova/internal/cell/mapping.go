@@ -61,6 +61,7 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 		MessageBus: ofMessageBus,
 	}
 	service.Spec.ContainerImage = cr.Spec.Conductor.ContainerImage
+	service.Spec.Resources = cr.Spec.Conductor.Resources
 	service.Spec.Pod = cr.Spec.Conductor.Pod
 	service.Spec.Pod.TrustedCARef = nil // nova-manage calls no other service
 	return service, nil
