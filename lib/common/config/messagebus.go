@@ -109,8 +109,8 @@ func parseHostPort(entry string, defaultPort int) (HostPort, error) {
 }
 
 // URL returns the transport URL of oslo.messaging. TLS and the type of the queues are set in
-// the URL, because [oslo_messaging_rabbit] applies to every bus of a process, and Nova's
-// services also use the buses of the cells, whose URLs are in the API database. The vhost / is
+// the URL, because [oslo_messaging_rabbit] applies to every bus of a process, and a process may
+// read the URLs of further buses from its database. The vhost / is
 // rendered as a second slash. IPv6 addresses are last, because Python's urlsplit accepts
 // brackets in a URL only after the last @. oslo.messaging shuffles the hosts, so that
 // their order does not matter.
