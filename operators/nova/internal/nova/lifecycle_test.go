@@ -179,7 +179,7 @@ var _ = Describe("A cell of a Nova", func() {
 		with := anotherCell()
 		with.Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
 		mariaDB.Exec(GinkgoTB(),
-			"INSERT INTO "+c.schema("cell2")+".compute_nodes VALUES ('given-cell2-fake', 1, 0)",
+			"INSERT INTO "+c.schema("cell2")+".compute_nodes VALUES ('given-cell2-fake', 0, 0)",
 			"INSERT INTO "+c.schema("cell2")+".instances VALUES ('given-cell2-fake', 0)")
 		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, with) })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
