@@ -192,8 +192,11 @@ const maxLine = 160
 
 // written returns the line of a field with all its new names.
 func written(lines []string, fields []match, m match) string {
+	if m.key.Line > len(lines) { // YAML knows more line breaks than \n
+		return m.name + ":"
+	}
 	line := strings.TrimSuffix(lines[m.key.Line-1], "\r")
-	if len(line) > maxLine {
+	if len(line) > maxLine || !strings.Contains(line, m.key.Value) {
 		return m.name + ":"
 	}
 	var here []match
@@ -205,6 +208,9 @@ func written(lines []string, fields []match, m match) string {
 	slices.SortFunc(here, func(a, b match) int { return b.key.Column - a.key.Column })
 	for _, other := range here { // from the right, which keeps the columns
 		runes := []rune(line)
+		if other.key.Column > len(runes) {
+			continue
+		}
 		before, after := string(runes[:other.key.Column-1]), string(runes[other.key.Column-1:])
 		line = before + strings.Replace(after, other.key.Value, other.name, 1)
 	}

@@ -1,7 +1,9 @@
 package workload
 
 import (
+	"cmp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -10,8 +12,7 @@ import (
 	"asterism.dev/lib/common/engine"
 )
 
-// jobDeadlineSeconds ends a Job that hangs.
-const jobDeadlineSeconds = 3600
+const jobDeadline = time.Hour
 
 // Task is a script that a Job runs once, in the service's image and with its configuration.
 type Task struct {
@@ -25,8 +26,8 @@ type Task struct {
 	Arguments []string
 	// Depends are the values whose change runs the task again.
 	Depends []string
-	// NoDeadline is for a script that must not be killed, because it could not be repeated.
-	NoDeadline bool
+	// Deadline ends a Job that hangs, or whose pod cannot start. Default: an hour.
+	Deadline time.Duration
 }
 
 // Job runs a Task once for the values of its Depends.
@@ -44,10 +45,10 @@ func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfigurat
 	pod.Spec.Affinity = s.nodeAffinity()
 	pod.Spec.TopologySpreadConstraints = nil
 	pod.Spec.WithRestartPolicy(corev1.RestartPolicyNever)
-	spec := applybatchv1.JobSpec().WithBackoffLimit(0).WithTemplate(pod)
-	if !task.NoDeadline {
-		spec.WithActiveDeadlineSeconds(jobDeadlineSeconds)
-	}
+	spec := applybatchv1.JobSpec().
+		WithBackoffLimit(0).
+		WithActiveDeadlineSeconds(int64(cmp.Or(task.Deadline, jobDeadline).Seconds())).
+		WithTemplate(pod)
 	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(spec), task.Depends...)
 }
 

@@ -93,6 +93,9 @@ printf %s "$uuid" > /dev/termination-log`
 
 const mapPurpose = "map"
 
+// urlFormat runs the Job again after a change of the form of the URLs that it stores.
+const urlFormat = "with rabbit_quorum_queue"
+
 func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {
 	service, err := manage(cr, in)
 	if err != nil {
@@ -106,7 +109,7 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 		Purpose:   mapPurpose,
 		Script:    mapScript,
 		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID, state},
-		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr)},
+		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr), urlFormat},
 	}, nil
 }
 

@@ -82,7 +82,11 @@ func checkEmpty(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 	if err != nil {
 		return nil, err
 	}
-	if why := counted.Occupants(); why != "" {
+	why := counted.Occupants()
+	if why != "" && cr.Annotations[commonv1.AnnotationAbandon] == "true" && cr.Spec.DeletionPolicy != novav1.DeletionDelete {
+		return nil, abandon(cr, "the cell has "+why)
+	}
+	if why != "" {
 		why = "the cell has " + why + ": migrate or delete the servers, and remove the compute hosts"
 		if listed {
 			why += "; Nova " + nova.Name + " lists the cell, and creates it again"

@@ -260,15 +260,21 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "Emptied: the cell has servers: 1: ")
 		Expect(c.Read(&conductorv1.NovaConductor{ObjectMeta: named(child.Name + "-conductor")})).To(BeTrue(), "the cell works")
 		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell1")+".instances SET deleted = 1")
-		enginetest.Eventually(GinkgoTB(), "the NovaCell is recreated", func() error {
-			again := &novav1.NovaCell{ObjectMeta: named(child.Name)}
-			if !c.Read(again) || again.UID == child.UID {
-				return fmt.Errorf("the NovaCell is deleted at %v", again.DeletionTimestamp)
-			}
-			return nil
-		})
+		c.awaitRecreated(child)
 		Expect(c.ended("given-cell1-unmap")).To(BeZero())
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+
+	It("is created again with its servers if the deletion of its NovaCell is abandoned", func() {
+		child := c.cell1(cr)
+		c.Delete(child, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "compute hosts: 1 (compute-0)")
+		c.Change(child, func() { child.Annotations = map[string]string{commonv1.AnnotationAbandon: "true"} })
+		c.awaitRecreated(child)
+		Expect(c.ended("given-cell1-unmap")).To(BeZero())
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.cell1(cr).Status.UUID).To(Equal(uuids["cell1"]))
+		Expect(c.cell1(cr).Status.Occupants()).To(Equal("compute hosts: 1 (compute-0)"))
 	})
 
 	It("leaves no mapping behind if it is removed while it is mapped", func() {
@@ -355,6 +361,17 @@ var _ = Describe("A cell that is removed from the list", func() {
 		Expect(after.Status.Occupants()).To(Equal("compute hosts: 1 (compute-0), servers: 1"))
 	})
 })
+
+func (c *cloud) awaitRecreated(child *novav1.NovaCell) {
+	GinkgoHelper()
+	enginetest.Eventually(GinkgoTB(), "the NovaCell is recreated", func() error {
+		again := &novav1.NovaCell{ObjectMeta: named(child.Name)}
+		if !c.Read(again) || again.UID == child.UID {
+			return fmt.Errorf("the NovaCell is deleted at %v", again.DeletionTimestamp)
+		}
+		return nil
+	})
+}
 
 // oneWrite runs the operator until it has written once, or until obj is gone.
 func (c *cloud) oneWrite(obj client.Object) {
