@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -133,9 +134,12 @@ func cellSpecs(namespace string) {
 		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
 		awaitFalse(ctx, object("Nova", namespace, "demo"), "CellsReady", "Waiting",
 			"cell cell3 is not in spec.cells, but has compute hosts: 1 (demo-cell3-fake), servers: 1")
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+
+			strings.Replace(fakeCompute("fake", namespace), "{", `{"state": "Retired", `, 1)+`]}}]`)
 		nova.deleteServersOn(ctx, "demo-cell3-fake")
-		kill(ctx, novaOperator)
 		awaitGone(ctx, "NovaCompute", namespace, "demo-cell3-fake")
+		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
+		kill(ctx, novaOperator)
 		awaitGone(ctx, "NovaCell", namespace, "demo-cell3")
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
 		Expect(query(ctx, namespace, "SELECT name FROM demo_api.cell_mappings ORDER BY name")).To(Equal([]string{"cell0", "cell1", "cell2"}))

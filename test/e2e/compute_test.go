@@ -111,7 +111,7 @@ func fakeCompute(name, namespace string) string {
 func computeSpecs() {
 	const spare = "demo-cell1-spare"
 
-	It("removes a compute that leaves the list as soon as it has no server", func(ctx SpecContext) {
+	It("removes a retired compute as soon as it has no server", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
 		serve(ctx, demoNamespace, "neutron", neutron)
 		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
@@ -119,7 +119,7 @@ func computeSpecs() {
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
 		nova.bootOn(ctx, spare)
 
-		changeComputes(ctx, "remove", "1", "null")
+		changeComputes(ctx, "add", "1/state", `"Retired"`)
 		refused := ContainSubstring("servers on host " + spare + ": 1, for example ")
 		awaitWithin(ctx, patience, "NovaCompute", demoNamespace, spare, func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "Ready").message).To(refused)
@@ -132,6 +132,7 @@ func computeSpecs() {
 		nova.deleteServersOn(ctx, spare)
 		awaitGone(ctx, "NovaCompute", demoNamespace, spare)
 		expectUnregistered(ctx, nova, spare)
+		changeComputes(ctx, "remove", "1", "null")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 	}, SpecTimeout(8*time.Minute))
 }

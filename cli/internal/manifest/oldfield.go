@@ -23,14 +23,14 @@ type OldField struct {
 	Write  string // the lines to write instead
 }
 
-// rename is a field, the last one of a path, with its new name, "" for none. [] follows a list.
+// rename is a field, the last one of a path, with its new name. [] follows a list.
 type rename struct{ path, name string }
 
 // renames are the renamed fields of each kind.
 var renames = map[string][]rename{
-	"ControlPlane":  append(shared(spec+".nova"), rename{"spec.nova.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.nova.cells[].computes[].state"}),
-	"Nova":          append(shared(spec), rename{"spec.cells[].apiAccess", "apiDatabaseAccess"}, rename{path: "spec.cells[].computes[].state"}),
-	"NovaCell":      append(shared(spec), rename{"spec.apiAccess", "apiDatabaseAccess"}, rename{path: "spec.computes[].state"}),
+	"ControlPlane":  append(shared(spec+".nova"), rename{"spec.nova.cells[].apiAccess", "apiDatabaseAccess"}),
+	"Nova":          append(shared(spec), rename{"spec.cells[].apiAccess", "apiDatabaseAccess"}),
+	"NovaCell":      append(shared(spec), rename{"spec.apiAccess", "apiDatabaseAccess"}),
 	"NovaAPI":       shared(spec),
 	"NovaConductor": shared(spec),
 	"NovaMetadata":  shared(spec),
@@ -125,8 +125,6 @@ func matches(node *yaml.Node, parent, path, name string) []match {
 	}
 	here := strings.TrimPrefix(parent+"."+field, ".")
 	switch {
-	case !isParent && name == "":
-		return []match{{path: here, key: key, write: removed(child)}}
 	case !isParent:
 		return []match{{path: here, name: name, key: key}}
 	case !isList:
@@ -140,15 +138,6 @@ func matches(node *yaml.Node, parent, path, name string) []match {
 		}
 	}
 	return all
-}
-
-// removed tells what to do with the state of a compute: a retired compute is one that is not in
-// the list.
-func removed(state *yaml.Node) string {
-	if state.Value == "Retired" {
-		return "nothing: remove the compute from the list"
-	}
-	return "nothing: remove the field"
 }
 
 // withLimits adds the entries of limits, which are not in the list any more, and removes a list
@@ -201,7 +190,7 @@ func written(lines []string, fields []match, m match) string {
 	}
 	var here []match
 	for _, other := range fields {
-		if other.key.Line == m.key.Line && other.name != "" {
+		if other.key.Line == m.key.Line {
 			here = append(here, other)
 		}
 	}

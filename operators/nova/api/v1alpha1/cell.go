@@ -26,6 +26,8 @@ const (
 )
 
 // Cell is one cell of a Nova.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -77,8 +79,7 @@ type Cell struct {
 
 	// computes lists computes that run in this cluster, at most 32. The operator creates a
 	// NovaCompute for each. Other computes register themselves with the compute Secret. A
-	// compute that is removed from the list gets no new server, runs until no server is on its
-	// host, and is then deleted with its registrations: this cannot be undone before the end.
+	// compute can be removed from the list when its state is Retired.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -111,6 +112,13 @@ func (p *CellNoVNCProxy) WithDefaults(containerImage string, defaults commonv1.S
 // +kubebuilder:validation:XValidation:rule="!(self in ['conductor', 'metadata', 'novncproxy'])",message="must not be one of the reserved names conductor, metadata, novncproxy: call it compute1, for example"
 type ComputeName string
 
+// ComputeState tells whether a compute of a cell runs.
+// +kubebuilder:validation:Enum=Active;Retired
+type ComputeState string
+
+// ComputeRetired is the state of a compute that is removed, or has been.
+const ComputeRetired ComputeState = "Retired"
+
 // Compute is one compute of a cell.
 type Compute struct {
 	// name of the compute: at most 11 lower-case letters and digits, beginning with a
@@ -119,6 +127,12 @@ type Compute struct {
 	Name ComputeName `json:"name"`
 
 	sharedv1.ComputeSettings `json:",inline"`
+
+	// state of the compute: Active, or Retired to delete the NovaCompute: its service is
+	// disabled, its pod is stopped when no server is on its host, and its registrations are
+	// deleted. A compute must be Retired before it can leave the list. Default: Active.
+	// +optional
+	State ComputeState `json:"state,omitempty"`
 
 	// containerImage replaces the containerImage of the Nova for this compute.
 	// +optional

@@ -186,9 +186,8 @@ type NovaTemplate struct {
 	API APITemplate `json:"api,omitzero"`
 
 	// cells lists the cells, 1 to 64. The operator creates a NovaCell for each. A cell that
-	// is removed from the list runs while it has a server. Without servers, its computes in
-	// this cluster are removed, and when no other compute host is left, the cell. Until then,
-	// condition CellsReady lists its hosts and servers.
+	// is removed from the list is deleted when it has no compute host and no server; until
+	// then it runs, and condition CellsReady lists its hosts and servers.
 	// +required
 	// +listType=map
 	// +listMapKey=name

@@ -96,6 +96,8 @@ type NovaCell struct {
 func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
 // NovaCellSpec is the desired state of a NovaCell.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type NovaCellSpec struct {
 	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required

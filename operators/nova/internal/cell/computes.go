@@ -10,13 +10,19 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
+// active returns the computes that are not retired.
+func active(cr *novav1.NovaCell) []novav1.Compute {
+	isRetired := func(c novav1.Compute) bool { return c.State == novav1.ComputeRetired }
+	return slices.DeleteFunc(slices.Clone(cr.Spec.Computes), isRetired)
+}
+
 func children(*novav1.NovaCell) []engine.Need { return []engine.Need{engine.Children()} }
 
 // computeNeeds waits for the conductor, without which no compute starts, and whose release
 // must not be older than the release of a compute. A cell without computes does not wait.
 func computeNeeds(cr *novav1.NovaCell) []engine.Need {
 	needs := children(cr)
-	if len(cr.Spec.Computes) > 0 {
+	if len(active(cr)) > 0 {
 		needs = append(needs, engine.Condition(conductorNamed(cr), commonv1.ConditionReady))
 	}
 	return needs
@@ -27,11 +33,12 @@ func computeName(cr *novav1.NovaCell, compute novav1.Compute) string {
 	return cr.Name + "-" + string(compute.Name)
 }
 
-// computes builds one NovaCompute for each compute in the list, and deletes the others.
+// computes builds one NovaCompute for each compute that is not retired, and deletes the
+// others.
 func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	var all []engine.Child
 	var names []string
-	for _, compute := range cr.Spec.Computes {
+	for _, compute := range active(cr) {
 		child := &computev1.NovaCompute{
 			ObjectMeta: named(computeName(cr, compute)),
 			Spec: computev1.NovaComputeSpec{

@@ -74,7 +74,7 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 // node, and the hosts of libvirt are nodes.
 func expected(cr *novav1.NovaCell) []string {
 	var hosts []string
-	for _, compute := range cr.Spec.Computes {
+	for _, compute := range active(cr) {
 		if compute.Driver == sharedv1.ComputeFake {
 			hosts = append(hosts, computeName(cr, compute))
 		}

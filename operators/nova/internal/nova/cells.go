@@ -57,24 +57,13 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		children = append(children, leaving(child))
+		if occupied(child) == "" {
+			children = append(children, engine.TornDown(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
+		} else {
+			children = append(children, engine.Kept(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
+		}
 	}
 	return children, nil
-}
-
-// leaving keeps a cell as it is while it has a server, so that a removal by mistake can be
-// undone. Without servers, first the computes in this cluster are removed, and then the cell.
-func leaving(cell *novav1.NovaCell) engine.Child {
-	child := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
-	switch {
-	case occupied(cell) == "":
-		return engine.TornDown(child)
-	case cell.Status.Servers != nil && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
-		cell.Spec.DeepCopyInto(&child.Spec)
-		child.Spec.Computes = nil
-		return child
-	}
-	return engine.Kept(child)
 }
 
 // unlisted returns the NovaCells of cells that are removed from the spec.
@@ -115,7 +104,7 @@ func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	if len(kept) == 0 {
 		return "", judgeMetadata(cr, in)
 	}
-	return "", engine.Wait("%s: remove the servers and the compute hosts outside of the cluster, or add the cell to spec.cells again", strings.Join(kept, "; "))
+	return "", engine.Wait("%s: remove the servers and the compute hosts, or add the cell to spec.cells again", strings.Join(kept, "; "))
 }
 
 // judgeMetadata waits while a cell has a metadata service that is no longer wanted.

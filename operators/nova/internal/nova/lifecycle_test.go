@@ -173,31 +173,6 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(databases(c.schema("cell2"))).NotTo(BeEmpty(), "an administrator has created the database")
 	})
 
-	It("that is removed from the list keeps its computes while it has a server, and removes them before itself", func() {
-		c.cellDatabase("cell2")
-		c.cellBus()
-		with := anotherCell()
-		with.Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
-		mariaDB.Exec(GinkgoTB(),
-			"INSERT INTO "+c.schema("cell2")+".compute_nodes VALUES ('given-cell2-fake', 0, 0)",
-			"INSERT INTO "+c.schema("cell2")+".instances VALUES ('given-cell2-fake', 0)")
-		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, with) })
-		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell2-fake")}
-
-		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but has compute hosts: ", ", servers: 1")
-		Expect(c.Read(compute)).To(BeTrue())
-		Expect(compute.DeletionTimestamp).To(BeNil())
-
-		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".instances SET deleted = 1")
-		enginetest.AwaitGone(GinkgoTB(), c.Client, compute)
-		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil(), "the computes are removed first")
-		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
-		enginetest.AwaitGone(GinkgoTB(), c.Client, &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}})
-		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-	})
-
 	It("is not removed if a server arrives at the last moment", func() {
 		c.cellDatabase("cell2")
 		c.cellBus()
