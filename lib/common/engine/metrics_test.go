@@ -254,7 +254,7 @@ func TestCertificatesOfUsersAreMeasured(t *testing.T) {
 
 	w.must(w.client.Delete(w.ctx, w.configMap("gate")))
 	w.Eventually(w.condition(cr, "Read")).Should(HavePrefix("Unknown"))
-	w.Expect(shown()).To(HaveLen(2), "a walk that ends early reads no certificate")
+	w.Consistently(shown).WithTimeout(time.Second).Should(HaveLen(2), "a walk that ends early reads no certificate")
 	w.create(w.configMap("gate"))
 	w.awaitReady(cr)
 	w.change(cr, func(s *widget.Spec) { s.Text = "less" })
