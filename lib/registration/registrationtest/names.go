@@ -75,15 +75,17 @@ func answerTo(query dnsmessage.Message) dnsmessage.Message {
 	return answer
 }
 
-// Forward forwards connections from one address to another, until the test ends.
-func Forward(t testing.TB, from, to string) {
+// Forward forwards connections from one address to another, until stop is called or the test
+// ends.
+func Forward(t testing.TB, from, to string) (stop func()) {
 	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp", from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
+	stop = func() { _ = listener.Close() }
+	t.Cleanup(stop)
 	go func() {
 		for {
 			client, err := listener.Accept()
@@ -93,6 +95,7 @@ func Forward(t testing.TB, from, to string) {
 			go forward(client, to)
 		}
 	}()
+	return stop
 }
 
 func forward(client net.Conn, to string) {

@@ -165,6 +165,30 @@ var _ = Describe("Available", func() {
 		Expect(console.Spec.ContainerImage).To(Equal(nextImage))
 	})
 
+	It("has an update wait for a cell that is removed from the list, but not another change", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		before := image()
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells")
+		c.Change(cr, func() { cr.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionAPIReady, metav1.ConditionTrue)
+		upgrade()
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells and keeps its image")
+		enginetest.Eventually(GinkgoTB(), "the superconductor is held", func() error {
+			if conductor := c.superconductor(cr); conductor.Spec.ContainerImage != nextImage || conductor.Spec.Rollout != commonv1.RolloutHeld {
+				return fmt.Errorf("%s, %s", conductor.Spec.ContainerImage, conductor.Spec.Rollout)
+			}
+			return nil
+		})
+		Expect(image()).To(Equal(before))
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(image()).To(Equal(nextImage))
+	})
+
 	It("is False when no pod of the API is ready", func() {
 		c.fail("given-api", apiv1.ConditionWorkloadReady, "Deployment given-api: 0 of 1 available")
 		c.scaleAPI(0)

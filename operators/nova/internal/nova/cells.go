@@ -196,11 +196,14 @@ func reportCells(cr *novav1.Nova, in engine.Inputs) {
 func countCells(cr *novav1.Nova, _ engine.Inputs) {
 	cr.Status.ReadyCells, cr.Status.DesiredCells = 0, int32(len(cr.Spec.Cells))
 	for _, row := range cr.Status.Cells {
-		isListed := slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return string(cell.Name) == row.Name })
-		if isListed && row.Ready == metav1.ConditionTrue {
+		if lists(cr, row.Name) && row.Ready == metav1.ConditionTrue {
 			cr.Status.ReadyCells++
 		}
 	}
+}
+
+func lists(cr *novav1.Nova, name string) bool {
+	return slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return string(cell.Name) == name })
 }
 
 func describeCell(row *novav1.CellStatus, cell *novav1.NovaCell) {

@@ -57,10 +57,11 @@ func imageOf(obj client.Object) string {
 	return ""
 }
 
-// conductors are the needs of scheduler and metadata: the superconductor, and the conductor of
-// each mapped cell, whose message names the pod that does not start.
+// conductors are the needs of scheduler and metadata: no cell with another image, the
+// superconductor, and the conductor of each mapped cell, whose message names the pod that does
+// not start.
 func conductors(cr *novav1.Nova) []engine.Need {
-	needs := []engine.Need{engine.Condition(superconductorNamed(cr), commonv1.ConditionReady)}
+	needs := []engine.Need{keptCells(cr), engine.Condition(superconductorNamed(cr), commonv1.ConditionReady)}
 	for _, cell := range cr.Spec.Cells {
 		child := cellNamed(cr, cell)
 		needs = append(needs, engine.AnyOf(
@@ -69,6 +70,24 @@ func conductors(cr *novav1.Nova) []engine.Need {
 		))
 	}
 	return needs
+}
+
+// keptCells is met when no cell outside of spec.cells is mapped. Such a cell keeps its image and
+// its schema, which services of another image must not read.
+func keptCells(cr *novav1.Nova) engine.Need {
+	var gone []engine.Need
+	for _, cell := range cr.Status.Cells {
+		if !lists(cr, cell.Name) {
+			child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-" + cell.Name)}
+			gone = append(gone, engine.Existing(child).Optional().Where(func(obj client.Object) error {
+				if isNotMapped(obj) == nil {
+					return nil
+				}
+				return engine.Wait("cell %s is not in spec.cells and keeps its image: remove its servers and compute hosts, or add it to spec.cells again", cell.Name)
+			}))
+		}
+	}
+	return engine.AllOf(gone...)
 }
 
 // superconductorUpdated is the name of the need that the superconductor is ready.

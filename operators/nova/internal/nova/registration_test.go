@@ -188,6 +188,42 @@ var _ = Describe("Nova that registers its databases", func() {
 		Expect(registered(prefix)).To(ContainElements(HavePrefix(prefix+"_api_"), HavePrefix(prefix+"_cell0_")))
 	})
 
+	It("changes its services while the server of a mapped cell is down, but not their image", func() {
+		c := newCloud()
+		cr := c.given()
+		address := registrationtest.RefusedAddress(GinkgoTB())
+		stop := registrationtest.Forward(GinkgoTB(), address, mariaDBAddress())
+		c.mariaDBService(address)
+		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": mariaDB.User, "password": mariaDB.Password}})
+		cr.Spec.NamePrefix = c.schema("cloud")
+		cr.Spec.Cells[0].Database = &registrationv1.Connection{
+			Server:         registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
+			AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
+		}
+		c.Create(cr)
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell1", Namespace: c.Namespace}}
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		syncCell(cr.Spec.NamePrefix + "_cell1")
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+
+		stop()
+		c.Change(cr, func() { cr.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseUnreachable", "connection refused")
+		scheduler := schedulerNamed(cr)
+		enginetest.Eventually(GinkgoTB(), "the scheduler gets the change", func() error {
+			if !c.Read(scheduler) || !strings.Contains(scheduler.Spec.CustomServiceConfig, "debug") {
+				c.Read(cr)
+				return errors.New(enginetest.Conditions(cr))
+			}
+			return nil
+		})
+		before := scheduler.Spec.ContainerImage
+		c.Change(cr, func() { cr.Spec.ContainerImage = nextImage })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "given-cell1-conductor still has image")
+		Expect(c.Read(scheduler)).To(BeTrue())
+		Expect(scheduler.Spec.ContainerImage).To(Equal(before))
+	})
+
 	It("is not delayed by the server of another Nova that drops packets", func() {
 		c := newCloud()
 		c.mariaDBService(registrationtest.FullAddress(GinkgoTB()))

@@ -3,6 +3,8 @@ package nova
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -46,15 +48,20 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 // release is met when the services may start or be updated: they read the databases of the
 // mapped cells, whose schemas must be synchronised with the image. A cell that is not
 // mapped delays only the first deployment, because no service reads its database. The scheduler
-// exists from the first deployment on.
+// exists from the first deployment on. A mapped cell whose server is down delays only a new
+// image: until the server is back, nothing can change its schema or its mapping.
 func release(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		child := cellNamed(cr, cell)
+		child, conductor, image := cellNamed(cr, cell), cellConductorNamed(cr, cell), stated(cr, cell.Conductor)
 		cells = append(cells, engine.AnyOf(
 			engine.AllOf(
-				engine.Existing(child).Where(hasImage(stated(cr, cell.Conductor))),
+				engine.Existing(child).Where(hasImage(image)),
 				engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped),
+			),
+			engine.AllOf(
+				engine.Existing(child).Where(isDown),
+				engine.Existing(conductor).Where(hasImage(image)), engine.Condition(conductor, conductorv1.ConditionSchemaReady),
 			),
 			engine.AllOf(
 				engine.Existing(child).Optional().Where(isNotMapped),
@@ -67,15 +74,33 @@ func release(cr *novav1.Nova) engine.Need {
 
 func isNotMapped(obj client.Object) error {
 	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil {
-		return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.Name)
+		return waitForSchema(obj)
 	}
 	return nil
 }
 
+// isDown checks that a server of a cell does not do what its newest spec asks for.
+func isDown(obj client.Object) error {
+	if cell, ok := obj.(*novav1.NovaCell); ok {
+		for _, condition := range []string{novav1.ConditionDatabaseReady, novav1.ConditionMessageBusReady} {
+			found := meta.FindStatusCondition(cell.Status.Conditions, condition)
+			if found != nil && found.Status == metav1.ConditionFalse && found.ObservedGeneration == cell.Generation {
+				return nil
+			}
+		}
+	}
+	return waitForSchema(obj)
+}
+
+func waitForSchema(cell client.Object) error {
+	return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.GetName())
+}
+
 // superconductorNeeds does not wait for release, because the Job of the schema runs before
-// the pods.
+// the pods. A scheduler of another image tells that a new image has not reached every service.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
-	return append(lastTriggers(cr), release(cr).As(released), engine.Existing(superconductorNamed(cr)).Optional())
+	upgrade := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), keptCells(cr))
+	return append(lastTriggers(cr), engine.AllOf(release(cr), upgrade).As(released), engine.Existing(superconductorNamed(cr)).Optional())
 }
 
 // serviceNeeds are the needs of every service: the API database and the mapped cells.
