@@ -49,11 +49,12 @@ var _ = Describe("kubectl asterism", Ordered, func() {
 		expectNoPassword(ctx, out)
 	})
 
-	It("shows the options that a snippet changes", func(ctx SpecContext) {
+	It("shows the options that a snippet changes, and those that Nova does not have", func(ctx SpecContext) {
 		snippet := filepath.Join(GinkgoT().TempDir(), "snippet.conf")
-		Expect(os.WriteFile(snippet, []byte("[filter_scheduler]\nhost_subset_size = 7\n"), 0o600)).To(Succeed())
-		out, err := asterism(ctx, "config", "diff", "novascheduler/demo-scheduler", "--snippet", snippet)
+		Expect(os.WriteFile(snippet, []byte("[filter_scheduler]\nhost_subset_size = 7\nhost_subset_sizes = 7\n"), 0o600)).To(Succeed())
+		out, err := run(ctx, "", "sh", "-c", `"$0" "$@" 2>&1`, program, "config", "diff", "novascheduler/demo-scheduler", "--snippet", snippet, "--namespace="+demoNamespace)
 		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("warning: 90-custom.conf: this image has no option [filter_scheduler] host_subset_sizes: did you mean host_subset_size?"))
 		Expect(out).To(MatchRegexp(`(?m)^\[filter_scheduler\]\n(- host_subset_size = .*\n)?\+ host_subset_size = 7  # 90-custom\.conf$`))
 		expectNoPassword(ctx, out)
 	})

@@ -47,7 +47,8 @@ func newConfigDiff(env *environment) *cobra.Command {
 		Long: `Show which options of a running pod would have another value or file with a snippet: of
 --snippet FILE, or else with the present customServiceConfig of the service. Nothing is
 changed. The pod computes the values with its own program, and masks secrets: a secret
-that only gets another value is not shown.`,
+that only gets another value is not shown. A warning names an option that Nova in the
+image of the pod does not have, and would ignore.`,
 		Example: `  kubectl asterism config diff novascheduler/demo-scheduler -n openstack --snippet new.conf
   kubectl asterism config diff demo-scheduler-0 -n openstack`,
 		Args: cobra.ExactArgs(1),
@@ -97,6 +98,7 @@ func (env *environment) configurationChanges(ctx context.Context, word, file str
 		return nil, err
 	}
 	env.hintRefused(optionsOf(after))
+	env.hintUnknown(after)
 	return changesOf(optionsOf(before), optionsOf(after)), nil
 }
 
@@ -140,6 +142,15 @@ func (env *environment) hintRefused(all []option) {
 		}
 		if o.File == config.CustomPart && slices.ContainsFunc(all, isOwned) {
 			env.hint("warning: the operator refuses the snippet, because [%s] %s is set by the operator: remove the option", o.Section, o.Name)
+		}
+	}
+}
+
+// hintUnknown passes the warnings of preview.py on: Nova ignores an option that it does not know.
+func (env *environment) hintUnknown(view string) {
+	for line := range strings.Lines(view) {
+		if warning, ok := strings.CutPrefix(line, "# warning: "); ok {
+			env.hint("warning: %s", strings.TrimSpace(warning))
 		}
 	}
 }

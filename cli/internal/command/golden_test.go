@@ -255,7 +255,8 @@ func outputOf(t *testing.T, folder string) func(context.Context, types.Namespace
 	}
 }
 
-// previewOf runs a command of a pod on this machine, with the files of the pod.
+// previewOf runs a command of a pod on this machine, with the files of the pod. In the folder
+// python are the options of a small nova.
 func previewOf(ctx context.Context, t *testing.T, folder string, stdin io.Reader, command []string) ([]byte, error) {
 	t.Helper()
 	scripts := t.TempDir()
@@ -267,8 +268,9 @@ func previewOf(ctx context.Context, t *testing.T, folder string, stdin io.Reader
 	command = slices.Clone(command)
 	command[3], command[4] = filepath.Join(scripts, config.MergeConfig), folder
 	var problem bytes.Buffer
-	program := exec.CommandContext(ctx, command[0], command[1:]...)
+	program := exec.CommandContext(ctx, "/usr/bin/python3", command[1:]...) // Debian's, which has oslo.config
 	program.Stdin, program.Stderr = stdin, &problem
+	program.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(filepath.Dir(folder), "python"))
 	out, err := program.Output()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(problem.String()))
