@@ -217,7 +217,10 @@ func failure(kind string, err error) error {
 	var unreachable *remote.Unreachable
 	var denied *remote.Denied
 	var conflict *remote.Conflict
+	var missing *remote.Missing
 	switch {
+	case errors.As(err, &missing):
+		return engine.Fail("DatabaseNotCopied", err) // nothing else is required to exist
 	case errors.As(err, &conflict):
 		return engine.Fail(engine.ReasonConflict, err)
 	case errors.As(err, &denied):

@@ -34,14 +34,15 @@ func (c *Client) EnsureDatabase(ctx context.Context, name string, mark remote.Ma
 	return err
 }
 
-// RequireDatabase returns an error unless the database exists with the mark.
+// RequireDatabase returns an error unless the database exists with the mark: remote.Missing,
+// or remote.Conflict.
 func (c *Client) RequireDatabase(ctx context.Context, name string, mark remote.Mark) error {
 	if err := c.checkVersion(); err != nil {
 		return err
 	}
 	exists, err := c.checkDatabase(ctx, name, mark)
 	if !exists && err == nil {
-		err = fmt.Errorf("%s: database %q does not exist", c.server.Address, name)
+		err = &remote.Missing{Address: c.server.Address, Kind: "database", Name: name}
 	}
 	return err
 }

@@ -56,6 +56,17 @@ func (e *Conflict) Error() string {
 	return fmt.Sprintf("%s: %s %q exists and %s, but must have %q: the operator does not change it, see Conflict in docs/troubleshooting.md", e.Address, e.Kind, e.Name, found, e.Want)
 }
 
+// Missing is the error if an object that is in use is not at the server, whose address is new.
+type Missing struct { //nolint:errname // reads remote.Missing
+	Address string // host:port
+	Kind    string // as in Conflict
+	Name    string
+}
+
+func (e *Missing) Error() string {
+	return fmt.Sprintf("%s: %s %q does not exist: it must be the one in use, or a copy", e.Address, e.Kind, e.Name)
+}
+
 // cause returns why a connection failed, without details that differ between attempts
 // (local ports, elapsed times), so that the message of a condition stays the same.
 func cause(err error) string {

@@ -113,8 +113,7 @@ spec:
 		Entry("a prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require new vhosts"),
-		Entry("another database server", `spec: {database: {serviceRef: {name: other}}}`, "must not move to another server or Secret"),
-		Entry("another bus", `spec: {messageBus: {serviceRef: {name: other}}}`, "must not move to another message bus"),
+		Entry("connection Secrets of databases instead", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, "must not change from a server to Secrets"),
 	)
 
 	It("accepts an added cell, another cell instead, and a moved cell", func() {

@@ -29,14 +29,15 @@ const (
 )
 
 // Database is the server of the API database, of cell0 and, by default, of the cells; or
-// the Secrets of the API database and of cell0.
+// the Secrets of the API database and of cell0. The address of the server may change if the
+// databases are there: they have the marks of this Nova.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceRef) || !has(self.host)",message="must have either serviceRef or host, not both: each is an address of the server"
 // +kubebuilder:validation:XValidation:rule="has(self.host) || !has(self.port)",message="must not have port without host: the port of a Service is read from the Service"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) || has(self.host)) == has(self.adminSecretRef)",message="must have adminSecretRef together with serviceRef or host: the operator registers accounts at this server with the account in the Secret"
 // +kubebuilder:validation:XValidation:rule="has(self.apiDatabaseSecretRef) == has(self.cell0DatabaseSecretRef)",message="must have apiDatabaseSecretRef and cell0DatabaseSecretRef together: both databases are needed"
 // +kubebuilder:validation:XValidation:rule="(has(self.apiDatabaseSecretRef) || has(self.cell0DatabaseSecretRef)) != (has(self.serviceRef) || has(self.host) || has(self.adminSecretRef))",message="must have either serviceRef or host with adminSecretRef, if the operator registers the databases, or apiDatabaseSecretRef and cell0DatabaseSecretRef, if an administrator has registered them"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0) && (has(self.apiDatabaseSecretRef) ? self.apiDatabaseSecretRef.name : '-') == (has(oldSelf.apiDatabaseSecretRef) ? oldSelf.apiDatabaseSecretRef.name : '-') && (has(self.cell0DatabaseSecretRef) ? self.cell0DatabaseSecretRef.name : '-') == (has(oldSelf.cell0DatabaseSecretRef) ? oldSelf.cell0DatabaseSecretRef.name : '-')",message="must not move to another server or Secret: this version does not move data; only adminSecretRef can change"
+// +kubebuilder:validation:XValidation:rule="has(self.adminSecretRef) == has(oldSelf.adminSecretRef) && (has(self.apiDatabaseSecretRef) ? self.apiDatabaseSecretRef.name : '-') == (has(oldSelf.apiDatabaseSecretRef) ? oldSelf.apiDatabaseSecretRef.name : '-') && (has(self.cell0DatabaseSecretRef) ? self.cell0DatabaseSecretRef.name : '-') == (has(oldSelf.cell0DatabaseSecretRef) ? oldSelf.cell0DatabaseSecretRef.name : '-')",message="must not change from a server to Secrets, from Secrets to a server, or to other Secrets: the operator could not tell whether the databases are the same"
 type Database struct {
 	registrationv1.Server `json:",inline"`
 
@@ -65,7 +66,7 @@ func (d Database) Given() bool { return d.APIDatabaseSecretRef != nil }
 // MessageBus is the RabbitMQ of the global services and, by default, of the cells.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.managementPort) || !has(self.connectionSecretRef)",message="must not have managementPort together with connectionSecretRef: the operator registers nothing at this RabbitMQ"
-// +kubebuilder:validation:XValidation:rule="(has(self.serviceRef) ? self.serviceRef.name : '-') == (has(oldSelf.serviceRef) ? oldSelf.serviceRef.name : '-') && (has(self.host) ? self.host : '-') == (has(oldSelf.host) ? oldSelf.host : '-') && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not move to another message bus: this version does not move a Nova; only adminSecretRef, port and managementPort can change"
+// +kubebuilder:validation:XValidation:rule="has(self.adminSecretRef) == has(oldSelf.adminSecretRef) && (has(self.connectionSecretRef) ? self.connectionSecretRef.name : '-') == (has(oldSelf.connectionSecretRef) ? oldSelf.connectionSecretRef.name : '-')",message="must not change from a server to a Secret, from a Secret to a server, or to another Secret: change the content of the Secret instead"
 type MessageBus struct {
 	registrationv1.Connection `json:",inline"`
 

@@ -237,6 +237,12 @@ type APITemplate struct {
 type NovaStatus struct {
 	commonv1.Status `json:",inline"`
 
+	// database is the API database in use, as host:port/name. A database at another address is
+	// used only if it exists and has the mark of this Nova.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Database string `json:"database,omitempty"`
+
 	// endpoints are the addresses of the compute API, as in the catalog.
 	// +optional
 	// +listType=map

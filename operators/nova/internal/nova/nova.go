@@ -36,7 +36,7 @@ var Service = engine.Service[*novav1.Nova]{
 	Stages: []stage{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: registration.Check(accounts...)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		registration.Register(stage{Condition: novav1.ConditionDatabaseReady}, apiDatabase, cell0Database),
+		registration.Register(stage{Condition: novav1.ConditionDatabaseReady, Report: reportDatabase}, apiDatabase, cell0Database),
 		registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		registration.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},

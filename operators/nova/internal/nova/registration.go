@@ -2,6 +2,7 @@ package nova
 
 import (
 	"cmp"
+	"path"
 
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -21,23 +22,35 @@ var accounts = []func(*novav1.Nova) registration.Account{apiDatabase, cell0Datab
 func prefix(cr *novav1.Nova) string { return cmp.Or(cr.Spec.NamePrefix, cr.Name) }
 
 func apiDatabase(cr *novav1.Nova) registration.Account {
-	a := database(cr, cr.Spec.Database.APIDatabaseSecretRef, nova.APIDatabaseName)
-	a.Name, a.Purpose, a.Key = prefix(cr)+"_api", "api-database", "apiDatabasePassword"
+	a := database(cr, cr.Spec.Database.APIDatabaseSecretRef, prefix(cr)+"_api", nova.APIDatabaseName)
+	a.Purpose, a.Key = "api-database", "apiDatabasePassword"
 	return a
 }
 
 func cell0Database(cr *novav1.Nova) registration.Account {
-	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, nova.Cell0DatabaseName)
-	a.Name, a.Purpose, a.Key = prefix(cr)+"_cell0", "cell0-database", "cell0DatabasePassword"
+	a := database(cr, cr.Spec.Database.Cell0DatabaseSecretRef, prefix(cr)+"_cell0", nova.Cell0DatabaseName)
+	a.Purpose, a.Key = "cell0-database", "cell0DatabasePassword"
 	return a
 }
 
-func database(cr *novav1.Nova, given *commonv1.SecretReference, defaultName string) registration.Account {
+func database(cr *novav1.Nova, given *commonv1.SecretReference, name, defaultName string) registration.Account {
 	d := cr.Spec.Database
 	return registration.Account{
 		Owner:      cr,
 		Connection: registrationv1.Connection{Server: d.Server, AdminSecretRef: d.AdminSecretRef, ConnectionSecretRef: given},
-		Server:     registration.Database{DefaultName: defaultName, Drop: cr.Spec.DeletionPolicy == novav1.DeletionDelete},
+		Server: registration.Database{
+			DefaultName: defaultName,
+			Drop:        cr.Spec.DeletionPolicy == novav1.DeletionDelete,
+			Mapped:      cr.Status.Database != "", Former: path.Dir(cr.Status.Database) + "/" + name,
+		},
+		Name: name,
+	}
+}
+
+// reportDatabase reports the API database once it is registered. cell0 is at the same server.
+func reportDatabase(cr *novav1.Nova, in engine.Inputs) {
+	if location, err := registration.Location(apiDatabase(cr), in); err == nil {
+		cr.Status.Database = location
 	}
 }
 

@@ -56,11 +56,15 @@ func (c *cloud) registering() *novav1.Nova {
 // mariaDBService creates a Service without pods. The tests resolve its name to the loopback
 // address.
 func (c *cloud) mariaDBService(address string) *corev1.Service {
+	return c.serviceAt("mariadb", address)
+}
+
+func (c *cloud) serviceAt(name, address string) *corev1.Service {
 	_, text, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
 	port, err := strconv.ParseInt(text, 10, 32)
 	Expect(err).NotTo(HaveOccurred())
-	service := &corev1.Service{ObjectMeta: named("mariadb"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: int32(port)}}}}
+	service := &corev1.Service{ObjectMeta: named(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mysql", Port: int32(port)}}}}
 	c.Create(service)
 	return service
 }
@@ -222,6 +226,33 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "given-cell1-conductor still has image")
 		Expect(c.Read(scheduler)).To(BeTrue())
 		Expect(scheduler.Spec.ContainerImage).To(Equal(before))
+	})
+
+	It("moves to another address only if its databases are there", func() {
+		c := newCloud()
+		cr := c.registering()
+		c.mariaDBService(mariaDBAddress())
+		for _, name := range []string{"second", "third"} {
+			address := registrationtest.RefusedAddress(GinkgoTB())
+			registrationtest.Forward(GinkgoTB(), address, mariaDBAddress())
+			c.serviceAt(name, address)
+		}
+		c.Create(cr)
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
+		api := c.schema("cloud") + "_api"
+		Expect(cr.Status.Database).To(And(HavePrefix("mariadb."+c.Namespace), HaveSuffix("/"+api)))
+
+		c.Change(cr, func() { cr.Spec.Database.ServiceRef.Name = "second" })
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionCell0Mapped, metav1.ConditionTrue)
+		Expect(cr.Status.Database).To(And(HavePrefix("second."+c.Namespace), HaveSuffix("/"+api)))
+		Expect(c.ended("given-cell0-map")).To(Equal(2), "its mapping has the new address")
+
+		mariaDB.Exec(GinkgoTB(), "DROP DATABASE "+api)
+		c.Change(cr, func() { cr.Spec.Database.ServiceRef.Name = "third" })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, novav1.ReasonDatabaseNotCopied, "third."+c.Namespace, `database "`+api+`" does not exist`)
+		mariaDB.Exec(GinkgoTB(), "CREATE DATABASE "+api)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionDatabaseReady, engine.ReasonConflict, api)
+		Expect(cr.Status.Database).To(HavePrefix("second." + c.Namespace))
 	})
 
 	It("is not delayed by the server of another Nova that drops packets", func() {
