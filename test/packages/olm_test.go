@@ -2,6 +2,7 @@ package packages
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -29,10 +30,14 @@ func withOLM() {
 		kubectl(ctx, "delete", "subscription/asterism", "--namespace", systemNamespace)
 	})
 
-	It("installs all operators by one Subscription", func(ctx SpecContext) {
-		serveCatalog(ctx, first)
+	It("installs all operators by one command and one Subscription", func(ctx SpecContext) {
+		folder := GinkgoT().TempDir()
+		_, err := run(ctx, "", "make", "--no-print-directory", "-C", repository(), "cli", "BIN="+folder)
+		Expect(err).NotTo(HaveOccurred())
 		measure("all operators Succeeded", func() {
-			subscribe(ctx, "control-plane.yaml")
+			_, err := run(ctx, "", filepath.Join(folder, "kubectl-asterism"), "install", "--with=olm", "--from="+first.folder,
+				"--catalog-namespace="+olmNamespace, "--namespaces="+cloudNamespace, "--yes")
+			Expect(err).NotTo(HaveOccurred(), explain(ctx))
 			expectInstalled(ctx, systemNamespace, first, first.operators()...)
 		})
 		plans := list(ctx, "installplans", systemNamespace)
