@@ -65,14 +65,22 @@ func all() []schema.GroupVersionKind {
 	return kinds
 }
 
+// shortNames are the short names of the kinds, as in their definitions.
+var shortNames = map[string]string{
+	"cplane": "ControlPlane", "nv": "Nova", "ncell": "NovaCell", "napi": "NovaAPI", "ncomp": "NovaCompute",
+	"ncond": "NovaConductor", "nmeta": "NovaMetadata", "nvnc": "NovaNoVNCProxy", "nsched": "NovaScheduler",
+	"shvol": "SharedVolume", "svd": "SharedVolumeDriver", "svp": "SharedVolumePolicy",
+	"deploy": "Deployment", "sts": "StatefulSet", "rs": "ReplicaSet", "po": "Pod", "pvc": "PersistentVolumeClaim",
+}
+
 // KindOf returns the kind that a word on the command line names: in any case, singular or
-// plural, with or without its group, such as novacell, novacells or NovaCell.
+// plural, with or without its group, or its short name, such as novacell, NovaCell or ncell.
 func KindOf(word string) (schema.GroupVersionKind, error) {
 	name, _, _ := strings.Cut(strings.ToLower(word), ".")
 	var names []string
 	for _, kind := range append(all(), Workloads...) {
 		singular := strings.ToLower(kind.Kind)
-		if name == singular || name == singular+"s" || name == strings.TrimSuffix(singular, "y")+"ies" {
+		if shortNames[name] == kind.Kind || name == singular || name == singular+"s" || name == strings.TrimSuffix(singular, "y")+"ies" {
 			return kind, nil
 		}
 		names = append(names, singular)

@@ -27,7 +27,7 @@ func TestKindsAreThoseOfTheOperators(t *testing.T) {
 		if err := yaml.Unmarshal(content, &definition); err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range []string{definition.Spec.Names.Kind, definition.Spec.Names.Plural, definition.Name} {
+		for _, word := range append(definition.Spec.Names.ShortNames, definition.Spec.Names.Kind, definition.Spec.Names.Plural, definition.Name) {
 			if kind, err := KindOf(word); err != nil || kind.Kind != definition.Spec.Names.Kind {
 				t.Errorf("KindOf(%q) = %v, %v; want %s", word, kind, err, definition.Spec.Names.Kind)
 			}

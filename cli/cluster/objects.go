@@ -10,11 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/cli/internal/apigroup"
 )
 
 // UnreadError reports something that could not be read, with the reason.
 type UnreadError struct {
 	What string
+	Own  bool // of a kind of Asterism
 	Err  error
 }
 
@@ -31,7 +34,7 @@ func (c *Cluster) Objects(ctx context.Context, namespace string, kinds ...schema
 		objects, err := c.List(ctx, namespace, kind)
 		switch {
 		case apierrors.IsForbidden(err):
-			unread = append(unread, UnreadError{What: What(kind, namespace), Err: err})
+			unread = append(unread, UnreadError{What: What(kind, namespace), Own: apigroup.IsOwn(kind.Group), Err: err})
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s cannot be read: %w", What(kind, namespace), err)
 		}

@@ -7,52 +7,103 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // maxMessage bounds a message of a table, in characters. -o yaml has the whole message.
 const maxMessage = 100
 
-// line is a line of the table: a row, or else a text below a row.
+// line is a line of the table: a row, or else a text below a row, whose first line begins with
+// the stem.
 type line struct {
 	cells []string
+	stem  string
 	text  string
 }
 
-// Write writes the nodes as a table, with the children of a node below it, and below a node
-// that is not ready the cause. A cause that stands above is not repeated.
-func Write(out io.Writer, nodes []Node, namespaces bool, now time.Time) error {
-	t := &table{now: now, told: map[Cause]bool{}, namespaces: namespaces}
-	t.add("NAME", "READY", "AVAILABLE", "AGE", "MESSAGE")
+// Style is the form of a table.
+type Style struct {
+	// Namespaces shows the roots with their namespaces.
+	Namespaces bool
+	// Terminal has the marks ✓, … and ✗, and whole messages below the rows, in lines of Width
+	// characters: a person reads it.
+	Terminal bool
+	Width    int
+}
+
+// Write writes a summary, and the nodes as a table, with the children of a node below it, and
+// below a node that is not ready the cause. A cause that stands above is not repeated, and a
+// message stands at the lowest object that has it.
+func Write(out io.Writer, nodes []Node, style Style, now time.Time) error {
+	t := &table{Style: style, now: now, told: map[Cause]bool{}}
+	t.row("NAME", "READY", "AVAILABLE", "AGE", "MESSAGE")
 	for _, n := range nodes {
 		t.branch(n, "", "")
 	}
-	_, err := io.WriteString(out, t.String())
+	_, err := io.WriteString(out, summary(nodes)+"\n"+t.String())
 	return err
 }
 
-type table struct {
-	lines      []line
-	now        time.Time
-	told       map[Cause]bool
-	namespaces bool // the roots are shown with their namespaces
+// summary tells how many objects of Asterism's kinds are ready. The operators judge the others.
+func summary(nodes []Node) string {
+	own, ready := count(nodes)
+	switch {
+	case own == 1 && ready == 1:
+		return "The object is ready."
+	case own == ready:
+		return fmt.Sprintf("All %d objects are ready.", own)
+	}
+	return fmt.Sprintf("%d of %d objects are not ready.", own-ready, own)
 }
 
-func (t *table) add(cells ...string) { t.lines = append(t.lines, line{cells: cells}) }
+func count(nodes []Node) (own, ready int) {
+	for _, n := range nodes {
+		if n.Own {
+			own++
+			if n.Ready == metav1.ConditionTrue {
+				ready++
+			}
+		}
+		below, readyBelow := count(n.Children)
+		own, ready = own+below, ready+readyBelow
+	}
+	return own, ready
+}
+
+type table struct {
+	Style
+
+	lines []line
+	now   time.Time
+	told  map[Cause]bool
+}
+
+// row adds a row, on a terminal without the message.
+func (t *table) row(cells ...string) {
+	if t.Terminal {
+		cells = cells[:len(cells)-1]
+	}
+	t.lines = append(t.lines, line{cells: cells})
+}
 
 func (t *table) branch(n Node, stem, below string) {
 	name := n.Kind + "/" + n.Name
-	if t.namespaces && stem == "" {
+	if t.Namespaces && stem == "" {
 		name = n.Namespace + " " + name
 	}
-	t.add(stem+name, n.Short, string(n.Available), duration.HumanDuration(t.now.Sub(n.Created.Time)), cut(oneLine(n.Rest)))
+	note := oneLine(message(n))
+	t.row(stem+name, t.mark(n)+n.Short, string(n.Available), duration.HumanDuration(t.now.Sub(n.Created.Time)), cut(note))
+	bar := "  "
+	if len(n.Children) > 0 {
+		bar = "│ "
+	}
+	if t.Terminal && note != "" {
+		t.lines = append(t.lines, line{stem: below + bar, text: note})
+	}
 	if n.Cause != nil && !t.told[*n.Cause] {
 		t.told[*n.Cause] = true
-		bar := "  "
-		if len(n.Children) > 0 {
-			bar = "│ "
-		}
-		t.lines = append(t.lines, line{text: below + bar + "cause: " + n.Cause.String()})
+		t.lines = append(t.lines, line{stem: below + bar, text: "cause: " + n.Cause.String()})
 	}
 	for i, child := range n.Children {
 		if i == len(n.Children)-1 {
@@ -61,6 +112,29 @@ func (t *table) branch(n Node, stem, below string) {
 			t.branch(child, below+"├─", below+"│ ")
 		}
 	}
+}
+
+// message returns the message of a node, or "" if an object below has the same.
+func message(n Node) string {
+	for _, child := range n.Children {
+		if child.Rest == n.Rest {
+			return ""
+		}
+	}
+	return n.Rest
+}
+
+// mark is what a person sees first.
+func (t *table) mark(n Node) string {
+	switch {
+	case !t.Terminal:
+		return ""
+	case n.Ready == metav1.ConditionTrue:
+		return "✓ "
+	case n.Ready == metav1.ConditionFalse && n.Reason != reasonProgressing:
+		return "✗ "
+	}
+	return "… "
 }
 
 // String aligns the columns. A text below a row has no columns.
@@ -76,13 +150,33 @@ func (t *table) String() string {
 	}
 	var out strings.Builder
 	for _, l := range t.lines {
-		text := l.text
+		row := l.stem + l.text
 		for i, cell := range l.cells {
-			text += fmt.Sprintf("%-*s  ", widths[i], cell)
+			row += fmt.Sprintf("%-*s  ", widths[i], cell)
 		}
-		out.WriteString(strings.TrimRight(text, " ") + "\n")
+		if t.Terminal && l.cells == nil {
+			row = fold(l.stem, l.text, t.Width)
+		}
+		out.WriteString(strings.TrimRight(row, " ") + "\n")
 	}
 	return out.String()
+}
+
+// fold breaks a text between words into lines that begin with the stem.
+func fold(stem, text string, width int) string {
+	var lines []string
+	current := ""
+	for _, word := range strings.Fields(text) {
+		switch longer := current + " " + word; {
+		case current == "":
+			current = word
+		case utf8.RuneCountInString(stem+longer) > width:
+			lines, current = append(lines, stem+current), "  "+word
+		default:
+			current = longer
+		}
+	}
+	return strings.Join(append(lines, stem+current), "\n")
 }
 
 func cut(text string) string {

@@ -121,7 +121,7 @@ func (s *server) environment(out, errOut io.Writer) *environment {
 	flags := genericclioptions.NewConfigFlags(true)
 	return &environment{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
-		flags:     flags, now: time.Now, version: "test",
+		flags:     flags, now: time.Now, version: "test", width: func() int { return width },
 		connect: func() (*cluster.Cluster, error) { return cluster.Connect(flags) },
 	}
 }

@@ -103,6 +103,7 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
 		flags:     flags,
 		now:       func() time.Time { return now },
+		width:     func() int { return 80 },
 		version:   "v0.0.0-test",
 		run:       programOf(t, folder, errOut),
 		find:      findOf(folder),

@@ -42,8 +42,10 @@ type environment struct {
 	find    func(program string) error
 	now     func() time.Time
 	version string
-	// terminal is true if a person sees the standard output.
+	// terminal is true if a person sees the standard output, and width is the length of its
+	// lines, in characters.
 	terminal bool
+	width    func() int
 }
 
 // Main runs the program and returns the code with which it ends.
@@ -63,6 +65,7 @@ func Main() int {
 		now:       time.Now,
 		version:   version(),
 		terminal:  term.IsTerminal(int(os.Stdout.Fd())),
+		width:     terminalWidth,
 	})
 }
 
@@ -122,6 +125,14 @@ func (env *environment) hintUnread(unread []cluster.UnreadError) {
 	for _, u := range unread {
 		env.hint("warning: %s. The output lacks them: ask for the role view in the namespace", u)
 	}
+}
+
+// terminalWidth is asked for each picture, because a window changes.
+func terminalWidth() int {
+	if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && columns > 40 {
+		return columns
+	}
+	return width
 }
 
 // release is the version that the linker sets; see target cli of the Makefile.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type status struct {
 	kind, name    string                   // of the only root; empty for all
 	allNamespaces bool
 	warned        bool
+	incomplete    error // if a kind of Asterism cannot be read
 }
 
 func newStatus(env *environment) *cobra.Command {
@@ -38,8 +40,8 @@ created for it, and each object of Asterism that a person has created without a
 ControlPlane. Below an object that is not ready, the cause is shown: the last object
 of the chain, its condition and its message. A cause is shown once.
 
-The command ends with 0 if every shown object is ready, with 1 if an object is not
-ready, and with 2 if there is no object or after an error.`,
+The command ends with 0 if every object is ready, with 1 if an object is not ready, and
+with 2 if there is no object, if objects of Asterism cannot be read, or after an error.`,
 		Example: `  kubectl asterism status -n openstack
   kubectl asterism status demo -n openstack --watch
   kubectl asterism status novacell/demo-cell1 -n openstack -o yaml`,
@@ -99,7 +101,10 @@ func (s *status) once(ctx context.Context) error {
 	if err := s.print(nodes); err != nil {
 		return err
 	}
-	return ready(nodes)
+	if err := ready(nodes); err != nil {
+		return err
+	}
+	return s.incomplete
 }
 
 // ready returns an error if an object of Asterism's kinds is not ready. The operators judge
@@ -121,6 +126,9 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 	if !s.warned {
 		s.hintUnread(unread)
 		s.warned = true
+		if slices.ContainsFunc(unread, func(u cluster.UnreadError) bool { return u.Own }) {
+			s.incomplete = errors.New("what is shown is ready, and the state of what cannot be read is unknown")
+		}
 	}
 	forest := tree.New(objects)
 	roots := forest.Roots()
@@ -159,7 +167,11 @@ func (s *status) print(nodes []tree.Node) error {
 	if s.printer != nil {
 		return printDocument(s.Out, s.printer, "StatusList", nodes)
 	}
-	return tree.Write(s.Out, nodes, s.allNamespaces, s.now())
+	return tree.Write(s.Out, nodes, s.style(), s.now())
+}
+
+func (s *status) style() tree.Style {
+	return tree.Style{Namespaces: s.allNamespaces, Terminal: s.terminal, Width: s.width()}
 }
 
 // settle is the time in which changes after a change belong to the same picture.

@@ -59,7 +59,7 @@ func (s *status) awaitChange(ctx context.Context, changes <-chan struct{}) bool 
 // signature is the table without ages, so that a picture is new only after a change.
 func (s *status) signature(nodes []tree.Node) string {
 	var text strings.Builder
-	if err := tree.Write(&text, ageless(nodes), s.allNamespaces, s.now()); err != nil {
+	if err := tree.Write(&text, ageless(nodes), tree.Style{Namespaces: s.allNamespaces}, s.now()); err != nil {
 		return err.Error()
 	}
 	return text.String()

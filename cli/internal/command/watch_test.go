@@ -101,6 +101,35 @@ func TestWatchShowsEachChangeOnce(t *testing.T) {
 	}
 }
 
+// TestATerminalHasMarksAndWholeTexts: causes and messages are folded below the rows.
+func TestATerminalHasMarksAndWholeTexts(t *testing.T) {
+	out := &screen{}
+	env := newTestEnvironment(t, "testdata/broken", out, out)
+	env.terminal = true
+	if code := run(context.Background(), []string{"status"}, env); code != codeNotReady {
+		t.Errorf("exit code %d, want %d", code, codeNotReady)
+	}
+	const want = `5 of 5 objects are not ready.
+NAME                                          READY       AVAILABLE  AGE
+ControlPlane/demo                             … False     False      2d
+│ cause: Pod/demo-cell1-conductor-0: container nova-conductor: CrashLoopBackOff,
+│   restarts: 5, the last run ended with exit code 1: no such host:
+│   rabbit://nova:***@rabbitmq.openstack.svc
+└─Nova/demo                                   … False                47h
+  ├─NovaCell/demo-cell1                       … False                47h
+  │ └─NovaConductor/demo-cell1-conductor      … False                47h
+  │   │ StatefulSet demo-cell1-conductor has 0 of 1 pods ready
+  │   ├─Job/demo-cell1-conductor-db-1a2b3c4d  ✓ Complete             47h
+  │   └─StatefulSet/demo-cell1-conductor      ✗ 0/1                  47h
+  │       Ready: 0/1
+  └─NovaAPI/demo-api                          ✗ False                47h
+      Secret demo-identity lacks key authURL
+`
+	if text := out.String(); text != want {
+		t.Errorf("the terminal shows\n%s\nwant\n%s", text, want)
+	}
+}
+
 func fail(t *testing.T, access *cluster.Cluster) {
 	t.Helper()
 	cell := &novav1.NovaCell{}

@@ -99,7 +99,7 @@ func (r *collection) status(ctx context.Context) {
 		nodes = append(nodes, forest.Node(root))
 	}
 	var text strings.Builder
-	if err := tree.Write(&text, nodes, false, r.Now); err != nil {
+	if err := tree.Write(&text, nodes, tree.Style{}, r.Now); err != nil {
 		r.miss("the tree of namespace "+r.Namespace, err)
 	}
 	r.archive.add("status.txt", []byte(r.masker.Text(text.String())))
