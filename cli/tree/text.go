@@ -3,10 +3,12 @@ package tree
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
@@ -30,6 +32,19 @@ type Style struct {
 	// characters: a person reads it.
 	Terminal bool
 	Width    int
+}
+
+// StyleOf returns the style for an output.
+func StyleOf(out io.Writer) Style {
+	file, isFile := out.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) {
+		return Style{}
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width < 40 {
+		width = 80
+	}
+	return Style{Terminal: true, Width: width}
 }
 
 // Write writes a summary, and the nodes as a table, with the children of a node below it, and

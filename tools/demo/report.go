@@ -41,7 +41,7 @@ func (d *demo) report(ctx context.Context, out io.Writer, elapsed time.Duration)
 	}
 	all := tree.New(objects)
 	if root := find(all, "ControlPlane", controlPlane); root != nil {
-		if err := tree.Write(out, []tree.Node{all.Node(root)}, false, time.Now()); err != nil {
+		if err := tree.Write(out, []tree.Node{all.Node(root)}, tree.StyleOf(out), time.Now()); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	"asterism.dev/cli/cluster"
+	"asterism.dev/cli/tree"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -121,7 +122,7 @@ func (s *server) environment(out, errOut io.Writer) *environment {
 	flags := genericclioptions.NewConfigFlags(true)
 	return &environment{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
-		flags:     flags, now: time.Now, version: "test", width: func() int { return width },
+		flags:     flags, now: time.Now, version: "test", style: func() tree.Style { return tree.Style{} },
 		connect: func() (*cluster.Cluster, error) { return cluster.Connect(flags) },
 	}
 }

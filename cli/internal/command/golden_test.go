@@ -35,6 +35,7 @@ import (
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
+	"asterism.dev/cli/tree"
 )
 
 // update is true if the test shall write the outputs of the commands. enginetest has the flag.
@@ -103,7 +104,7 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
 		flags:     flags,
 		now:       func() time.Time { return now },
-		width:     func() int { return 80 },
+		style:     func() tree.Style { return tree.Style{} },
 		version:   "v0.0.0-test",
 		run:       programOf(t, folder, errOut),
 		find:      findOf(folder),

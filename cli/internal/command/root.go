@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -21,6 +20,7 @@ import (
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
+	"asterism.dev/cli/tree"
 )
 
 // Codes with which the program ends.
@@ -42,10 +42,8 @@ type environment struct {
 	find    func(program string) error
 	now     func() time.Time
 	version string
-	// terminal is true if a person sees the standard output, and width is the length of its
-	// lines, in characters.
-	terminal bool
-	width    func() int
+	// style is the form of a table in the standard output.
+	style func() tree.Style
 }
 
 // Main runs the program and returns the code with which it ends.
@@ -64,8 +62,7 @@ func Main() int {
 		find:      install.Find,
 		now:       time.Now,
 		version:   version(),
-		terminal:  term.IsTerminal(int(os.Stdout.Fd())),
-		width:     terminalWidth,
+		style:     func() tree.Style { return tree.StyleOf(os.Stdout) }, // asked again, because a window changes
 	})
 }
 
@@ -125,14 +122,6 @@ func (env *environment) hintUnread(unread []cluster.UnreadError) {
 	for _, u := range unread {
 		env.hint("warning: %s. The output lacks them: ask for the role view in the namespace", u)
 	}
-}
-
-// terminalWidth is asked for each picture, because a window changes.
-func terminalWidth() int {
-	if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && columns > 40 {
-		return columns
-	}
-	return width
 }
 
 // release is the version that the linker sets; see target cli of the Makefile.

@@ -167,11 +167,9 @@ func (s *status) print(nodes []tree.Node) error {
 	if s.printer != nil {
 		return printDocument(s.Out, s.printer, "StatusList", nodes)
 	}
-	return tree.Write(s.Out, nodes, s.style(), s.now())
-}
-
-func (s *status) style() tree.Style {
-	return tree.Style{Namespaces: s.allNamespaces, Terminal: s.terminal, Width: s.width()}
+	style := s.style()
+	style.Namespaces = s.allNamespaces
+	return tree.Write(s.Out, nodes, style, s.now())
 }
 
 // settle is the time in which changes after a change belong to the same picture.

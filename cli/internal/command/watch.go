@@ -77,7 +77,7 @@ func ageless(nodes []tree.Node) []tree.Node {
 
 func (s *status) picture(nodes []tree.Node, first bool) error {
 	switch {
-	case s.terminal:
+	case s.style().Terminal:
 		_, _ = fmt.Fprint(s.Out, clearTerminal)
 	case !first && s.printer == nil:
 		_, _ = fmt.Fprintln(s.Out)

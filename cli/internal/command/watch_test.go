@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"asterism.dev/cli/cluster"
+	"asterism.dev/cli/tree"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
@@ -72,7 +73,7 @@ func TestWatchShowsEachChangeOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := &screen{}
 			env := newTestEnvironment(t, "testdata/ready", out, out)
-			env.terminal = terminal
+			env.style = func() tree.Style { return tree.Style{Terminal: terminal, Width: 80} }
 			access, err := env.connect()
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +106,7 @@ func TestWatchShowsEachChangeOnce(t *testing.T) {
 func TestATerminalHasMarksAndWholeTexts(t *testing.T) {
 	out := &screen{}
 	env := newTestEnvironment(t, "testdata/broken", out, out)
-	env.terminal = true
+	env.style = func() tree.Style { return tree.Style{Terminal: true, Width: 80} }
 	if code := run(context.Background(), []string{"status"}, env); code != codeNotReady {
 		t.Errorf("exit code %d, want %d", code, codeNotReady)
 	}
