@@ -53,7 +53,7 @@ image of the pod does not have, and would ignore.`,
   kubectl asterism config diff demo-scheduler-0 -n openstack`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&file, "snippet", "", "File with the snippet; - for the standard input. Default: customServiceConfig of the service")
+	cmd.Flags().StringVarP(&file, "snippet", "f", "", "File with the snippet; - for the standard input. Default: customServiceConfig of the service")
 	output := addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		printer, err := output.printer()

@@ -28,16 +28,16 @@ type installFlags struct {
 func newInstall(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Install)
-	cmd.Use, cmd.Short = "install --with olm|helm|kustomize", "Install the operators."
+	cmd.Use, cmd.Short = "install --with olm|helm|kubectl", "Install the operators."
 	cmd.Long = `Install the operators of a release, in the way that --with names:
 
-  olm        OLM v0 of OpenShift: docs/guides/openshift.md
-  helm       the program helm, version 4: docs/helm.md
-  kustomize  the program kubectl: docs/guides/kubernetes.md
+  olm      OLM v0 of OpenShift: docs/guides/openshift.md
+  helm     the program helm, version 4: docs/helm.md
+  kubectl  the program kubectl: docs/guides/kubernetes.md
 ` + changeText
 	cmd.Example = `  kubectl asterism install --with olm --namespaces openstack --dry-run
   kubectl asterism install --with helm --namespaces openstack --shared-volume
-  kubectl asterism install --with kustomize --from .demo/control-plane --namespaces openstack --yes`
+  kubectl asterism install --with kubectl --from .demo/control-plane --namespaces openstack --yes`
 	cmd.Flags().StringSliceVar(&flags.Namespaces, "namespaces", nil, "Namespaces in which ControlPlanes may be created. Default: the namespace of -n")
 	cmd.Flags().BoolVar(&flags.SharedVolume, "shared-volume", false, "Also install the operator of shared volumes")
 	cmd.Flags().StringVar(&flags.Channel, "channel", "candidate-v0", "With olm: the channel of the Subscriptions")
@@ -50,7 +50,7 @@ func newInstall(env *environment) *cobra.Command {
 func newUpgrade(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Upgrade)
-	cmd.Use, cmd.Short = "upgrade --with olm|helm|kustomize", "Upgrade the operators to a newer release."
+	cmd.Use, cmd.Short = "upgrade --with olm|helm|kubectl", "Upgrade the operators to a newer release."
 	cmd.Long = `Upgrade the operators to the release of --from, in the way in which they are installed.
 The operator of shared volumes is upgraded as well if the cluster has it. The pods of
 Nova restart only if the new version changes their template.
@@ -63,7 +63,7 @@ Nova restart only if the new version changes their template.
 func newUninstall(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Uninstall)
-	cmd.Use, cmd.Short = "uninstall --with olm|helm|kustomize", "Remove the operators."
+	cmd.Use, cmd.Short = "uninstall --with olm|helm|kubectl", "Remove the operators."
 	cmd.Long = `Remove the operators, in the way in which they are installed, with the operator of shared
 volumes if the cluster has it. While ControlPlanes, SharedVolumes or other objects of
 Asterism exist, the command refuses and names the commands that delete the objects.
@@ -92,7 +92,7 @@ func addCatalog(cmd *cobra.Command, flags *installFlags) {
 func newChange(env *environment, flags *installFlags, plans planning) *cobra.Command {
 	cmd := &cobra.Command{Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&flags.With, "with", "", "Way of the installation: "+strings.Join(install.Ways, ", "))
-	cmd.Flags().StringVar(&flags.From, "from", ".release", "Folder of a release; for helm also a checkout, for kustomize also a folder of \"make push\"")
+	cmd.Flags().StringVar(&flags.From, "from", ".release", "Folder of a release; for helm also a checkout, for kubectl also a folder of \"make push\"")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "Only print the plan")
 	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "Do not ask before the first step")
 	cmd.Flags().DurationVar(&flags.Timeout, "timeout", 10*time.Minute, "Time limit of each wait")

@@ -190,7 +190,7 @@ const (
 func TestInstallByPrograms(t *testing.T) {
 	i := newInstallation(t)
 	programs(t)
-	for _, way := range []string{install.Kustomize, install.Helm} {
+	for _, way := range []string{install.Kubectl, install.Helm} {
 		t.Run(way, func(t *testing.T) { i.testProgram(t, way) })
 	}
 	t.Run("kustomization", func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestInstallByPrograms(t *testing.T) {
 		}
 		checkout := *i
 		checkout.release = repository + "/config/control-plane"
-		code, out := checkout.run(t, "uninstall", "--with", install.Kustomize, "--dry-run")
+		code, out := checkout.run(t, "uninstall", "--with", install.Kubectl, "--dry-run")
 		if code != 0 || !strings.Contains(out, " deployment.apps/"+metaDeployment+" ") || strings.Contains(out, "CustomResourceDefinition") {
 			t.Errorf("uninstall of a kustomization: %d\n%s", code, out)
 		}
@@ -218,7 +218,7 @@ func (i *installation) testProgram(t *testing.T, way string) {
 		t.Fatalf("without a kubelet: %d\n%s", code, out)
 	}
 	defer i.runPods(t)()
-	if way == install.Kustomize {
+	if way == install.Kubectl {
 		if code, out := i.run(t, with...); code != 0 {
 			t.Fatalf("install: %d\n%s", code, out)
 		}

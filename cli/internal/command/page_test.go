@@ -84,12 +84,12 @@ func TestProgramsRunAsThePagesSay(t *testing.T) {
 	commands := 0
 	for _, c := range []struct{ world, arguments string }{
 		{"uninstalled", "install --with helm --namespaces openstack --shared-volume"},
-		{"uninstalled", "install --with kustomize -n openstack --shared-volume"},
-		{"uninstalled", "install --with kustomize --from .demo/control-plane -n openstack"},
+		{"uninstalled", "install --with kubectl -n openstack --shared-volume"},
+		{"uninstalled", "install --with kubectl --from .demo/control-plane -n openstack"},
 		{"installed-helm", "upgrade --with helm"},
-		{"installed-kubectl", "upgrade --with kustomize"},
+		{"installed-kubectl", "upgrade --with kubectl"},
 		{"installed-helm", "uninstall --with helm"},
-		{"installed-kubectl", "uninstall --with kustomize --delete-crds"},
+		{"installed-kubectl", "uninstall --with kubectl --delete-crds"},
 	} {
 		for line := range strings.Lines(dryRun(t, filepath.Join(worlds, c.world), c.arguments)) {
 			if !strings.HasPrefix(line, "helm ") && !strings.HasPrefix(line, "kubectl ") {

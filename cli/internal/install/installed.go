@@ -58,7 +58,7 @@ func (p *planner) wayOf(ctx context.Context, namespace string) (installed, error
 		case labels["app.kubernetes.io/managed-by"] == "Helm": // which may keep its releases elsewhere
 			return installed{Helm, name(o)}, nil
 		default:
-			return installed{Kustomize, name(o)}, nil
+			return installed{Kubectl, name(o)}, nil
 		}
 	}
 	return installed{}, nil
@@ -87,7 +87,7 @@ func (p *planner) refuseOtherWay() error {
 	}
 	for _, namespace := range []string{systemNamespace, storageNamespace} {
 		found, exists := p.found[namespace]
-		if exists && !(found.way == Kustomize && p.TakeOwnership) {
+		if exists && !(found.way == Kubectl && p.TakeOwnership) {
 			return fmt.Errorf("the cluster has %s, so the operators of namespace %s are installed with %s: use --with %s", found.proof, namespace, found.way, found.way)
 		}
 	}

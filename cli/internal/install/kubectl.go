@@ -41,7 +41,7 @@ func (p *planner) applyManifests(title string, source []string) {
 	p.run(title, append([]string{kubectl, "apply", "--server-side"}, source...)...)
 }
 
-func (p *planner) installKustomize(ctx context.Context) error {
+func (p *planner) installKubectl(ctx context.Context) error {
 	m, err := p.manifests()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (p *planner) installKustomize(ctx context.Context) error {
 	return nil
 }
 
-func (p *planner) upgradeKustomize(ctx context.Context) error {
+func (p *planner) upgradeKubectl(ctx context.Context) error {
 	if err := p.refuseNothing(); err != nil {
 		return err
 	}
@@ -85,9 +85,9 @@ func (p *planner) upgradeKustomize(ctx context.Context) error {
 	return nil
 }
 
-// uninstallKustomize takes every namespace back before it deletes the operators, which remove
+// uninstallKubectl takes every namespace back before it deletes the operators, which remove
 // the finalizers of the RoleBindings.
-func (p *planner) uninstallKustomize(ctx context.Context) error {
+func (p *planner) uninstallKubectl(ctx context.Context) error {
 	m, err := p.manifests()
 	if err != nil {
 		return err

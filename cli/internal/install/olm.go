@@ -149,7 +149,7 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 func (p *planner) requireOLM(ctx context.Context) error {
 	_, err := p.get(ctx, groupKind, systemNamespace, catalogName)
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
-		return errors.New("the cluster has no OLM v0: use --with helm or --with kustomize")
+		return errors.New("the cluster has no OLM v0: use --with helm or --with kubectl")
 	}
 	return err
 }

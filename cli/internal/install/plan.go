@@ -15,13 +15,13 @@ import (
 
 // Ways to install.
 const (
-	OLM       = "olm"
-	Helm      = "helm"
-	Kustomize = "kustomize"
+	OLM     = "olm"
+	Helm    = "helm"
+	Kubectl = "kubectl"
 )
 
 // Ways are the values of --with.
-var Ways = []string{OLM, Helm, Kustomize}
+var Ways = []string{OLM, Helm, Kubectl}
 
 // Namespaces of the operators.
 const (
@@ -80,7 +80,7 @@ func (p *planner) add(title, text string, do func(context.Context, func(string))
 // Install returns the plan of an installation.
 func Install(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
 	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
-		OLM: (*planner).installOLM, Helm: (*planner).installHelm, Kustomize: (*planner).installKustomize,
+		OLM: (*planner).installOLM, Helm: (*planner).installHelm, Kubectl: (*planner).installKubectl,
 	})
 }
 
@@ -88,7 +88,7 @@ func Install(ctx context.Context, c *cluster.Cluster, options Options) (Plan, er
 // operator of shared volumes if the cluster has it.
 func Upgrade(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
 	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
-		OLM: (*planner).upgradeOLM, Helm: (*planner).upgradeHelm, Kustomize: (*planner).upgradeKustomize,
+		OLM: (*planner).upgradeOLM, Helm: (*planner).upgradeHelm, Kubectl: (*planner).upgradeKubectl,
 	})
 }
 
@@ -96,7 +96,7 @@ func Upgrade(ctx context.Context, c *cluster.Cluster, options Options) (Plan, er
 // has it.
 func Uninstall(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
 	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
-		OLM: (*planner).uninstallOLM, Helm: (*planner).uninstallHelm, Kustomize: (*planner).uninstallKustomize,
+		OLM: (*planner).uninstallOLM, Helm: (*planner).uninstallHelm, Kubectl: (*planner).uninstallKubectl,
 	})
 }
 
