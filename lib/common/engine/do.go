@@ -21,7 +21,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 	if s.every != nil {
 		every = s.every()
 	}
-	last, known := p.memory.lastDo(p.request, s.condition)
+	last, known := p.memory.lastDos[s.condition]
 	switch {
 	case known && last.inputsHash != inputsHash:
 		last, known = lastDo{inputsHash: inputsHash}, false
@@ -87,10 +87,10 @@ func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 			last.slowSince = last.at
 		}
 		last.failed, last.failures = outcomeOf(err), last.failures+1
-		p.memory.setLastDo(p.request, s.condition, last)
+		p.memory.lastDos[s.condition] = last
 		return err
 	}
-	p.memory.setLastDo(p.request, s.condition, lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat})
+	p.memory.lastDos[s.condition] = lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat}
 	p.in.observed[s.condition] = observed
 	return nil
 }

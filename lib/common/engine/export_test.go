@@ -31,9 +31,7 @@ type Seam struct {
 	Workers        int
 	ReadTimeout    time.Duration
 	DiscoveryRetry time.Duration
-	JobRetryMin    time.Duration
-	RestoresAtOnce int
-	RestoreEvery   time.Duration
+	apply.Limits
 
 	// Pod is the operator's pod.
 	Pod *corev1.ObjectReference
@@ -48,8 +46,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 	seam := Seam{
 		Client: mgr.GetClient(), Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Workers: standard.workers, ReadTimeout: standard.readTimeout,
-		DiscoveryRetry: standard.discoveryRetry, JobRetryMin: standard.jobRetryMin,
-		RestoresAtOnce: standard.restoresAtOnce, RestoreEvery: standard.restoreEvery,
+		DiscoveryRetry: standard.discoveryRetry, Limits: standard.Limits,
 	}
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
@@ -62,8 +59,7 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 		a.discovery = failingDiscovery{a.discovery, seam.Discover}
 	}
 	r := newReconciler(s, limits{
-		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry,
-		jobRetryMin: seam.JobRetryMin, jobRetryMax: standard.jobRetryMax, restoresAtOnce: seam.RestoresAtOnce, restoreEvery: seam.RestoreEvery,
+		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry, Limits: seam.Limits,
 	}, a)
 	r.engine.pod = seam.Pod
 	if seam.Remembered != nil {
@@ -74,9 +70,9 @@ func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
 
 // remembered counts the entries of every map.
 func (e *engine) remembered() int {
-	e.memory.mu.Lock()
-	defer e.memory.mu.Unlock()
-	return e.cluster.Remembered() + e.settings.Explanations.Remembered() + len(e.memory.lastDos) + len(e.memory.unwritten)
+	e.memories.mu.Lock()
+	defer e.memories.mu.Unlock()
+	return e.cluster.Remembered() + len(e.memories.of)
 }
 
 // NewObjectMetrics returns metrics of at most limit objects.
@@ -132,7 +128,7 @@ func (s Slots) End() { s.slots.end() }
 
 // JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(first, last time.Time) time.Duration {
-	return (&apply.Settings{JobRetryMin: standard.jobRetryMin, JobRetryMax: standard.jobRetryMax}).RetryWait(first, last)
+	return standard.RetryWait(first, last)
 }
 
 // DoPause is the time between a failed call of Do and the next one, after a number of failures

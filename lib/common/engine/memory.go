@@ -4,69 +4,54 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"asterism.dev/lib/common/engine/internal/apply"
 )
 
-// memory has the last Do of each stage of each object, the back-off of its passes, and the time
-// since which its status waits to be written. After a restart, a Do with Every, or whose spec
-// has changed, is repeated once; for any other, the record in the status is enough.
+// memories has the memory of each object.
+type memories struct {
+	mu sync.Mutex
+	of map[reconcile.Request]*memory
+}
+
+// memory is what the passes over one object remember. It needs no lock: these passes follow one
+// another. After a restart, a Do with Every, or whose spec has changed, is repeated once; for any
+// other, the record in the status is enough.
 type memory struct {
-	retries workqueue.TypedRateLimiter[reconcile.Request] // back-off of passes
-
-	mu        sync.Mutex
-	lastDos   map[reconcile.Request]map[string]lastDo
-	unwritten map[reconcile.Request]time.Time
+	uid            types.UID
+	failures       int // passes in a row that have failed
+	lastDos        map[string]lastDo
+	unwrittenSince time.Time // the time since which a change of messages waits to be written; zero: none waits
+	children       *apply.Memory
 }
 
-func newMemory() *memory {
-	return &memory{retries: newRetries(), lastDos: map[reconcile.Request]map[string]lastDo{}, unwritten: map[reconcile.Request]time.Time{}}
-}
-
-func newRetries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax)
-}
-
-func (m *memory) setLastDo(request reconcile.Request, stage string, last lastDo) {
+// get returns the memory of the object with the UID, which is empty for a new object.
+func (m *memories) get(request reconcile.Request, uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lastDos[request] == nil {
-		m.lastDos[request] = map[string]lastDo{}
+	if m.of[request] == nil || m.of[request].uid != uid {
+		m.of[request] = &memory{uid: uid, lastDos: map[string]lastDo{}, children: apply.NewMemory()}
 	}
-	m.lastDos[request][stage] = last
+	return m.of[request]
 }
 
-// statusWritten records that no change of the status waits to be written.
-func (m *memory) statusWritten(request reconcile.Request) {
+func (m *memories) forget(request reconcile.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.unwritten, request)
+	delete(m.of, request)
 }
 
-// unwrittenSince returns the time since which the status waits: the time of the first call
-// since statusWritten.
-func (m *memory) unwrittenSince(request reconcile.Request) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.unwritten[request].IsZero() {
-		m.unwritten[request] = time.Now()
-	}
-	return m.unwritten[request]
+// retry returns the time until a pass that has failed is repeated.
+func (m *memory) retry() time.Duration {
+	m.failures++
+	return backOff(m.failures-1, retryMax)
 }
 
-func (m *memory) forget(request reconcile.Request) {
-	m.retries.Forget(request)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.lastDos, request)
-	delete(m.unwritten, request)
-}
-
-func (m *memory) lastDo(request reconcile.Request, stage string) (lastDo, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found, ok := m.lastDos[request][stage]
-	return found, ok
+// backOff doubles with each failure before.
+func backOff(failures int, limit time.Duration) time.Duration {
+	return min(retryMin<<min(failures, 20), limit)
 }
 
 // lastDo is the last call of a Do.
@@ -99,5 +84,5 @@ func (d lastDo) pause() time.Duration {
 	if !d.slowSince.IsZero() && d.at.Sub(d.slowSince) >= silentFor {
 		limit = silentRetryMax
 	}
-	return min(retryMin<<min(d.failures, 20), limit)
+	return backOff(d.failures, limit)
 }

@@ -26,7 +26,7 @@ type engine struct {
 	settings *apply.Settings
 	recorder record.EventRecorder
 	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
-	memory   *memory
+	memories *memories
 	// fallbackHashKey is a random key of this process, for hashes while the Secret with the key
 	// cannot be read.
 	fallbackHashKey []byte
@@ -40,6 +40,7 @@ type pass struct {
 	cr       Object           // the copy that the pass changes
 	stored   Object           // as Current returned it, mostly from the cache: the base of the status patch
 	before   *commonv1.Status // at the beginning of the pass
+	memory   *memory          // of earlier passes over the object
 	view     *observe.View
 	children *apply.Children
 	in       Inputs
@@ -59,12 +60,11 @@ type pass struct {
 
 func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
 	p := &pass{
-		engine: e, request: request, cr: cr, stored: found, before: found.Common(),
+		engine: e, request: request, cr: cr, stored: found, before: found.Common(), memory: e.memories.get(request, cr.GetUID()),
 		view: e.cluster.View(request, cr.GetUID()),
 		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{},
 	}
-	e.settings.Explanations.Forget(p.view.Former)
-	p.children = &apply.Children{Settings: e.settings, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
+	p.children = &apply.Children{Settings: e.settings, Memory: p.memory.children, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide
 	return p
@@ -112,9 +112,5 @@ type limits struct {
 	workers int
 	// readTimeout and discoveryRetry are fields of observe.Options.
 	readTimeout, discoveryRetry time.Duration
-	// jobRetryMin and jobRetryMax are fields of apply.Settings.
-	jobRetryMin, jobRetryMax time.Duration
-	// restoresAtOnce and restoreEvery are parameters of apply.NewExplanations.
-	restoresAtOnce int
-	restoreEvery   time.Duration
+	apply.Limits
 }

@@ -141,11 +141,11 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 		return reconcile.Result{}, err
 	}
 	if p.failure == nil {
-		p.memory.retries.Forget(p.request)
+		p.memory.failures = 0
 		return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 	}
 	// An error of Reconcile would drop the times that other stages have set.
-	p.wakeAfter(p.memory.retries.When(p.request))
+	p.wakeAfter(p.memory.retry())
 	p.countFailure(p.failure)
 	log.FromContext(ctx).Info("the pass failed", "error", p.in.masks.Hide(p.failure.Error()), "again", p.requeueAfter.String())
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
@@ -153,9 +153,8 @@ func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Resul
 
 // forget removes all memory of a deleted object.
 func (e *engine) forget(request reconcile.Request) {
-	uid := e.cluster.Forget(e.kind, request)
-	e.settings.Explanations.Forget(uid)
-	e.memory.forget(request)
+	e.cluster.Forget(e.kind, request)
+	e.memories.forget(request)
 	shown.forget(e, request)
 	e.slots.forget(request)
 }

@@ -24,7 +24,7 @@ import (
 
 var standard = limits{
 	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
-	jobRetryMin: 5 * time.Second, jobRetryMax: 5 * time.Minute, restoresAtOnce: 200, restoreEvery: retryMax,
+	Limits: apply.Limits{JobRetryMin: 5 * time.Second, JobRetryMax: 5 * time.Minute, RestoresAtOnce: 200, RestoreEvery: retryMax},
 }
 
 // access has the clients with which an engine accesses the cluster.
@@ -93,12 +93,11 @@ func newReconciler[T Object](s Service[T], l limits, a access) *reconciler[T] {
 		kind:    kind,
 		cluster: cluster,
 		settings: &apply.Settings{
-			Name: s.Name, Client: a.client, Owns: owns, JobRetryMin: l.jobRetryMin, JobRetryMax: l.jobRetryMax,
-			Explanations: apply.NewExplanations(l.restoresAtOnce, l.restoreEvery), JobEnded: jobEnded(kind.Kind),
+			Name: s.Name, Client: a.client, Owns: owns, Limits: l.Limits, JobEnded: jobEnded(kind.Kind),
 		},
 		recorder: a.recorder,
 		pod:      ownPod(),
-		memory:   newMemory(),
+		memories: &memories{of: map[reconcile.Request]*memory{}},
 		slots:    newSlots(l.workers, doWaiting.WithLabelValues(kind.Kind)),
 
 		fallbackHashKey: newHashKey(),

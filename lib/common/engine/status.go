@@ -18,11 +18,14 @@ const messageDelay = 3 * time.Second
 // event for all changes.
 func (p *pass) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.stored, p.cr) {
-		p.memory.statusWritten(p.request)
+		p.memory.unwrittenSince = time.Time{}
 		return nil
 	}
 	if onlyMessages(p.stored, p.cr) {
-		if left := messageDelay - time.Since(p.memory.unwrittenSince(p.request)); left > 0 {
+		if p.memory.unwrittenSince.IsZero() {
+			p.memory.unwrittenSince = time.Now()
+		}
+		if left := messageDelay - time.Since(p.memory.unwrittenSince); left > 0 {
 			p.wakeAfter(left)
 			return nil
 		}
@@ -42,7 +45,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}
 	p.view.NoteVersion(p.self(), written)
-	p.memory.statusWritten(p.request)
+	p.memory.unwrittenSince = time.Time{}
 	p.announce()
 	return nil
 }

@@ -34,7 +34,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 	if err := c.requireOurs(want.key, current); err != nil {
 		return nil, err
 	}
-	if unchanged(current, c.Name, want.hash, want.body) || c.Explanations.isContested(c.Owner.GetUID(), want.key, want.hash) {
+	if unchanged(current, c.Name, want.hash, want.body) || c.contested(want) != nil {
 		return current, nil
 	}
 	body := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(want.body)}
@@ -52,7 +52,7 @@ func (c *Children) update(ctx context.Context, want stampedChild, current client
 		answer, err = c.repair(ctx, body, err)
 	}
 	if err == nil {
-		c.Explanations.noteRestored(c.Owner.GetUID(), want.key, want.hash, managersBeside(c.Name, current))
+		c.noteRestored(want, current)
 	}
 	return c.written(want.key, answer, err)
 }

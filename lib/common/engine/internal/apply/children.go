@@ -19,21 +19,48 @@ type Settings struct {
 	Client client.Client
 	// Owns are the kinds of all children.
 	Owns []schema.GroupVersionKind
+	Limits
+	// JobEnded is called once for each Job that has ended, with the name of its stage.
+	JobEnded func(stage string, succeeded bool, took time.Duration)
+}
+
+// Limits are the times and numbers of Settings that tests change.
+type Limits struct {
 	// JobRetryMin and JobRetryMax bound the time between the failure of a Job and its next
 	// run. Within the bounds, it is the time since the first failure, so that it doubles with
 	// each failure.
 	JobRetryMin, JobRetryMax time.Duration
-	// Explanations remembers why children are not complete.
-	Explanations *Explanations
-	// JobEnded is called once for each Job that has ended, with the name of its stage.
-	JobEnded func(stage string, succeeded bool, took time.Duration)
+	// RestoresAtOnce is the number of restorations of a child without a pause, more than a person
+	// causes. After these, the child is restored every RestoreEvery.
+	RestoresAtOnce int
+	RestoreEvery   time.Duration
+}
+
+// Memory is what the passes over one object remember of its children. It needs no lock: these passes
+// follow one another.
+type Memory struct {
+	explanations map[observe.Key]explanation // of children that are not complete
+	failures     map[observe.Key]time.Time   // of Jobs, for the first time
+	fights       map[observe.Key]fight       // for children that other clients change
+}
+
+// NewMemory returns an empty memory, for one object.
+func NewMemory() *Memory {
+	return &Memory{explanations: map[observe.Key]explanation{}, failures: map[observe.Key]time.Time{}, fights: map[observe.Key]fight{}}
+}
+
+// forget is for a child that is complete or no longer wanted.
+func (m *Memory) forget(key observe.Key) {
+	delete(m.explanations, key)
+	delete(m.failures, key)
 }
 
 // Children are the children of one object, in one pass over the object.
 type Children struct {
 	*Settings
-	View  *observe.View
-	Owner client.Object
+	Memory *Memory
+	View   *observe.View
+	Owner  client.Object
 	// OwnerKind is the kind of the owner.
 	OwnerKind schema.GroupVersionKind
 	// Proof is a check of a child in addition to the marks of its owner; nil: none.

@@ -31,7 +31,7 @@ func (c *Children) ensureAbsent(ctx context.Context, want stampedChild, complete
 		return err
 	}
 	if current == nil || !c.IsChild(current) && (want.FormerOwner == "" || observe.OwnerUID(current) != want.FormerOwner) {
-		c.Explanations.forget(c.Owner.GetUID(), want.key)
+		c.Memory.forget(want.key)
 		return nil
 	}
 	policy := propagation(current)
@@ -130,7 +130,7 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 		if current == nil || !c.IsChild(current) || !applies(key, current) {
 			continue
 		}
-		c.Explanations.forget(c.Owner.GetUID(), key)
+		c.Memory.forget(key)
 		if err := c.delete(ctx, key, current); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (c *Children) Ensure(ctx context.Context, stage Stage, want stampedChild) (
 	if observe.IsDataKind(want.key.Kind) {
 		result.Data = dataOf(want)
 	}
-	if err := c.Explanations.contested(c.Owner.GetUID(), want.key, want.hash); err != nil {
+	if err := c.contested(want); err != nil {
 		return result, err
 	}
 	return result, c.explained(ctx, want.key, current, want.Explain, Incomplete(current))

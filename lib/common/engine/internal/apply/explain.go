@@ -2,10 +2,8 @@ package apply
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine/internal/observe"
@@ -19,58 +17,19 @@ const (
 	explainRarely = time.Minute
 )
 
-// Explanations remembers why objects are not complete, or are not deleted yet.
-type Explanations struct {
-	fights
-	mu    sync.Mutex
-	known map[types.UID]map[observe.Key]explanation // by owner
-}
-
+// explanation is the memory of why a child is not complete, or is not deleted yet.
 type explanation struct {
 	since, asked time.Time
-	failed       time.Time // of a Job, for the first time
 	text         string
 }
 
-// NewExplanations returns an empty memory, for one controller.
-func NewExplanations(restoresAtOnce int, restoreEvery time.Duration) *Explanations {
-	return &Explanations{fights: fights{atOnce: restoresAtOnce, every: restoreEvery, recent: map[types.UID]map[observe.Key]fight{}}, known: map[types.UID]map[observe.Key]explanation{}}
-}
-
-func (e *Explanations) forget(owner types.UID, key observe.Key) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known[owner], key)
-}
-
-// Forget removes the explanations for the children of a deleted owner.
-func (e *Explanations) Forget(owner types.UID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, owner)
-	e.settle(owner)
-}
-
-// Remembered counts the explanations, so that tests can verify that they are removed.
-func (e *Explanations) Remembered() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	count := 0
-	for _, known := range e.known {
-		count += len(known)
-	}
-	return count
-}
-
-// ofOrStart returns the explanation for a child, and the time until the child is examined
+// explanationOf returns the explanation for a child, and the time until the child is examined
 // again. The time of a new child begins now.
-func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explanation, due time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	known = e.known[owner][key]
+func (m *Memory) explanationOf(key observe.Key) (known explanation, due time.Duration) {
+	known = m.explanations[key]
 	if known.since.IsZero() {
 		known.since = time.Now()
-		e.set(owner, key, known)
+		m.explanations[key] = known
 	}
 	if known.asked.IsZero() {
 		return known, explainEvery - time.Since(known.since)
@@ -82,47 +41,20 @@ func (e *Explanations) ofOrStart(owner types.UID, key observe.Key) (known explan
 	return known, interval - time.Since(known.asked)
 }
 
-// firstFailure returns the time of the first failure of a Job since it was complete; failed is
-// the time of its last failure.
-func (e *Explanations) firstFailure(owner types.UID, key observe.Key, failed time.Time) time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	known := e.known[owner][key]
-	if known.failed.IsZero() {
-		known.failed = failed
-		e.set(owner, key, known)
-	}
-	return known.failed
-}
-
-func (e *Explanations) note(owner types.UID, key observe.Key, known explanation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.set(owner, key, known)
-}
-
-func (e *Explanations) set(owner types.UID, key observe.Key, known explanation) {
-	if e.known[owner] == nil {
-		e.known[owner] = map[observe.Key]explanation{}
-	}
-	e.known[owner][key] = known
-}
-
 // explained adds the cause to the outcome of a child that is not complete. The cause is
 // found by the child's Explain or, if that finds none, in the status of its pods.
 func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Object, explain Explain, incomplete error) error {
-	owner := c.Owner.GetUID()
 	if incomplete == nil {
-		c.Explanations.forget(owner, key)
+		c.Memory.forget(key)
 		return nil
 	}
 	if explain == nil && podSelector(obj) == nil {
 		return incomplete
 	}
-	known, due := c.Explanations.ofOrStart(owner, key)
+	known, due := c.Memory.explanationOf(key)
 	if due <= 0 {
-		known.text, known.asked = c.explanationOf(ctx, explain, obj), time.Now()
-		c.Explanations.note(owner, key, known)
+		known.text, known.asked = c.examine(ctx, explain, obj), time.Now()
+		c.Memory.explanations[key] = known
 		due = explainEvery
 	}
 	outcome := *OutcomeOf(incomplete)
@@ -135,8 +67,8 @@ func (c *Children) explained(ctx context.Context, key observe.Key, obj client.Ob
 	return &outcome
 }
 
-// explanationOf returns the cause, or the error that prevented finding it.
-func (c *Children) explanationOf(ctx context.Context, explain Explain, obj client.Object) string {
+// examine returns the cause, or the error that prevented finding it.
+func (c *Children) examine(ctx context.Context, explain Explain, obj client.Object) string {
 	ctx, cancel := context.WithTimeout(ctx, c.View.ReadTimeout)
 	defer cancel()
 	for _, find := range []Explain{explain, c.podProblem} {

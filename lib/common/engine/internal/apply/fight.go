@@ -5,69 +5,40 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// fights remembers the recent writes of children that existed. A controller that forces its
+// fight is the memory of the recent writes of a child that existed. A controller that forces its
 // value, as the engine does, would otherwise start a write of the engine with each of its own.
-type fights struct {
-	atOnce int           // restorations of a child without a pause, more than a person causes
-	every  time.Duration // in which it is then restored
-	mu     sync.Mutex
-	recent map[types.UID]map[observe.Key]fight // by owner
-}
-
 type fight struct {
 	hash   string    // of the child: the write of another child restores nothing
-	until  time.Time // grows by every with each write
+	until  time.Time // grows by RestoreEvery with each write
 	others string    // field managers
 }
 
-func (f *fights) noteRestored(owner types.UID, key observe.Key, hash, others string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last, now := f.recent[owner][key], time.Now()
-	if last.hash != hash || last.until.Before(now) {
+func (c *Children) noteRestored(want stampedChild, before metav1.Object) {
+	last, now := c.Memory.fights[want.key], time.Now()
+	if last.hash != want.hash || last.until.Before(now) {
 		last.until = now
 	}
-	if f.recent[owner] == nil {
-		f.recent[owner] = map[observe.Key]fight{}
-	}
-	f.recent[owner][key] = fight{hash: hash, until: last.until.Add(f.every), others: others}
-}
-
-func (f *fights) isContested(owner types.UID, key observe.Key, hash string) bool {
-	return f.contested(owner, key, hash) != nil
+	c.Memory.fights[want.key] = fight{hash: want.hash, until: last.until.Add(c.RestoreEvery), others: managersBeside(c.Name, before)}
 }
 
 // contested returns an outcome while the child is not restored, because it was restored too often.
-func (f *fights) contested(owner types.UID, key observe.Key, hash string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last := f.recent[owner][key]
+func (c *Children) contested(want stampedChild) error {
+	last := c.Memory.fights[want.key]
 	left := time.Until(last.until)
 	if left < 0 {
-		delete(f.recent[owner], key)
+		delete(c.Memory.fights, want.key)
 	}
-	pause := left - time.Duration(f.atOnce-1)*f.every
-	if last.hash != hash || pause <= 0 {
+	pause := left - time.Duration(c.RestoresAtOnce-1)*c.RestoreEvery
+	if last.hash != want.hash || pause <= 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", key, f.every, cmp.Or(last.others, "none, so look for an admission webhook"))
+	message := fmt.Sprintf("%s is changed again and again: the operator restores it every %s. Its other field managers: %s", want.key, c.RestoreEvery, cmp.Or(last.others, "none, so look for an admission webhook"))
 	return &Outcome{Reason: ReasonWaiting, Message: message, After: pause}
-}
-
-// settle removes the memory of a deleted owner.
-func (f *fights) settle(owner types.UID) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.recent, owner)
 }
 
 // managersBeside lists the field managers of an object except one.

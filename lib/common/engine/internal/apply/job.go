@@ -62,7 +62,7 @@ func (c *Children) resultOrRerun(ctx context.Context, stage Stage, want stampedC
 		c.reportEnd(stage, job)
 		return Result{}, progressing("%s is complete, but its result was lost with its pod: the Job runs again", want.key)
 	}
-	c.Explanations.forget(c.Owner.GetUID(), want.key)
+	c.Memory.forget(want.key)
 	result := c.resultOf(want, job)
 	result.Run, result.Message = want.run, message
 	return result, nil
@@ -86,7 +86,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 			return "", err
 		}
 		if current != nil && c.IsChild(current) {
-			c.Explanations.forget(c.Owner.GetUID(), key)
+			c.Memory.forget(key)
 			return key.Name, c.delete(ctx, key, current)
 		}
 	}
@@ -115,7 +115,10 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 		message += end.Message
 	}
 	failed := end.LastTransitionTime.Time
-	first := c.Explanations.firstFailure(c.Owner.GetUID(), key, failed)
+	first, failedBefore := c.Memory.failures[key]
+	if !failedBefore {
+		first, c.Memory.failures[key] = failed, failed
+	}
 	outcome := &Outcome{Reason: ReasonJobFailed, Message: fmt.Sprintf("%s failed: %s", key, message)}
 	if outcome.After = time.Until(failed.Add(c.RetryWait(first, failed))); outcome.After > 0 {
 		return outcome
@@ -132,7 +135,7 @@ func (c *Children) waitOrDelete(ctx context.Context, stage Stage, key observe.Ke
 
 // RetryWait is the time between the last failure of a Job and its next run, if it has failed for
 // the first time at the time first.
-func (c *Settings) RetryWait(first, last time.Time) time.Duration {
+func (c Limits) RetryWait(first, last time.Time) time.Duration {
 	return min(max(last.Sub(first), c.JobRetryMin), c.JobRetryMax)
 }
 

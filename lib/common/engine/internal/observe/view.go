@@ -16,9 +16,6 @@ import (
 // that the pass looks at starts another pass.
 type View struct {
 	*Cluster
-	// Former is the UID of a deleted object with the same name, "" if there is none.
-	Former types.UID
-
 	request   reconcile.Request
 	seen      sets.Set[Key]
 	objects   map[Key]client.Object // as the pass has read or written them; nil for none
@@ -31,7 +28,6 @@ func (c *Cluster) View(request reconcile.Request, uid types.UID) *View {
 	defer c.mu.Unlock()
 	v := &View{Cluster: c, request: request, seen: sets.New[Key](), objects: map[Key]client.Object{}}
 	if before := c.uids[request]; before != uid {
-		v.Former = before
 		delete(c.owners, before)
 		c.owners[uid], c.uids[request] = request, uid
 	}

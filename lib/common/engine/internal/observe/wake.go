@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -69,17 +68,15 @@ func (c *Cluster) Enqueue(requests ...reconcile.Request) {
 	}
 }
 
-// Forget removes all memory of a deleted object, and returns its UID.
-func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request) types.UID {
+// Forget removes all memory of a deleted object.
+func (c *Cluster) Forget(kind schema.GroupVersionKind, request reconcile.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	uid := c.uids[request]
 	c.forgetUnseen(request, nil)
 	delete(c.lookedAt, request)
-	delete(c.owners, uid)
+	delete(c.owners, c.uids[request])
 	delete(c.uids, request)
 	delete(c.writes, Key{Kind: kind, NamespacedName: request.NamespacedName})
-	return uid
 }
 
 func (c *Cluster) forgetUnseen(request reconcile.Request, seen sets.Set[Key]) {
