@@ -15,11 +15,11 @@ import (
 )
 
 // buildChildren returns the stamped children that the stage wants.
-func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedChildren, error) {
-	if s.build == nil {
+func (p *passOf[T]) buildChildren(ctx context.Context, s Stage[T]) (apply.StampedChildren, error) {
+	if s.Build == nil {
 		return nil, nil
 	}
-	built, err := s.build(p.in)
+	built, err := s.Build(p.cr, p.in)
 	if err != nil {
 		return nil, err
 	}
@@ -27,18 +27,18 @@ func (p *pass) buildChildren(ctx context.Context, s boundStage) (apply.StampedCh
 	for _, child := range built {
 		children = append(children, unwrap(child))
 	}
-	return p.children.Stamp(ctx, s.condition, children)
+	return p.children.Stamp(ctx, s.Condition, children)
 }
 
 // applyChildren applies the children in order, makes them inputs of later stages, and deletes
 // children that the builder no longer lists. It continues after a child that is not complete, and
 // returns the first such outcome. It stops at a conflict and returns it: later children may give
 // rights to the foreign object.
-func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.StampedChildren, completedBefore bool, record *commonv1.CompletedStage) (incomplete error) {
-	if s.build == nil {
+func (p *passOf[T]) applyChildren(ctx context.Context, s Stage[T], children apply.StampedChildren, completedBefore bool, record *commonv1.CompletedStage) (incomplete error) {
+	if s.Build == nil {
 		return nil
 	}
-	stage := apply.Stage{Name: s.condition, Last: p.lastOf(s), CompletedBefore: completedBefore && p.isUnchanged(s.condition)}
+	stage := apply.Stage{Name: s.Condition, Last: p.lastOf(s.Condition), CompletedBefore: completedBefore && p.isUnchanged(s.Condition)}
 	for _, want := range children {
 		result, err := p.children.Ensure(ctx, stage, want)
 		if err != nil && outcomeOf(err).IsConflict() {
@@ -52,7 +52,7 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 		}
 	}
 	p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
-	if err := p.children.Prune(ctx, s.condition, p.wantedKeys); err != nil {
+	if err := p.children.Prune(ctx, s.Condition, p.wantedKeys); err != nil {
 		p.planRetry(outcomeOf(err))
 		return cmp.Or(incomplete, err)
 	}
@@ -61,15 +61,15 @@ func (p *pass) applyChildren(ctx context.Context, s boundStage, children apply.S
 
 // lastOf returns the condition of a stage before this pass, nil for none. A stage of a teardown
 // has no condition of its own: Ready has its message.
-func (p *pass) lastOf(s boundStage) *metav1.Condition {
+func (p *pass) lastOf(stage string) *metav1.Condition {
 	if p.cr.GetDeletionTimestamp() == nil {
-		return meta.FindStatusCondition(p.before.Conditions, s.condition)
+		return meta.FindStatusCondition(p.before.Conditions, stage)
 	}
 	ready := meta.FindStatusCondition(p.before.Conditions, commonv1.ConditionReady)
 	if ready == nil {
 		return nil
 	}
-	message, isOfStage := strings.CutPrefix(ready.Message, s.condition+": ")
+	message, isOfStage := strings.CutPrefix(ready.Message, stage+": ")
 	if !isOfStage {
 		return nil
 	}

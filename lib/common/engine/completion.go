@@ -19,13 +19,13 @@ const (
 
 // newRecord returns the record of a stage that is complete now; a record without Inputs is
 // not written.
-func (p *pass) newRecord(s boundStage, inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
+func (p *passOf[T]) newRecord(s Stage[T], inputsHash string, children apply.StampedChildren) commonv1.CompletedStage {
 	record := commonv1.CompletedStage{
-		Stage: s.condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.condition],
+		Stage: s.Condition, Generation: p.cr.GetGeneration(), Observed: p.in.observed[s.Condition],
 		Inputs: p.in.Hash(inputsHash, children.Hashes()),
 	}
 	switch {
-	case s.do != nil:
+	case s.Do != nil:
 		record.Inputs = inputsHash + "-" + record.Inputs
 	case len(children) == 0, p.cr.GetDeletionTimestamp() != nil:
 		record.Inputs = "" // no child that could become incomplete
@@ -75,7 +75,7 @@ func (p *pass) isUnchanged(stage string) bool {
 
 // callCompletedBefore tells whether a stage with a Do was complete for these inputs of Do, with
 // the present or other children.
-func (p *pass) callCompletedBefore(s boundStage, inputsHash string) bool {
-	record := recordOf(p.before, s.condition)
+func (p *pass) callCompletedBefore(stage, inputsHash string) bool {
+	record := recordOf(p.before, stage)
 	return record != nil && strings.HasPrefix(record.Inputs, inputsHash+"-")
 }

@@ -36,7 +36,7 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 
 // setAvailable sets the condition Available: whether users are served. Ready does not
 // depend on it.
-func (p *pass) setAvailable(ctx context.Context, s boundStage) {
+func (p *passOf[T]) setAvailable(ctx context.Context, s Stage[T]) {
 	result := outcomeOf(p.askAvailable(ctx, s))
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
@@ -44,8 +44,8 @@ func (p *pass) setAvailable(ctx context.Context, s boundStage) {
 	}
 }
 
-func (p *pass) askAvailable(ctx context.Context, s boundStage) (err error) {
-	defer p.guard(ctx, s.condition, &err)
+func (p *passOf[T]) askAvailable(ctx context.Context, s Stage[T]) (err error) {
+	defer p.guard(ctx, s.Condition, &err)
 	inputsHash, err := p.gatherFor(ctx, s)
 	if err != nil {
 		return err
@@ -54,17 +54,15 @@ func (p *pass) askAvailable(ctx context.Context, s boundStage) (err error) {
 }
 
 // conclude sets Ready and Stalled, and removes conditions and records without a stage.
-func (p *pass) conclude(stages []boundStage) {
-	known := []string{}
+func (p *pass) conclude(stages []string) {
 	p.gathered = true
-	for _, s := range stages {
-		known = append(known, s.condition)
-		_, gathered := p.done[s.condition]
+	for _, stage := range stages {
+		_, gathered := p.done[stage]
 		p.gathered = p.gathered && gathered
 	}
 	status := p.cr.Common()
-	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return !slices.Contains(known, c.Stage) })
-	known = append(known, commonv1.ConditionAvailable)
+	status.Completed = slices.DeleteFunc(status.Completed, func(c commonv1.CompletedStage) bool { return !slices.Contains(stages, c.Stage) })
+	known := append(slices.Clone(stages), commonv1.ConditionAvailable)
 	if p.firstUnready == nil {
 		p.set(commonv1.ConditionReady, metav1.ConditionTrue, "Ready", "")
 	} else {

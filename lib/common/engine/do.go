@@ -13,24 +13,24 @@ import (
 // doIfDue calls the stage's Do, unless Do has succeeded for the same inputs and Every has
 // not passed since, or Do backs off after a failure. If Do fails, the facts that it has
 // observed for the same inputs before stay.
-func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) error {
-	if s.do == nil {
+func (p *passOf[T]) doIfDue(ctx context.Context, s Stage[T], inputsHash string) error {
+	if s.Do == nil {
 		return nil
 	}
 	var every time.Duration
-	if s.every != nil {
-		every = s.every()
+	if s.Every != nil {
+		every = s.Every(p.cr)
 	}
-	last, known := p.memory.lastDos[s.condition]
+	last, known := p.memory.lastDos[s.Condition]
 	switch {
 	case known && last.inputsHash != inputsHash:
 		last, known = lastDo{inputsHash: inputsHash}, false
-	case !known && p.callCompletedBefore(s, inputsHash): // by an earlier process
-		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.condition).Observed}, every == 0 && p.isUnchanged(s.condition)
+	case !known && p.callCompletedBefore(s.Condition, inputsHash): // by an earlier process
+		last, known = lastDo{inputsHash: inputsHash, observed: recordOf(p.before, s.Condition).Observed}, every == 0 && p.isUnchanged(s.Condition)
 	case !known:
 		last = lastDo{inputsHash: inputsHash}
 	}
-	p.in.observed[s.condition] = last.observed
+	p.in.observed[s.Condition] = last.observed
 	if left := last.backOff(); left > 0 {
 		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, Stalled: last.failed.Stalled, After: left}
 	}
@@ -41,7 +41,7 @@ func (p *pass) doIfDue(ctx context.Context, s boundStage, inputsHash string) err
 		return nil
 	}
 	if !p.slots.take(p.request) {
-		return p.waitForTurn(s, last, known)
+		return p.waitForTurn(s.Condition, last, known)
 	}
 	defer func() { p.cluster.Enqueue(p.slots.release(p.request.Namespace)...) }()
 	last.repeat = jitter(every)
@@ -55,30 +55,30 @@ func jitter(every time.Duration) time.Duration { return wait.Jitter(every, repea
 
 // waitForTurn returns the outcome of a Do that is due and has no slot: that of the last call with
 // these inputs, if one is known.
-func (p *pass) waitForTurn(s boundStage, last lastDo, known bool) error {
+func (p *pass) waitForTurn(stage string, last lastDo, known bool) error {
 	p.wakeAfter(slotRetry)
-	before := p.lastOf(s)
-	served := s.condition == commonv1.ConditionAvailable && before != nil && before.Status == metav1.ConditionTrue
+	before := p.lastOf(stage)
+	served := stage == commonv1.ConditionAvailable && before != nil && before.Status == metav1.ConditionTrue
 	switch {
 	case last.failed != nil:
 		return &outcome{Reason: last.failed.Reason, Message: last.failed.Message, Stalled: last.failed.Stalled}
-	case known, served, p.callCompletedBefore(s, last.inputsHash):
+	case known, served, p.callCompletedBefore(stage, last.inputsHash):
 		return nil
 	}
 	return Wait("other objects of this namespace are waiting for their servers: this object waits for its turn")
 }
 
 // callDo calls Do and remembers its result.
-func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
-	if record := recordOf(p.cr.Common(), s.condition); record != nil && !p.callCompletedBefore(s, last.inputsHash) {
+func (p *passOf[T]) callDo(ctx context.Context, s Stage[T], last lastDo) error {
+	if record := recordOf(p.cr.Common(), s.Condition); record != nil && !p.callCompletedBefore(s.Condition, last.inputsHash) {
 		record.Inputs = outdated // so that the next process calls Do again
 	}
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()
 	began := time.Now()
-	observed, err := s.do(limited, p.in)
+	observed, err := s.Do(limited, p.cr, p.in)
 	last.at = time.Now()
-	doDuration.WithLabelValues(p.kind.Kind, s.condition).Observe(last.at.Sub(began).Seconds())
+	doDuration.WithLabelValues(p.kind.Kind, s.Condition).Observe(last.at.Sub(began).Seconds())
 	if err != nil {
 		switch {
 		case last.at.Sub(began) < slowCall:
@@ -87,10 +87,10 @@ func (p *pass) callDo(ctx context.Context, s boundStage, last lastDo) error {
 			last.slowSince = last.at
 		}
 		last.failed, last.failures = outcomeOf(err), last.failures+1
-		p.memory.lastDos[s.condition] = last
+		p.memory.lastDos[s.Condition] = last
 		return err
 	}
-	p.memory.lastDos[s.condition] = lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat}
-	p.in.observed[s.condition] = observed
+	p.memory.lastDos[s.Condition] = lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat}
+	p.in.observed[s.Condition] = observed
 	return nil
 }

@@ -58,13 +58,20 @@ type pass struct {
 	gathered bool // every stage has gathered its needs, so that expiries has all certificates
 }
 
-func (e *engine) begin(request reconcile.Request, found, cr Object, proof func(client.Object) bool) *pass {
+// passOf is a pass with the type of its object, which the functions of its stages need.
+type passOf[T Object] struct {
+	*pass
+	service Service[T]
+	cr      T // cr of the pass
+}
+
+func (e *engine) begin(request reconcile.Request, found, cr Object) *pass {
 	p := &pass{
 		engine: e, request: request, cr: cr, stored: found, before: found.Common(), memory: e.memories.get(request, cr.GetUID()),
 		view: e.cluster.View(request, cr.GetUID()),
 		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{},
 	}
-	p.children = &apply.Children{Settings: e.settings, Memory: p.memory.children, View: p.view, Owner: cr, OwnerKind: e.kind, Proof: proof}
+	p.children = &apply.Children{Settings: e.settings, Memory: p.memory.children, View: p.view, Owner: cr, OwnerKind: e.kind}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
 	p.children.Mask = p.in.masks.Hide
 	return p

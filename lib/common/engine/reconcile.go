@@ -33,21 +33,27 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, nil
 	}
 	cr := found.DeepCopyObject().(T) //nolint:forcetypeassert // the key is of T's kind
-	p := r.engine.begin(request, found.(T), cr, r.proof(cr))
+	p := &passOf[T]{pass: r.engine.begin(request, found.(T), cr), service: r.service, cr: cr}
 	defer p.view.Close()
+	if prove := r.service.Proof; prove != nil {
+		p.children.Proof = func(child client.Object) bool { return prove(cr, child) }
+	}
 	unread := p.readHashKey(ctx)
 	if cr.GetDeletionTimestamp() != nil {
 		if !controllerutil.ContainsFinalizer(cr, p.finalizer()) {
 			p.deleting("", Wait("waiting for the finalizers %s", strings.Join(cr.GetFinalizers(), ", ")))
-			return p.finish(ctx, func() error { return nil }) // nothing was read that it could report
+			return p.finish(ctx, nil) // nothing was read that it could report
 		}
-		gone, err := p.tearDown(ctx, bind(r.service.Teardown, cr))
+		gone, err := p.tearDown(ctx)
 		if gone || err != nil {
 			return reconcile.Result{}, err
 		}
-		return p.finish(ctx, r.report(ctx, p, cr))
+		return p.finish(ctx, p.report(ctx))
 	}
-	stages := bind(r.service.Stages, cr)
+	var stages []string
+	for _, s := range r.service.Stages {
+		stages = append(stages, s.Condition)
+	}
 	var refused error
 	if len(r.service.Teardown) > 0 {
 		refused = p.addFinalizer(ctx)
@@ -60,44 +66,36 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	case unread != nil:
 		p.noteUnready(unread)
 	default:
-		p.walk(ctx, stages)
+		p.walk(ctx)
 	}
 	p.noteUnready(p.updateUnreached(ctx, stages))
 	if r.service.Available != nil {
 		available := *r.service.Available
 		available.Condition = commonv1.ConditionAvailable
-		p.setAvailable(ctx, bind([]Stage[T]{available}, cr)[0])
+		p.setAvailable(ctx, available)
 	}
 	p.noteUnready(p.sweep(ctx, stages))
 	p.conclude(stages)
-	return p.finish(ctx, r.report(ctx, p, cr))
+	return p.finish(ctx, p.report(ctx))
 }
 
-func (r *reconciler[T]) proof(cr T) func(client.Object) bool {
-	if r.service.Proof == nil {
-		return nil
+// report calls the service's Report, unless a watch is slow.
+func (p *passOf[T]) report(ctx context.Context) (err error) {
+	defer p.guard(ctx, "the report", &err)
+	if p.service.Report != nil && p.view.Settled() {
+		p.service.Report(p.cr, p.in)
 	}
-	return func(child client.Object) bool { return r.service.Proof(cr, child) }
-}
-
-func (r *reconciler[T]) report(ctx context.Context, p *pass, cr T) func() error {
-	return func() (err error) {
-		defer p.guard(ctx, "the report", &err)
-		if r.service.Report != nil {
-			r.service.Report(cr, p.in)
-		}
-		return nil
-	}
+	return nil
 }
 
 // walk runs the stages in order, until one is not done and does not Continue.
-func (p *pass) walk(ctx context.Context, stages []boundStage) {
-	for _, s := range stages {
+func (p *passOf[T]) walk(ctx context.Context) {
+	for _, s := range p.service.Stages {
 		err := p.runStage(ctx, s)
-		p.reached[s.condition] = true
-		p.setOutcome(s.condition, outcomeOf(err))
+		p.reached[s.Condition] = true
+		p.setOutcome(s.Condition, outcomeOf(err))
 		p.noteUnready(err)
-		if !p.done[s.condition] && !s.continues {
+		if !p.done[s.Condition] && !s.Continue {
 			return
 		}
 	}
@@ -116,25 +114,22 @@ func (p *pass) noteUnready(err error) {
 }
 
 // sweep deletes children that are no longer needed when every stage is ready.
-func (p *pass) sweep(ctx context.Context, stages []boundStage) (err error) {
+func (p *pass) sweep(ctx context.Context, stages []string) (err error) {
 	defer p.guard(ctx, "the deletion of old children", &err)
 	if p.firstUnready != nil {
 		return nil
 	}
-	var names []string
-	for _, s := range stages {
-		names = append(names, s.condition)
-	}
-	return p.children.Sweep(ctx, names, p.wantedKeys)
+	return p.children.Sweep(ctx, stages, p.wantedKeys)
 }
 
-// finish calls the report, writes the status, and returns the time of the next pass.
-func (p *pass) finish(ctx context.Context, report func() error) (reconcile.Result, error) {
+// finish writes the status, and returns the time of the next pass; reported is the error of the
+// report.
+func (p *pass) finish(ctx context.Context, reported error) (reconcile.Result, error) {
 	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
 		return reconcile.Result{RequeueAfter: p.readTimeout}, nil
 	}
-	if err := report(); err != nil {
-		p.failure = outcomeOf(err)
+	if reported != nil {
+		p.failure = outcomeOf(reported)
 	}
 	shown.set(p.engine, p.request, p.cr.Common().Conditions, p.expiries, p.gathered)
 	if err := p.writeStatus(ctx); err != nil {

@@ -8,14 +8,14 @@ import (
 
 // runStage runs one stage: Needs, Do, Build, the writes of its children, Judge and Report. It returns nil if the stage is
 // ready. A stage that ends before Report is not done.
-func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
-	defer p.guard(ctx, "stage "+s.condition, &err)
+func (p *passOf[T]) runStage(ctx context.Context, s Stage[T]) (err error) {
+	defer p.guard(ctx, "stage "+s.Condition, &err)
 	inputsHash, err := p.gatherFor(ctx, s)
 	if err != nil {
 		return err
 	}
 	failed := p.doIfDue(ctx, s, inputsHash)
-	if failed != nil && (outcomeOf(failed).Stalled || !p.callCompletedBefore(s, inputsHash)) {
+	if failed != nil && (outcomeOf(failed).Stalled || !p.callCompletedBefore(s.Condition, inputsHash)) {
 		return failed
 	}
 	children, err := p.buildChildren(ctx, s)
@@ -23,21 +23,21 @@ func (p *pass) runStage(ctx context.Context, s boundStage) (err error) {
 		return err
 	}
 	record := p.newRecord(s, inputsHash, children)
-	completedBefore := p.completedBefore(s.condition, record.Inputs)
+	completedBefore := p.completedBefore(s.Condition, record.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, completedBefore, &record)
 	if failed != nil { // its children were applied, because Do has succeeded for these inputs before
 		incomplete = failed
 	}
-	if incomplete == nil && s.judge != nil {
-		p.remarks[s.condition], incomplete = s.judge(p.in)
+	if incomplete == nil && s.Judge != nil {
+		p.remarks[s.Condition], incomplete = s.Judge(p.cr, p.in)
 	}
-	if s.report != nil {
-		s.report(p.in)
+	if s.Report != nil {
+		s.Report(p.cr, p.in)
 	}
 	if incomplete == nil {
 		p.writeRecord(record)
 	}
-	p.done[s.condition] = incomplete == nil || completedBefore && mayContinueAfter(outcomeOf(incomplete))
+	p.done[s.Condition] = incomplete == nil || completedBefore && mayContinueAfter(outcomeOf(incomplete))
 	return incomplete
 }
 
@@ -49,15 +49,15 @@ func mayContinueAfter(incomplete *outcome) bool {
 
 // gatherFor returns the hash of a stage's inputs. The inputs of a Do include the spec and
 // the UID, because the operator may not see that an object is deleted and recreated.
-func (p *pass) gatherFor(ctx context.Context, s boundStage) (string, error) {
+func (p *passOf[T]) gatherFor(ctx context.Context, s Stage[T]) (string, error) {
 	var inputsHash string
-	if s.needs != nil {
+	if s.Needs != nil {
 		var err error
-		if inputsHash, err = p.gather(ctx, s.needs()); err != nil {
+		if inputsHash, err = p.gather(ctx, s.Needs(p.cr)); err != nil {
 			return "", err
 		}
 	}
-	if s.do == nil {
+	if s.Do == nil {
 		return inputsHash, nil
 	}
 	body, err := apply.Body(p.cr)

@@ -23,19 +23,19 @@ const reasonLeftBehind = "LeftBehind"
 
 // tearDown runs the stages of the teardown, and removes the finalizer when all of them are
 // ready. gone is true if nothing is left to report: the removal was sent.
-func (p *pass) tearDown(ctx context.Context, stages []boundStage) (gone bool, err error) {
-	for _, s := range stages {
-		if p.completedBefore(s.condition, abandonedStage) {
-			p.done[s.condition] = true
+func (p *passOf[T]) tearDown(ctx context.Context) (gone bool, err error) {
+	for _, s := range p.service.Teardown {
+		if p.completedBefore(s.Condition, abandonedStage) {
+			p.done[s.Condition] = true
 			continue
 		}
 		err := p.runStage(ctx, s)
 		var end *abandoned
 		if errors.As(err, &end) {
-			err = p.abandon(ctx, s.condition, p.in.masks.Hide(end.remains))
+			err = p.abandon(ctx, s.Condition, p.in.masks.Hide(end.remains))
 		}
 		if err != nil {
-			p.deleting(s.condition+": ", err)
+			p.deleting(s.Condition+": ", err)
 			return false, nil
 		}
 	}

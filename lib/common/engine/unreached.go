@@ -18,36 +18,36 @@ import (
 // by the state of its stage's children, or to Unknown if this state is not sufficient or
 // the stage has no children. If a child no longer exists, the conditions of its stage and of all
 // later stages become Unknown.
-func (p *pass) updateUnreached(ctx context.Context, stages []boundStage) (err error) {
+func (p *pass) updateUnreached(ctx context.Context, stages []string) (err error) {
 	defer p.guard(ctx, "the conditions of stages that were not reached", &err)
-	unreached := slices.DeleteFunc(slices.Clone(stages), func(s boundStage) bool { return p.reached[s.condition] })
+	unreached := slices.DeleteFunc(slices.Clone(stages), func(stage string) bool { return p.reached[stage] })
 	if len(unreached) == 0 {
 		return nil
 	}
 	children, err := p.readChildren(ctx)
 	gone := ""
-	for _, s := range unreached {
-		last := meta.FindStatusCondition(p.before.Conditions, s.condition)
+	for _, stage := range unreached {
+		last := meta.FindStatusCondition(p.before.Conditions, stage)
 		if !p.isCurrent(last) {
-			p.setNotReached(s.condition)
+			p.setNotReached(stage)
 			continue
 		}
 		if err != nil {
 			continue // the condition stays, because the children could not be read
 		}
 		if gone == "" {
-			gone = p.missingOf(s.condition, children)
+			gone = p.missingOf(stage, children)
 		}
-		record := recordOf(p.before, s.condition)
-		if gone == "" && (record == nil || len(record.Children) == 0) && !hasChild(s.condition, children) {
-			p.setNotReached(s.condition) // nothing shows whether it still holds
+		record := recordOf(p.before, stage)
+		if gone == "" && (record == nil || len(record.Children) == 0) && !hasChild(stage, children) {
+			p.setNotReached(stage) // nothing shows whether it still holds
 			continue
 		}
 		if gone != "" {
-			p.set(s.condition, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
+			p.set(stage, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
 			continue
 		}
-		p.setByChildren(s.condition, *last, children)
+		p.setByChildren(stage, *last, children)
 	}
 	return err
 }
