@@ -72,7 +72,7 @@ type Cluster struct {
 func New(options Options) *Cluster {
 	return &Cluster{
 		Options:  options,
-		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, timeout: options.ReadTimeout, groups: map[schema.GroupVersion]*group{}},
+		kinds:    kinds{discovery: options.Discovery, retry: options.DiscoveryRetry, timeout: options.ReadTimeout, groups: map[schema.GroupVersion]group{}},
 		watches:  map[schema.GroupVersionKind]*watch{},
 		owners:   map[types.UID]reconcile.Request{},
 		uids:     map[reconcile.Request]types.UID{},
@@ -100,14 +100,14 @@ func (c *Cluster) KindOf(obj client.Object) schema.GroupVersionKind {
 // Served returns nil for a kind that the API server serves, a NotServed for a kind
 // that it does not serve, and another error if that could not be discovered.
 func (c *Cluster) Served(ctx context.Context, kind schema.GroupVersionKind) error {
-	_, err := c.kinds.lookup(ctx, kind)
+	_, err := c.kinds.lookup(ctx, kind, false)
 	return err
 }
 
 // Namespaced tells whether objects of the kind have a namespace. A kind that is not served
 // counts as namespaced, because most kinds are.
 func (c *Cluster) Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	namespaced, err := c.kinds.lookup(ctx, kind)
+	namespaced, err := c.kinds.lookup(ctx, kind, false)
 	if IsNotServed(err) {
 		return true, nil
 	}

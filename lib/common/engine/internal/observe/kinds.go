@@ -49,7 +49,7 @@ type kinds struct {
 	retry, timeout time.Duration
 
 	mu     sync.Mutex
-	groups map[schema.GroupVersion]*group
+	groups map[schema.GroupVersion]group
 }
 
 // group is the last answer of discovery for one group and version.
@@ -60,23 +60,23 @@ type group struct {
 	calling    chan struct{}   // closed when the present call ends; nil: no call
 }
 
-// lookup tells whether the kind is namespaced, or returns a NotServed. It calls discovery
-// unless the answer is known. The answer that a kind is served is valid until askAgain; the
-// answer that a kind is not served is valid for the time retry.
-func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	g := k.last(kind.GroupVersion())
-	if namespaced, served := g.namespaced[kind.Kind]; served {
-		return namespaced, nil
-	}
-	g = k.refresh(ctx, kind.GroupVersion())
+// lookup tells whether the kind is namespaced, or returns a NotServed. An answer is valid for the
+// time retry, except that a kind that was served still is, unless this is doubted.
+func (k *kinds) lookup(ctx context.Context, kind schema.GroupVersionKind, doubted bool) (bool, error) {
+	gv := kind.GroupVersion()
+	g := k.last(gv)
 	namespaced, served := g.namespaced[kind.Kind]
+	if !served || doubted {
+		g = k.refresh(ctx, gv)
+		namespaced, served = g.namespaced[kind.Kind]
+	}
 	switch {
+	case served: // also if the last call has failed
+		return namespaced, nil
 	case g.err != nil:
 		return false, fmt.Errorf("discovering %s: %w", kind.Kind, g.err)
-	case !served:
-		return false, &NotServed{Kind: kind, Again: k.retry}
 	}
-	return namespaced, nil
+	return false, &NotServed{Kind: kind, Again: k.retry}
 }
 
 // mayBeGone tells whether the definition of a kind can be deleted, and discovery was not
@@ -85,78 +85,61 @@ func (k *kinds) mayBeGone(kind schema.GroupVersionKind) bool {
 	return !scheme.Scheme.Recognizes(kind) && time.Since(k.last(kind.GroupVersion()).at) >= k.retry
 }
 
-// askAgain calls discovery for a kind without objects. If the call fails, the last answer
-// stays valid.
-func (k *kinds) askAgain(ctx context.Context, kind schema.GroupVersionKind) error {
-	g := k.refresh(ctx, kind.GroupVersion())
-	if _, served := g.namespaced[kind.Kind]; served || g.err != nil {
-		return nil //nolint:nilerr // see above
-	}
-	return &NotServed{Kind: kind, Again: k.retry}
-}
-
 // last returns the last answer for a group and version.
 func (k *kinds) last(gv schema.GroupVersion) group {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return *k.group(gv)
-}
-
-func (k *kinds) group(gv schema.GroupVersion) *group {
-	if k.groups[gv] == nil {
-		k.groups[gv] = &group{}
-	}
 	return k.groups[gv]
 }
 
 // refresh calls discovery, unless the last answer is recent. While another pass calls, the last
 // answer is returned; if there is none, the pass waits.
 func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion) group {
+	g, calls := k.begin(gv)
+	switch {
+	case calls:
+		k.call(ctx, gv, g)
+	case g.calling != nil && g.namespaced == nil:
+		select {
+		case <-g.calling:
+		case <-ctx.Done():
+		}
+	}
+	return k.last(gv)
+}
+
+// begin returns the last answer, and whether the caller must call discovery.
+func (k *kinds) begin(gv schema.GroupVersion) (group, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	g := k.group(gv)
-	limit := k.retry
+	g, limit := k.groups[gv], k.retry
 	if g.err != nil {
 		limit = min(limit, failureFor)
 	}
-	switch {
-	case time.Since(g.at) < limit, g.calling != nil && g.namespaced != nil:
-		return *g
-	case g.calling != nil:
-		k.wait(ctx, g.calling)
-	default:
-		k.call(ctx, gv, g)
+	if g.calling != nil || time.Since(g.at) < limit {
+		return g, false
 	}
-	return *g
-}
-
-// wait waits for the call of another pass.
-func (k *kinds) wait(ctx context.Context, call <-chan struct{}) {
-	k.mu.Unlock()
-	defer k.mu.Lock()
-	select {
-	case <-call:
-	case <-ctx.Done():
-	}
-}
-
-func (k *kinds) call(ctx context.Context, gv schema.GroupVersion, g *group) {
 	g.calling = make(chan struct{})
-	k.mu.Unlock()
+	k.groups[gv] = g
+	return g, true
+}
+
+func (k *kinds) call(ctx context.Context, gv schema.GroupVersion, g group) {
 	limited, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	resources, err := k.discovery.ServerResourcesForGroupVersionWithContext(limited, gv.String())
 	if apierrors.IsNotFound(err) {
 		resources, err = &metav1.APIResourceList{}, nil
 	}
+	answer := group{namespaced: g.namespaced, err: err, at: time.Now()} // after a failure, the answer before stays
+	if err == nil {
+		answer.namespaced = map[string]bool{}
+		for _, resource := range resources.APIResources {
+			answer.namespaced[resource.Kind] = resource.Namespaced
+		}
+	}
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	close(g.calling)
-	g.calling, g.at, g.err = nil, time.Now(), err
-	if err != nil {
-		return
-	}
-	g.namespaced = map[string]bool{} // a new map: others read the old one
-	for _, resource := range resources.APIResources {
-		g.namespaced[resource.Kind] = resource.Namespaced
-	}
+	k.groups[gv] = answer
 }

@@ -33,17 +33,17 @@ func TestAHangingDiscoveryDelaysOnePass(t *testing.T) {
 	g := NewWithT(t)
 	route, other := schema.GroupVersionKind{Group: "r.example", Version: "v1", Kind: "Route"}, schema.GroupVersionKind{Group: "r.example", Version: "v1", Kind: "Other"}
 	d := &hangingDiscovery{called: make(chan struct{}), answer: &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "Route", Namespaced: true}}}}
-	k := &kinds{discovery: d, timeout: time.Minute, groups: map[schema.GroupVersion]*group{}}
-	_, err := k.lookup(t.Context(), route)
+	k := &kinds{discovery: d, timeout: time.Minute, groups: map[schema.GroupVersion]group{}}
+	_, err := k.lookup(t.Context(), route, false)
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan error)
-	go func() { asked <- k.askAgain(ctx, route) }()
+	go func() { _, err := k.lookup(ctx, route, true); asked <- err }()
 	<-d.called
 	found := make(chan error)
 	go func() {
-		_, served := k.lookup(t.Context(), route)
-		_, unserved := k.lookup(t.Context(), other)
+		_, served := k.lookup(t.Context(), route, false)
+		_, unserved := k.lookup(t.Context(), other, false)
 		g.Expect(IsNotServed(unserved)).To(BeTrue())
 		found <- served
 	}()
@@ -55,7 +55,7 @@ func TestAHangingDiscoveryDelaysOnePass(t *testing.T) {
 // TestKindsOfKubernetesStay, and every other definition can be deleted.
 func TestKindsOfKubernetesStay(t *testing.T) {
 	g := NewWithT(t)
-	k := &kinds{groups: map[schema.GroupVersion]*group{}}
+	k := &kinds{groups: map[schema.GroupVersion]group{}}
 	g.Expect(k.mayBeGone(rbacv1.SchemeGroupVersion.WithKind("Role"))).To(BeFalse())
 	g.Expect(k.mayBeGone(pods)).To(BeFalse())
 	g.Expect(k.mayBeGone(schema.GroupVersion(gatewayv1.GroupVersion).WithKind("HTTPRoute"))).To(BeTrue())

@@ -133,7 +133,8 @@ func (v *View) checkServed(ctx context.Context, kind schema.GroupVersionKind) er
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	return v.kinds.askAgain(ctx, kind)
+	_, err = v.kinds.lookup(ctx, kind, true)
+	return err
 }
 
 // List returns the objects of a kind with the labels from the cache, in the namespace or,
