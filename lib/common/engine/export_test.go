@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,12 @@ func (e *engine) remembered() int {
 	e.memories.mu.Lock()
 	defer e.memories.mu.Unlock()
 	return e.cluster.Remembered() + len(e.memories.of)
+}
+
+// SharesMemory tells whether passes over objects of one name with these UIDs have one memory.
+func SharesMemory(first, second types.UID) bool {
+	m := memories{of: map[ctrl.Request]*memory{}}
+	return m.get(requestOf("a"), first) == m.get(requestOf("a"), second)
 }
 
 // NewObjectMetrics returns metrics of at most limit objects.

@@ -33,7 +33,7 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 	if p.cr.GetNamespace() == "" || !slices.Contains(p.settings.Owns, observe.SecretKind) {
 		return nil
 	}
-	p.in.facts.hashKey = p.fallbackHashKey
+	p.in.hashKey = p.fallbackHashKey
 	key := observe.Key{Kind: observe.SecretKind, NamespacedName: types.NamespacedName{Namespace: p.cr.GetNamespace(), Name: HashKeySecret}}
 	current, err := p.view.Get(ctx, key)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *pass) readHashKey(ctx context.Context) (err error) {
 	if len(data[HashKeyField]) < hashKeySize {
 		return Wait("%s has fewer than %d bytes in key %s: delete the Secret, and the operator creates it again", key, hashKeySize, HashKeyField)
 	}
-	p.in.facts.hashKey = data[HashKeyField]
+	p.in.hashKey = data[HashKeyField]
 	return nil
 }
 

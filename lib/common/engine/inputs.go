@@ -13,9 +13,8 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-// Inputs are the facts that a pass has gathered so far: the needs of the stages, the
-// results of their Do, and their children in the present version. Copies of Inputs share the maps
-// of the pass: what one stage adds, every later stage can read.
+// Inputs are what a pass has gathered so far: the needs of the stages, the results of their Do,
+// and their children in the present version. What one stage adds, every later stage can read.
 type Inputs struct {
 	namespace string
 	kind      func(client.Object) schema.GroupVersionKind
@@ -29,12 +28,8 @@ type Inputs struct {
 	observed map[string]Observed
 	served   map[schema.GroupVersionKind]bool
 	met      map[string]bool
-	facts    *facts
 	masks    *config.Masks
-}
 
-// facts are set during a pass.
-type facts struct {
 	cluster       string
 	hashKey       []byte // nil for a kind that is cluster-scoped or owns no Secrets
 	knowsChildren bool
@@ -53,7 +48,6 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		observed:  map[string]Observed{},
 		served:    map[schema.GroupVersionKind]bool{},
 		met:       map[string]bool{},
-		facts:     &facts{},
 		masks:     config.NewMasks(),
 	}
 }
@@ -88,13 +82,13 @@ func (in Inputs) IsChild(obj client.Object) bool { return in.isChild(obj) }
 // annotation. For a namespaced kind that owns Secrets, it depends on a key that only readers of
 // Secrets know: the values may have secrets, and nobody else can compare the hash with that of a
 // guess.
-func (in Inputs) Hash(values ...any) string { return apply.KeyedHash(in.facts.hashKey, values) }
+func (in Inputs) Hash(values ...any) string { return apply.KeyedHash(in.hashKey, values) }
 
 // Cluster returns the UID that identifies the cluster, "" without a Need Cluster.
-func (in Inputs) Cluster() string { return in.facts.cluster }
+func (in Inputs) Cluster() string { return in.cluster }
 
 // KnowsChildren tells whether a Need Children has read all children in this pass.
-func (in Inputs) KnowsChildren() bool { return in.facts.knowsChildren }
+func (in Inputs) KnowsChildren() bool { return in.knowsChildren }
 
 // Get returns an object of a Need, or a child, in the version that the pass has read. The
 // object is in the namespace of the reconciled object, or cluster-scoped. It must not be

@@ -164,7 +164,7 @@ func Children() Need {
 		for _, child := range all {
 			p.in.children[observe.KeyOf(p.view.KindOf(child), child)] = child
 		}
-		p.in.facts.knowsChildren = true
+		p.in.knowsChildren = true
 		return nil, nil
 	}}
 }
@@ -217,7 +217,7 @@ func Served(kind schema.GroupVersionKind) Need {
 func Cluster() Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		uid, err := p.view.ClusterUID(ctx)
-		p.in.facts.cluster = uid
+		p.in.cluster = uid
 		return uid, err
 	}}
 }

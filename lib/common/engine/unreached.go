@@ -38,8 +38,8 @@ func (p *pass) updateUnreached(ctx context.Context, stages []string) (err error)
 		if gone == "" {
 			gone = p.missingOf(stage, children)
 		}
-		record := recordOf(p.before, stage)
-		if gone == "" && (record == nil || len(record.Children) == 0) && !hasChild(stage, children) {
+		record, own := recordOf(p.before, stage), childrenOf(stage, children)
+		if gone == "" && (record == nil || len(record.Children) == 0) && len(own) == 0 {
 			p.setNotReached(stage) // nothing shows whether it still holds
 			continue
 		}
@@ -47,7 +47,7 @@ func (p *pass) updateUnreached(ctx context.Context, stages []string) (err error)
 			p.set(stage, metav1.ConditionUnknown, reasonGone, gone+" is gone, and an earlier stage is not done")
 			continue
 		}
-		p.setByChildren(stage, *last, children)
+		p.setByChildren(stage, *last, own)
 	}
 	return err
 }
@@ -78,14 +78,16 @@ func (p *pass) missingOf(stage string, children map[string]client.Object) string
 
 // setByChildren sets a condition that may be out of date by the state of the stage's
 // children. The condition becomes True only if the stage was complete for this generation.
-func (p *pass) setByChildren(stage string, last metav1.Condition, children map[string]client.Object) {
+func (p *pass) setByChildren(stage string, last metav1.Condition, children []client.Object) {
 	if last.Status == metav1.ConditionFalse && last.Reason != ReasonProgressing {
 		p.setNotReached(stage) // the children do not show whether the cause still exists
 		return
 	}
-	if err := firstIncomplete(stage, children); err != nil {
-		p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
-		return
+	for _, child := range children {
+		if err := apply.Incomplete(child); err != nil {
+			p.set(stage, metav1.ConditionFalse, ReasonProgressing, fmt.Sprintf("%s; an earlier stage is not done", err))
+			return
+		}
 	}
 	record := recordOf(p.before, stage)
 	recovered := last.Reason == ReasonProgressing && record != nil && record.Generation == p.cr.GetGeneration()
@@ -100,23 +102,13 @@ func (p *pass) setByChildren(stage string, last metav1.Condition, children map[s
 	p.set(stage, metav1.ConditionTrue, ReasonComplete, remark)
 }
 
-func hasChild(stage string, children map[string]client.Object) bool {
-	for _, child := range children {
-		if apply.StageOf(child) == stage {
-			return true
+// childrenOf returns the children of a stage, in the order of their titles.
+func childrenOf(stage string, all map[string]client.Object) []client.Object {
+	var own []client.Object
+	for _, title := range slices.Sorted(maps.Keys(all)) {
+		if apply.StageOf(all[title]) == stage {
+			own = append(own, all[title])
 		}
 	}
-	return false
-}
-
-func firstIncomplete(stage string, children map[string]client.Object) error {
-	for _, title := range slices.Sorted(maps.Keys(children)) {
-		if apply.StageOf(children[title]) != stage {
-			continue
-		}
-		if err := apply.Incomplete(children[title]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return own
 }

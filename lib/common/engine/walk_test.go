@@ -302,6 +302,13 @@ func TestForgetsAnObjectThatIsRecreated(t *testing.T) {
 	w.Eventually(seam.Count).Should(BeNumerically("<=", before))
 }
 
+// TestMemoryIsOfOneObject: the back-off of a deleted object, or its fights, delay no other object.
+func TestMemoryIsOfOneObject(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(engine.SharesMemory("first", "first")).To(BeTrue())
+	g.Expect(engine.SharesMemory("first", "second")).To(BeFalse(), "of an object that is recreated")
+}
+
 // TestARecreatedObjectHasNoFormerStatus: an object is deleted and recreated during a pass, which
 // ends with the status of the deleted object.
 func TestARecreatedObjectHasNoFormerStatus(t *testing.T) {

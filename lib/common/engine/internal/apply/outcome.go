@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -71,16 +72,10 @@ func notServed(unserved *observe.NotServed) *Outcome {
 	return &Outcome{Reason: ReasonWaiting, Message: message, After: unserved.Again, Cause: unserved}
 }
 
+var newWord = regexp.MustCompile("([a-z])([A-Z])")
+
 func kebab(kind string) string {
-	var out strings.Builder
-	for i, r := range kind {
-		upper := r >= 'A' && r <= 'Z'
-		if upper && i > 0 && kind[i-1] >= 'a' && kind[i-1] <= 'z' {
-			out.WriteByte('-')
-		}
-		out.WriteString(strings.ToLower(string(r)))
-	}
-	return out.String()
+	return strings.ToLower(newWord.ReplaceAllString(kind, "$1-$2"))
 }
 
 func progressing(format string, args ...any) *Outcome {

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,9 +69,7 @@ func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
 	if key.Kind == SecretKind {
 		var secret corev1.Secret
 		err := c.API.Get(ctx, key.NamespacedName, &secret)
-		for name, value := range secret.Data {
-			data[name] = value
-		}
+		maps.Copy(data, secret.Data)
 		return content{uid: secret.UID, version: secret.ResourceVersion, data: data}, err
 	}
 	var configMap corev1.ConfigMap
@@ -78,9 +77,7 @@ func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
 	for name, text := range configMap.Data {
 		data[name] = []byte(text)
 	}
-	for name, value := range configMap.BinaryData {
-		data[name] = value
-	}
+	maps.Copy(data, configMap.BinaryData)
 	return content{uid: configMap.UID, version: configMap.ResourceVersion, data: data}, err
 }
 

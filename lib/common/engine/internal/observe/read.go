@@ -67,10 +67,7 @@ func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, option
 	}
 	var all []client.Object
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		obj, ok := item.(client.Object)
-		if !ok {
-			return fmt.Errorf("%T is not an object", item)
-		}
+		obj := item.(client.Object)                         //nolint:forcetypeassert // the kind is that of an object
 		if obj.GetObjectKind().GroupVersionKind() != kind { // the object may share memory with the cache
 			obj.GetObjectKind().SetGroupVersionKind(kind)
 		}
@@ -103,11 +100,7 @@ func (c *Cluster) newObject(kind schema.GroupVersionKind) (client.Object, error)
 	if err != nil {
 		return nil, err
 	}
-	obj, ok := typed.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%s is not an object", kind.Kind)
-	}
-	return obj, nil
+	return typed.(client.Object), nil //nolint:forcetypeassert // the kind is that of an object
 }
 
 func (c *Cluster) newList(kind schema.GroupVersionKind) (client.ObjectList, error) {
@@ -121,9 +114,5 @@ func (c *Cluster) newList(kind schema.GroupVersionKind) (client.ObjectList, erro
 	if err != nil {
 		return nil, err
 	}
-	list, ok := typed.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%s is not a list", ofList.Kind)
-	}
-	return list, nil
+	return typed.(client.ObjectList), nil //nolint:forcetypeassert // the kind is that of a list
 }
