@@ -44,24 +44,21 @@ type Seam struct {
 
 // Setup is SetupWithManager with a changed engine.
 func (s Service[T]) Setup(mgr ctrl.Manager, change func(*Seam)) error {
-	seam := Seam{
-		Client: mgr.GetClient(), Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Workers: standard.workers, ReadTimeout: standard.readTimeout,
-		DiscoveryRetry: standard.discoveryRetry, Limits: standard.Limits,
-	}
 	a, err := accessOf(mgr, s.Name)
 	if err != nil {
 		return err
 	}
-	seam.WatchFailure = a.failure
-	change(&seam)
-	a.client, a.cached, a.api, a.cache, a.failure = seam.Client, seam.Cached, seam.Live, seam.Cache, seam.WatchFailure
-	if seam.Discover != nil {
-		a.discovery = failingDiscovery{a.discovery, seam.Discover}
+	seam := Seam{
+		Client: a.client, Cached: a.Cached, Live: a.API, Cache: a.Cache, WatchFailure: a.WatchFailure,
+		Workers: a.workers, ReadTimeout: a.ReadTimeout, DiscoveryRetry: a.DiscoveryRetry, Limits: a.Limits,
 	}
-	r := newReconciler(s, limits{
-		workers: seam.Workers, readTimeout: seam.ReadTimeout, discoveryRetry: seam.DiscoveryRetry, Limits: seam.Limits,
-	}, a)
+	change(&seam)
+	a.client, a.Cached, a.API, a.Cache, a.WatchFailure = seam.Client, seam.Cached, seam.Live, seam.Cache, seam.WatchFailure
+	a.workers, a.ReadTimeout, a.DiscoveryRetry, a.Limits = seam.Workers, seam.ReadTimeout, seam.DiscoveryRetry, seam.Limits
+	if seam.Discover != nil {
+		a.Discovery = failingDiscovery{a.Discovery, seam.Discover}
+	}
+	r := newReconciler(s, a)
 	r.engine.pod = seam.Pod
 	if seam.Remembered != nil {
 		*seam.Remembered = r.engine.remembered
@@ -135,7 +132,7 @@ func (s Slots) End() { s.slots.end() }
 
 // JobRetryWait is the time until the next run of a Job that has failed.
 func JobRetryWait(first, last time.Time) time.Duration {
-	return standard.RetryWait(first, last)
+	return standardLimits.RetryWait(first, last)
 }
 
 // DoPause is the time between a failed call of Do and the next one, after a number of failures

@@ -20,7 +20,6 @@ import (
 
 // engine has the state that all passes of one controller share.
 type engine struct {
-	limits
 	kind     schema.GroupVersionKind
 	cluster  *observe.Cluster
 	settings *apply.Settings
@@ -30,6 +29,7 @@ type engine struct {
 	// fallbackHashKey is a random key of this process, for hashes while the Secret with the key
 	// cannot be read.
 	fallbackHashKey []byte
+	workers         int
 	slots           *slots
 }
 
@@ -108,16 +108,4 @@ func (p *pass) guard(ctx context.Context, step string, err *error) {
 	}
 	log.FromContext(ctx).Error(nil, "a panic", "step", step, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
 	*err = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("%s panicked: %v", step, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
-}
-
-// limits are the limits of one engine; tests have other values than operators.
-type limits struct {
-	// workers is the number of concurrent passes over objects of one kind. A pass that waits
-	// for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
-	// each read and write. A quarter of the workers, and at least minSlots, wait for the servers
-	// of one namespace.
-	workers int
-	// readTimeout and discoveryRetry are fields of observe.Options.
-	readTimeout, discoveryRetry time.Duration
-	apply.Limits
 }

@@ -126,7 +126,7 @@ func (p *pass) sweep(ctx context.Context, stages []string) (err error) {
 // report.
 func (p *pass) finish(ctx context.Context, reported error) (reconcile.Result, error) {
 	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
-		return reconcile.Result{RequeueAfter: p.readTimeout}, nil
+		return reconcile.Result{RequeueAfter: p.cluster.ReadTimeout}, nil
 	}
 	if reported != nil {
 		p.failure = outcomeOf(reported)

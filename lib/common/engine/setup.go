@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,19 +23,25 @@ import (
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
-var standard = limits{
-	workers: 32, readTimeout: 10 * time.Second, discoveryRetry: 30 * time.Second,
-	Limits: apply.Limits{JobRetryMin: 5 * time.Second, JobRetryMax: 5 * time.Minute, RestoresAtOnce: 200, RestoreEvery: retryMax},
-}
+const (
+	// standardWorkers is the number of concurrent passes over objects of one kind. A pass that
+	// waits for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
+	// each read and write. A quarter of the workers, and at least minSlots, wait for the servers of
+	// one namespace.
+	standardWorkers = 32
+	readTimeout     = 10 * time.Second
+	discoveryRetry  = 30 * time.Second
+)
 
-// access has the clients with which an engine accesses the cluster.
+var standardLimits = apply.Limits{JobRetryMin: 5 * time.Second, JobRetryMax: 5 * time.Minute, RestoresAtOnce: 200, RestoreEvery: retryMax}
+
+// access is how an engine accesses the cluster, and how often; tests change it.
 type access struct {
-	client      client.Client
-	cache       cache.Cache // nil: nothing is watched
-	cached, api client.Reader
-	failure     func(schema.GroupVersionKind) error // of the watch of a kind
-	discovery   observe.Discovery
-	recorder    record.EventRecorder
+	observe.Options
+	apply.Limits
+	client   client.Client
+	recorder record.EventRecorder
+	workers  int
 }
 
 // SetupWithManager adds the kind's controller to the manager. MaxConcurrentReconciles of the
@@ -44,11 +51,7 @@ func (s Service[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", s.Name, err)
 	}
-	l := standard
-	if workers := mgr.GetControllerOptions().MaxConcurrentReconciles; workers > 0 {
-		l.workers = workers
-	}
-	return s.addTo(mgr, newReconciler(s, l, a))
+	return s.addTo(mgr, newReconciler(s, a))
 }
 
 // NewCache makes the cache of every manager with a Service: the cache knows why a watch is not
@@ -71,34 +74,34 @@ func accessOf(mgr ctrl.Manager, name string) (access, error) {
 	}
 	recorder, err := newRecorder(mgr, name)
 	return access{
-		client: mgr.GetClient(), cache: mgr.GetCache(), cached: mgr.GetCache(), api: mgr.GetAPIReader(),
-		failure: failures.WatchFailure, discovery: kinds, recorder: recorder,
+		Options: observe.Options{
+			Scheme: mgr.GetScheme(), Discovery: kinds, Cache: mgr.GetCache(), Cached: mgr.GetCache(), API: mgr.GetAPIReader(),
+			WatchFailure: failures.WatchFailure, ReadTimeout: readTimeout, DiscoveryRetry: discoveryRetry,
+		},
+		Limits: standardLimits, client: mgr.GetClient(), recorder: recorder,
+		workers: cmp.Or(mgr.GetControllerOptions().MaxConcurrentReconciles, standardWorkers),
 	}, err
 }
 
-func newReconciler[T Object](s Service[T], l limits, a access) *reconciler[T] {
-	a.client = boundedClient{a.client, l.readTimeout}
-	cluster := observe.New(observe.Options{
-		Name: s.Name, Scheme: a.client.Scheme(), Discovery: a.discovery, Cache: a.cache, Cached: a.cached, API: a.api,
-		WatchFailure: a.failure,
-		ReadTimeout:  l.readTimeout, DiscoveryRetry: l.discoveryRetry,
-	})
+func newReconciler[T Object](s Service[T], a access) *reconciler[T] {
+	a.Name = s.Name
+	cluster := observe.New(a.Options)
 	kind := cluster.KindOf(newOf[T]())
 	var owns []schema.GroupVersionKind
 	for _, kind := range s.Owns {
 		owns = append(owns, cluster.KindOf(kind))
 	}
 	return &reconciler[T]{service: s, engine: &engine{
-		limits:  l,
 		kind:    kind,
 		cluster: cluster,
 		settings: &apply.Settings{
-			Name: s.Name, Client: a.client, Owns: owns, Limits: l.Limits, JobEnded: jobEnded(kind.Kind),
+			Name: s.Name, Client: boundedClient{a.client, a.ReadTimeout}, Owns: owns, Limits: a.Limits, JobEnded: jobEnded(kind.Kind),
 		},
 		recorder: a.recorder,
 		pod:      ownPod(),
 		memories: &memories{of: map[reconcile.Request]*memory{}},
-		slots:    newSlots(l.workers, doWaiting.WithLabelValues(kind.Kind)),
+		workers:  a.workers,
+		slots:    newSlots(a.workers, doWaiting.WithLabelValues(kind.Kind)),
 
 		fallbackHashKey: newHashKey(),
 	}}
@@ -128,5 +131,8 @@ func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {
 // write, nothing is watched, and no event is recorded. It is for tests and for tools that
 // show the effect of a service.
 func (s Service[T]) Unwatched(c client.Client, api client.Reader, kinds observe.Discovery) reconcile.Reconciler {
-	return newReconciler(s, standard, access{client: c, cached: c, api: api, discovery: kinds, recorder: &record.FakeRecorder{}})
+	return newReconciler(s, access{
+		Options: observe.Options{Scheme: c.Scheme(), Discovery: kinds, Cached: c, API: api, ReadTimeout: readTimeout, DiscoveryRetry: discoveryRetry},
+		Limits:  standardLimits, client: c, recorder: &record.FakeRecorder{}, workers: standardWorkers,
+	})
 }

@@ -32,7 +32,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	}
 	// The answer has the newest spec, which this pass has not judged.
 	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
-	ctx, cancel := context.WithTimeout(ctx, p.readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.cluster.ReadTimeout)
 	defer cancel()
 	// The version is sent because an object of this name may be another object by now. The API server
 	// ignores a UID in a patch of the status.
