@@ -58,13 +58,6 @@ type pass struct {
 	gathered bool // every stage has gathered its needs, so that expiries has all certificates
 }
 
-// passOf is a pass with the type of its object, which the functions of its stages need.
-type passOf[T Object] struct {
-	*pass
-	service Service[T]
-	cr      T // cr of the pass
-}
-
 func (e *engine) begin(request reconcile.Request, found, cr Object) *pass {
 	p := &pass{
 		engine: e, request: request, cr: cr, stored: found, before: found.Common(), memory: e.memories.get(request, cr.GetUID()),

@@ -72,3 +72,10 @@ type Stage[T Object] struct {
 
 // DoTimeout is the deadline of one Do.
 const DoTimeout = 10 * time.Second
+
+// passOf is a pass with the type of its object, which the functions of its stages need.
+type passOf[T Object] struct {
+	*pass
+	service Service[T]
+	cr      T // cr of the pass
+}

@@ -36,25 +36,6 @@ type Limits struct {
 	RestoreEvery   time.Duration
 }
 
-// Memory is what the passes over one object remember of its children. It needs no lock: these passes
-// follow one another.
-type Memory struct {
-	explanations map[observe.Key]explanation // of children that are not complete
-	failures     map[observe.Key]time.Time   // of Jobs, for the first time
-	fights       map[observe.Key]fight       // for children that other clients change
-}
-
-// NewMemory returns an empty memory, for one object.
-func NewMemory() *Memory {
-	return &Memory{explanations: map[observe.Key]explanation{}, failures: map[observe.Key]time.Time{}, fights: map[observe.Key]fight{}}
-}
-
-// forget is for a child that is complete or no longer wanted.
-func (m *Memory) forget(key observe.Key) {
-	delete(m.explanations, key)
-	delete(m.failures, key)
-}
-
 // Children are the children of one object, in one pass over the object.
 type Children struct {
 	*Settings

@@ -17,12 +17,6 @@ const (
 	explainRarely = time.Minute
 )
 
-// explanation is the memory of why a child is not complete, or is not deleted yet.
-type explanation struct {
-	since, asked time.Time
-	text         string
-}
-
 // explanationOf returns the explanation for a child, and the time until the child is examined
 // again. The time of a new child begins now.
 func (m *Memory) explanationOf(key observe.Key) (known explanation, due time.Duration) {

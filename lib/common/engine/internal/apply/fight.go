@@ -10,14 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fight is the memory of the recent writes of a child that existed. A controller that forces its
-// value, as the engine does, would otherwise start a write of the engine with each of its own.
-type fight struct {
-	hash   string    // of the child: the write of another child restores nothing
-	until  time.Time // grows by RestoreEvery with each write
-	others string    // field managers
-}
-
 func (c *Children) noteRestored(want stampedChild, before metav1.Object) {
 	last, now := c.Memory.fights[want.key], time.Now()
 	if last.hash != want.hash || last.until.Before(now) {
