@@ -111,13 +111,21 @@ func fakeCompute(name, namespace string) string {
 func computeSpecs() {
 	const spare = "demo-cell1-spare"
 
-	It("removes a retired compute as soon as it has no server", func(ctx SpecContext) {
+	It("keeps a compute that leaves the list while it has a server, and removes a retired one without", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
 		serve(ctx, demoNamespace, "neutron", neutron)
 		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
 		awaitMapped(ctx, 2)
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
 		nova.bootOn(ctx, spare)
+
+		changeComputes(ctx, "remove", "1", "null")
+		awaitWithin(ctx, patience, "NovaCell", demoNamespace, "demo-cell1", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "ComputesReady").message).To(ContainSubstring("NovaCompute " + spare + " is not in computes of the cell, and has servers: 1"))
+		})
+		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		Expect(nova.services(ctx)).To(ContainElement(computeService{"nova-compute", spare, "up", "enabled", "nova"}), "nothing has happened to the compute")
 
 		changeComputes(ctx, "add", "1/state", `"Retired"`)
 		refused := ContainSubstring("servers on host " + spare + ": 1, for example ")
@@ -134,7 +142,16 @@ func computeSpecs() {
 		expectUnregistered(ctx, nova, spare)
 		changeComputes(ctx, "remove", "1", "null")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
-	}, SpecTimeout(8*time.Minute))
+
+		By("removing an empty compute in one change")
+		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
+		awaitMapped(ctx, 2)
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+		changeComputes(ctx, "remove", "1", "null")
+		awaitGone(ctx, "NovaCompute", demoNamespace, spare)
+		expectUnregistered(ctx, nova, spare)
+		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
+	}, SpecTimeout(15*time.Minute))
 }
 
 // ironicSpecs run a compute with driver Ironic.

@@ -79,7 +79,18 @@ type NovaComputeSpec struct {
 // NovaComputeStatus is the observed state of a NovaCompute.
 type NovaComputeStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
+
+	// hosts are the names of the compute's hosts in Nova: the name of the compute or, with driver
+	// Libvirt, of each node with a pod, at most 5000.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:items:MaxLength=253
+	Hosts []string `json:"hosts,omitempty"`
 }
+
+// MaxHosts is the number of names in the status of a NovaCompute.
+const MaxHosts = 5000
 
 // NovaComputeList is a list of NovaComputes.
 //

@@ -44,7 +44,7 @@ var Service = engine.Service[*novav1.NovaCompute]{
 	Stages: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: novav1.ConditionInputsReady, Needs: service.Inputs},
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
-		{Condition: novav1.ConditionWorkloadReady, Build: run, Judge: judge},
+		{Condition: novav1.ConditionWorkloadReady, Needs: hostNeeds, Build: run, Judge: judge, Report: reportHosts},
 	},
 	Teardown: []engine.Stage[*novav1.NovaCompute]{
 		{Condition: "Emptied", Needs: removalNeeds, Build: empty},

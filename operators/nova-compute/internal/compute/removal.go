@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
@@ -52,16 +53,29 @@ func podsOf(cr *novav1.NovaCompute) engine.List[*corev1.Pod] {
 	return engine.Labelled[*corev1.Pod](engine.Selector("nova-compute", cr.Name))
 }
 
+// hostNeeds are met without a pod. Only the nodes of the pods are inputs.
+func hostNeeds(cr *novav1.NovaCompute) []engine.Need {
+	if cr.Spec.Libvirt == nil {
+		return nil
+	}
+	return []engine.Need{podsOf(cr).Counting(func(pod client.Object) any {
+		return pod.(*corev1.Pod).Spec.NodeName //nolint:forcetypeassert // the need finds pods
+	})}
+}
+
+// reportHosts is called only when the pods are known: the status keeps its hosts otherwise.
+func reportHosts(cr *novav1.NovaCompute, in engine.Inputs) {
+	hosts := hostsOf(cr, in)
+	cr.Status.Hosts = hosts[:min(len(hosts), novav1.MaxHosts)]
+}
+
 // removalNeeds are met without the Secrets: the removal continues if they are deleted.
 func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 	needs := []engine.Need{engine.Secret(cr.Spec.ComputeConfigSecretRef.Name, config.ConnectionsPart).Optional()}
 	if cr.Spec.Ironic != nil {
 		needs = append(needs, engine.Secret(cr.Spec.Ironic.SecretRef.Name).Optional())
 	}
-	if cr.Spec.Libvirt != nil {
-		needs = append(needs, podsOf(cr).Need)
-	}
-	return needs
+	return append(needs, hostNeeds(cr)...)
 }
 
 // empty builds the configuration of both Jobs, and the Job that disables the compute service

@@ -66,6 +66,7 @@ var _ = Describe("NovaCompute", func() {
 	})
 
 	It("stops its pod when no server is left, and is deleted with all its children", func() {
+		Expect(cr.Status.Hosts).To(Equal([]string{cr.Name}))
 		servers.Store(1)
 		w.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.AwaitReason(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, engine.ReasonJobFailed, "Emptied: ", "servers on host cell1-fake: 1")
@@ -90,6 +91,7 @@ var _ = Describe("NovaCompute", func() {
 		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}
 		Expect(w.Client.SubResource("binding").Create(context.Background(), &pod, binding)).To(Succeed(), "as the scheduler does")
 		enginetest.AwaitReady(GinkgoTB(), w.Client, libvirt)
+		Eventually(func() []string { w.Read(libvirt); return libvirt.Status.Hosts }).WithTimeout(2 * time.Minute).Should(Equal([]string{node.Name}))
 		w.Delete(libvirt, metav1.DeletePropagationBackground)
 		Eventually(func() bool { return w.Read(&pod) && pod.DeletionTimestamp != nil }).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Expect(w.Client.Delete(context.Background(), &pod, client.GracePeriodSeconds(0))).To(Succeed(), "as the kubelet does when the pod has ended")

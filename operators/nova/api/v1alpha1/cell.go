@@ -26,8 +26,6 @@ const (
 )
 
 // Cell is one cell of a Nova.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type Cell struct {
 	// name of the cell: at most 15 lower-case letters and digits, beginning with a
 	// letter.
@@ -79,7 +77,9 @@ type Cell struct {
 
 	// computes lists computes that run in this cluster, at most 32. The operator creates a
 	// NovaCompute for each. Other computes register themselves with the compute Secret. A
-	// compute can be removed from the list when its state is Retired.
+	// compute that leaves the list runs while it has a server, and is removed after a minute
+	// without one; until then, condition ComputesReady lists its servers, and it can be added
+	// again.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -128,9 +128,9 @@ type Compute struct {
 
 	sharedv1.ComputeSettings `json:",inline"`
 
-	// state of the compute: Active, or Retired to delete the NovaCompute: its service is
+	// state of the compute: Active, or Retired to delete the NovaCompute at once: its service is
 	// disabled, its pod is stopped when no server is on its host, and its registrations are
-	// deleted. A compute must be Retired before it can leave the list. Default: Active.
+	// deleted. This cannot be undone before it ends. Default: Active.
 	// +optional
 	State ComputeState `json:"state,omitempty"`
 

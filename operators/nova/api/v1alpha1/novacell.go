@@ -26,7 +26,7 @@ const (
 	// exists.
 	ConditionComputeConfigReady = "ComputeConfigReady"
 	// ConditionComputesReady is True when the NovaCompute of every compute in the spec is
-	// ready.
+	// ready, and the others are removed.
 	ConditionComputesReady = "ComputesReady"
 	// ConditionHostsMapped is True when discovery has run for every compute host in the
 	// cell's database. Field status.hosts has the result.
@@ -96,8 +96,6 @@ type NovaCell struct {
 func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
 // NovaCellSpec is the desired state of a NovaCell.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.computes) || oldSelf.computes.all(old, has(old.state) && old.state == 'Retired' || has(self.computes) && self.computes.exists(compute, compute.name == old.name))",message="must keep each compute that is not retired: set state of the compute to Retired first"
 type NovaCellSpec struct {
 	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required
@@ -175,7 +173,7 @@ type NovaCellSpec struct {
 	NoVNCProxy *CellNoVNCProxy `json:"noVNCProxy,omitempty"`
 
 	// computes lists the computes that run in this cluster. The operator creates a
-	// NovaCompute for each.
+	// NovaCompute for each. A compute that leaves the list runs while it has a server.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -1,13 +1,20 @@
 package cell
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/records"
 )
 
 // active returns the computes that are not retired.
@@ -33,8 +40,68 @@ func computeName(cr *novav1.NovaCell, compute novav1.Compute) string {
 	return cr.Name + "-" + string(compute.Name)
 }
 
-// computes builds one NovaCompute for each compute that is not retired, and deletes the
-// others.
+// unlisted returns the NovaComputes that have left the list and are not being deleted.
+func unlisted(cr *novav1.NovaCell, in engine.Inputs) []*computev1.NovaCompute {
+	return slices.DeleteFunc(engine.ChildrenOf[*computev1.NovaCompute](in), func(child *computev1.NovaCompute) bool {
+		return child.DeletionTimestamp != nil || slices.ContainsFunc(cr.Spec.Computes, func(compute novav1.Compute) bool {
+			return computeName(cr, compute) == child.Name
+		})
+	})
+}
+
+// settle is the time for which an unlisted compute is kept without a server. A NovaCompute that
+// is being deleted cannot be kept: what somebody else changes in the NovaCell, its Nova or its
+// ControlPlane is taken back within this time, and must not restart a compute.
+const settle = time.Minute
+
+// removable is observed of an unlisted compute that has had no server for this time; before, the
+// number of its servers, or the time since when it has none.
+const removable = "removable"
+
+// countServers counts the servers of the unlisted computes.
+func countServers(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+	leaving := unlisted(cr, in)
+	if len(leaving) == 0 {
+		return nil, nil
+	}
+	servers, err := records.Servers(ctx, database(cr), in)
+	if err != nil {
+		return nil, err
+	}
+	observed := engine.Observed{}
+	for _, child := range leaving {
+		count := servers[child.Name]
+		for _, host := range without(child.Status.Hosts, []string{child.Name}) {
+			count += servers[host]
+		}
+		observed[child.Name] = occupancy(count, in.Observed(novav1.ConditionComputesReady)[child.Name], time.Now())
+	}
+	return observed, nil
+}
+
+func occupancy(servers int, before string, now time.Time) string {
+	since, err := time.Parse(time.RFC3339, before)
+	switch {
+	case servers > 0:
+		return fmt.Sprintf("servers: %d", servers)
+	case before == removable, err == nil && now.Sub(since) >= settle:
+		return removable
+	case err == nil:
+		return before
+	}
+	return now.Format(time.RFC3339)
+}
+
+// countServersEvery is 0 while every compute is as listed: a change of the list counts at once.
+func countServersEvery(cr *novav1.NovaCell) time.Duration {
+	if meta.IsStatusConditionTrue(cr.Status.Conditions, novav1.ConditionComputesReady) {
+		return 0
+	}
+	return 10 * time.Second
+}
+
+// computes builds one NovaCompute for each compute that is not retired, and deletes the others.
+// A compute that has left the list is kept as it is while it has a server.
 func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	var all []engine.Child
 	var names []string
@@ -50,7 +117,32 @@ func computes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		}
 		all, names = append(all, child), append(names, child.Name)
 	}
+	for _, child := range kept(cr, in) {
+		all, names = append(all, engine.Kept(&computev1.NovaCompute{ObjectMeta: named(child.Name)})), append(names, child.Name)
+	}
 	return append(all, removed(in, names)...), nil
+}
+
+// kept returns the unlisted computes that cannot be removed yet.
+func kept(cr *novav1.NovaCell, in engine.Inputs) []*computev1.NovaCompute {
+	seen := in.Observed(novav1.ConditionComputesReady)
+	return slices.DeleteFunc(unlisted(cr, in), func(child *computev1.NovaCompute) bool { return seen[child.Name] == removable })
+}
+
+// judgeComputes tells what is left on the computes that have left the list.
+func judgeComputes(cr *novav1.NovaCell, in engine.Inputs) (string, error) {
+	var left []string
+	for _, child := range kept(cr, in) {
+		why := "is removed after a minute without a server"
+		if seen := in.Observed(novav1.ConditionComputesReady)[child.Name]; strings.HasPrefix(seen, "servers") {
+			why = "has " + seen
+		}
+		left = append(left, fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", child.Name, why))
+	}
+	if len(left) == 0 {
+		return "", nil
+	}
+	return "", engine.Wait("%s: disable its compute service and migrate or delete its servers, or add it to computes again", strings.Join(left, "; "))
 }
 
 func withoutComputes(_ *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {

@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,19 +11,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
-	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/cell"
 )
 
 var _ = Describe("Nova with connection Secrets", func() {
@@ -102,23 +104,91 @@ var _ = Describe("Nova with connection Secrets", func() {
 		Expect(options()).To(ContainSubstring("enabled = false"))
 	})
 
-	It("deletes a retired compute before its dependents, and waits for it", func() {
+	It("deletes a retired compute before its dependents, and waits for it, also if it leaves the list or comes back", func() {
 		c := newCloud()
-		cr := c.given()
-		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 0, 0)")
-		cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
-		c.Create(cr)
-		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		cr := c.givenCompute()
 		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
 		const hold = "nova.asterism.dev/held-by-the-test"
 		c.Change(compute, func() { compute.Finalizers = append(compute.Finalizers, hold) })
-		c.Change(cr, func() { cr.Spec.Cells[0].Computes[0].State = novav1.ComputeRetired })
-		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionComputesReady, engine.ReasonProgressing, "NovaCompute given-cell1-fake is being deleted", hold)
+		retired, listed := slices.Clone(cr.Spec.Cells[0].Computes), cr.Spec.Cells[0].Computes
+		retired[0].State = novav1.ComputeRetired
+		for _, computes := range [][]novav1.Compute{retired, nil, listed} {
+			c.Change(cr, func() { cr.Spec.Cells[0].Computes = computes })
+			enginetest.Eventually(GinkgoTB(), "the cell has the list", func() error {
+				if cell := c.cell1(cr); !equality.Semantic.DeepEqual(states(cell.Spec.Computes), states(computes)) {
+					return fmt.Errorf("%+v", cell.Spec.Computes)
+				}
+				return nil
+			})
+			enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionComputesReady, engine.ReasonProgressing, "NovaCompute given-cell1-fake is being deleted", hold)
+		}
 		Expect(c.Read(compute)).To(BeTrue())
 		Expect(compute.Finalizers).To(Equal([]string{hold}), "a deletion in the foreground would delete the pod first")
+		deleted := compute.UID
 		c.Change(compute, func() { compute.Finalizers = nil })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.Read(compute)).To(BeTrue())
+		Expect(compute.UID).NotTo(Equal(deleted))
+	})
+
+	It("keeps a compute that leaves the list until it has had no server for a minute", func() {
+		c := newCloud()
+		cr := c.givenCompute()
+		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
+		Expect(c.Read(compute)).To(BeTrue())
+		before, listed := compute.DeepCopy(), cr.Spec.Cells[0].Computes
+		inCell := func(statement string) {
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf(statement, c.schema("cell1")+".instances"))
+		}
+		leave := func(message string) {
+			GinkgoHelper()
+			c.Change(cr, func() { cr.Spec.Cells[0].Computes = nil })
+			enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "NovaCompute given-cell1-fake is not in computes of the cell, and "+message)
+		}
+		comeBack := func() {
+			GinkgoHelper()
+			c.Change(cr, func() { cr.Spec.Cells[0].Computes = listed })
+			enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+			Expect(c.Read(compute)).To(BeTrue())
+			Expect(compute).To(And(HaveField("UID", before.UID), HaveField("Generation", before.Generation), HaveField("DeletionTimestamp", BeNil())))
+		}
+
+		leave("is removed after a minute without a server")
+		comeBack()
+		c.ChangeStatus(compute, func() { compute.Status.Hosts = []string{"node-1"} })
+		inCell("INSERT INTO %s VALUES ('given-cell1-fake', 0), ('node-1', 0), ('compute-0', 0)")
+		leave("has servers: 2")
+		inCell("UPDATE %s SET deleted = 1 WHERE host = 'given-cell1-fake'")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "has servers: 1")
+		comeBack()
+
+		leave("has servers: 1")
+		inCell("UPDATE %s SET deleted = 1 WHERE host = 'node-1'")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "is removed after a minute without a server")
 		enginetest.AwaitGone(GinkgoTB(), c.Client, compute)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	})
+
+	It("keeps a compute while somebody else has changed the list, also without the operator of the Nova", func() {
+		c := newCloud()
+		cr := c.givenCompute()
+		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
+		Expect(c.Read(compute)).To(BeTrue())
+		before := compute.UID
+		c.Run(cell.Service)
+		child := c.cell1(cr)
+		c.Change(child, func() { child.Spec.Computes = nil })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionComputesReady, engine.ReasonWaiting, "NovaCompute given-cell1-fake is not in computes of the cell, and is removed after a minute")
+		c.Run(Service, cell.Service)
+		enginetest.Eventually(GinkgoTB(), "the Nova restores the list", func() error {
+			if child = c.cell1(cr); len(child.Spec.Computes) == 0 {
+				return errors.New("no compute")
+			}
+			return nil
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, child)
+		Expect(c.Read(compute)).To(BeTrue())
+		Expect(compute).To(And(HaveField("UID", before), HaveField("DeletionTimestamp", BeNil())))
 	})
 
 	It("restarts the services when a cell is added or its mapping changes, and does not change the other cells", func() {

@@ -22,6 +22,7 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
+	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 	"asterism.dev/lib/registration/registrationtest"
 
@@ -319,6 +320,25 @@ func (c *cloud) given() *novav1.Nova {
 	}
 	c.cellDatabase("cell1")
 	return givenNova()
+}
+
+// givenCompute creates the Nova of given with a compute in its cell, and waits until it is ready.
+func (c *cloud) givenCompute() *novav1.Nova {
+	cr := c.given()
+	mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 0, 0)")
+	cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
+	c.Create(cr)
+	enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	return cr
+}
+
+// states returns the states of computes by name.
+func states(computes []novav1.Compute) map[novav1.ComputeName]novav1.ComputeState {
+	all := map[novav1.ComputeName]novav1.ComputeState{}
+	for _, compute := range computes {
+		all[compute.Name] = compute.State
+	}
+	return all
 }
 
 func givenNova() *novav1.Nova {

@@ -57,6 +57,31 @@ func readCell(ctx context.Context, c *database.Client, name string) (Cell, error
 	return cell, nil
 }
 
+// Servers counts the servers on each host of a cell.
+func Servers(ctx context.Context, account registration.Account, in engine.Inputs) (servers map[string]int, err error) {
+	err = registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
+		servers, err = countServers(ctx, c, name)
+		return err
+	})
+	return servers, err
+}
+
+func countServers(ctx context.Context, c *database.Client, name string) (map[string]int, error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return nil, err
+	}
+	servers := map[string]int{}
+	err = c.QueryRows(ctx, "SELECT host, COUNT(*) FROM "+schema+".instances WHERE deleted = 0 AND host IS NOT NULL GROUP BY host", func(rows *sql.Rows) error {
+		var host string
+		var count int
+		err := rows.Scan(&host, &count)
+		servers[host] = count
+		return err
+	})
+	return servers, withoutSchema(err, c, name)
+}
+
 // hosts returns the names of hosts that a query finds.
 func hosts(ctx context.Context, c *database.Client, query string) (names []string, err error) {
 	err = c.QueryRows(ctx, query, func(rows *sql.Rows) error {

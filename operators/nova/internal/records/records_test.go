@@ -32,9 +32,10 @@ func refusesUnsafeNames(t *testing.T, client *database.Client) {
 	t.Helper()
 	for _, name := range []string{"", "a`; DROP DATABASE mysql; --", "A", "a%", strings.Repeat("x", 65)} {
 		_, cell := readCell(t.Context(), client, name)
+		_, servers := countServers(t.Context(), client, name)
 		_, mapping := readMapping(t.Context(), client, name, "uuid")
 		_, entry := readEntry(t.Context(), client, name, "cell1")
-		for what, err := range map[string]error{"cell": cell, "mapping": mapping, "entry": entry} {
+		for what, err := range map[string]error{"cell": cell, "servers": servers, "mapping": mapping, "entry": entry} {
 			if err == nil || !strings.Contains(err.Error(), "database name") {
 				t.Errorf("%s accepts the name %q: %v", what, name, err)
 			}
@@ -65,6 +66,11 @@ func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client
 	want := Cell{Hosts: []string{"compute-1", "compute-2", "mapped", "old"}, Servers: 2, OldestService: 64}
 	if err != nil || !reflect.DeepEqual(cell, want) {
 		t.Errorf("got %+v, %v, want %+v", cell, err, want)
+	}
+	server.Exec(t, "INSERT INTO cell1.instances VALUES ('old', 0), ('old', 0), ('gone', 1)")
+	servers, err := countServers(t.Context(), client, "cell1")
+	if want := map[string]int{"mapped": 1, "old": 2}; err != nil || !reflect.DeepEqual(servers, want) {
+		t.Errorf("got %v, %v, want %v", servers, err, want)
 	}
 }
 
