@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,13 +33,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	ctx, cancel := context.WithTimeout(ctx, p.cluster.ReadTimeout)
 	defer cancel()
-	// The version is sent because an object of this name may be another object by now. The API server
-	// ignores a UID in a patch of the status.
-	patch := client.MergeFromWithOptions(p.stored, client.MergeFromWithOptimisticLock{})
-	err := p.client().Status().Patch(ctx, written, patch, client.FieldOwner(p.settings.Name+"-status"))
-	if errors.IsConflict(err) {
-		return nil // the event of the newer version starts a pass
-	}
+	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.settings.Name+"-status"))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}
