@@ -60,8 +60,8 @@ func cellSpecs(namespace string) {
 		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiDatabaseAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}},`+
 			withSharedConnections(ctx, namespace)+`]`)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
-		Expect(secret(ctx, namespace, "demo-cell1-conductor-connections")["50-connections.conf"]).To(ContainSubstring("[api_database]"))
-		Expect(secret(ctx, namespace, "demo-cell2-conductor-connections")["50-connections.conf"]).NotTo(ContainSubstring("[api_database]"))
+		Expect(secret(ctx, namespace, connectionsOf(ctx, namespace, "demo-cell1-conductor"))["50-connections.conf"]).To(ContainSubstring("[api_database]"))
+		Expect(secret(ctx, namespace, connectionsOf(ctx, namespace, "demo-cell2-conductor"))["50-connections.conf"]).NotTo(ContainSubstring("[api_database]"))
 		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).Should(ContainElement(HaveField("Host", "demo-superconductor-1")))
 		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=1", "--namespace="+namespace)
 		bootServer(ctx, namespace, "first") // which also makes the flavor

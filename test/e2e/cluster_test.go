@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,6 +185,16 @@ func secret(ctx context.Context, namespace, name string) map[string]string {
 		values[key] = string(value)
 	}
 	return values
+}
+
+// connectionsOf returns the name of the newest Secret with the connections of a service.
+func connectionsOf(ctx context.Context, namespace, service string) string {
+	GinkgoHelper()
+	var all corev1.SecretList
+	Expect(k8s.List(ctx, &all, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/instance": service})).To(Succeed())
+	all.Items = slices.DeleteFunc(all.Items, func(s corev1.Secret) bool { return !strings.HasPrefix(s.Name, service+"-connections-") })
+	Expect(all.Items).NotTo(BeEmpty())
+	return slices.MaxFunc(all.Items, func(a, b corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }).Name
 }
 
 // setSecret creates or updates a Secret so that it has exactly these keys.

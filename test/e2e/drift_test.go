@@ -44,11 +44,12 @@ func driftSpecs() {
 			holdRollouts(ctx, false)
 		})
 		scaleOperators(ctx, systemNamespace, 0, down...)
+		metadata := "secret/" + connectionsOf(ctx, demoNamespace, "demo-metadata")
 		changed := map[string]string{
 			"configmap/demo-scheduler-config-data": `{"data":{"10-defaults.conf":"[DEFAULT]\ndebug = true\n"}}`,
 			"statefulset/demo-scheduler":           `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`,
 			"service/demo-api":                     `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
-			"secret/demo-metadata-connections":     `{"metadata":{"labels":{"asterism.dev/stage":"Other"}}}`,
+			metadata:                               `{"metadata":{"labels":{"asterism.dev/stage":"Other"}}}`,
 		}
 		was := map[string]string{}
 		for name, patch := range changed {

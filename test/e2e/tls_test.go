@@ -215,7 +215,7 @@ func awaitTrust(ctx context.Context, authorities string) {
 	}
 	for _, service := range []string{"superconductor", "cell1-conductor", "scheduler", "metadata", "api"} {
 		Eventually(func(g Gomega) {
-			trusted := secret(ctx, cloudNamespace, "main-"+service+"-connections")
+			trusted := secret(ctx, cloudNamespace, connectionsOf(ctx, cloudNamespace, "main-"+service))
 			for _, file := range []string{"database-ca.crt", "messagebus-ca.crt", "identity-ca.crt"} {
 				g.Expect(trusted[file]).To(Equal(authorities), "%s of %s", file, service)
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ConnectionsPart is the key of the rendered part in <instance>-connections.
+// ConnectionsPart is the key of the rendered part in the Secret of Connections.
 const ConnectionsPart = "50-connections.conf"
 
 // Connections collects the secret part of one instance's configuration: the
@@ -19,7 +19,7 @@ const ConnectionsPart = "50-connections.conf"
 //	c := config.NewConnections("/etc/project")
 //	c.Database("database", db)
 //	c.MessageBus(bus)
-//	data, err := c.Data() // of the Secret <instance>-connections
+//	data, err := c.Data() // of the Secret
 type Connections struct {
 	Sections Sections
 	files    map[string][]byte
@@ -32,7 +32,7 @@ func NewConnections(dir string) *Connections {
 	return &Connections{dir: dir, files: map[string][]byte{}}
 }
 
-// Data returns the data of the Secret <instance>-connections.
+// Data returns the data of the Secret.
 func (c *Connections) Data() (map[string][]byte, error) {
 	text, err := c.Sections.Render()
 	if err != nil {

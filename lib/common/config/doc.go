@@ -2,12 +2,12 @@
 // connection Secrets, renders them, checks an administrator's snippet and contains
 // the scripts that merge the parts in a pod.
 //
-//	connection Secrets          ConfigMap <instance>-config-data    ConfigMap <instance>-scripts
+//	connection Secrets          ConfigMap …-config-data-<hash>      ConfigMap …-scripts-<hash>
 //	(user password hostname …)  10-defaults.conf  90-custom.conf    merge-config options.json
 //	        │                   policy.yaml …                       start-service probe
 //	        │ ParseDatabase …          │                                   │
 //	        ▼ Connections              │ CheckSnippet, before rollout      │
-//	Secret <instance>-connections      │                                   │
+//	Secret …-connections-<hash>        │                                   │
 //	50-connections.conf, *-ca.crt      │                                   │
 //	        │                          │                                   │
 //	        └────────────┬─────────────┘                                   │

@@ -8,9 +8,9 @@ import (
 // Directories and files in a pod. The init container mounts all directories; the main
 // container mounts ScriptsDir, and the volume of MergedDir read-only at /etc/<project>.
 const (
-	ScriptsDir     = "/usr/local/bin/container-scripts" // ConfigMap <instance>-scripts, defaultMode 0555
-	PartsDir       = "/var/lib/config-data/parts"       // ConfigMap <instance>-config-data: DefaultsPart, CustomPart
-	ConnectionsDir = "/var/lib/config-data/connections" // Secret <instance>-connections, see Connections
+	ScriptsDir     = "/usr/local/bin/container-scripts" // ConfigMap with Scripts, defaultMode 0555
+	PartsDir       = "/var/lib/config-data/parts"       // ConfigMap with DefaultsPart and CustomPart
+	ConnectionsDir = "/var/lib/config-data/connections" // Secret, see Connections
 	ExtraDir       = "/var/lib/config-data/extra"       // optional: files that are copied as they are
 	MergedDir      = "/var/lib/config-data/merged"      // in-memory emptyDir that merge-config fills
 	DefaultsPart   = "10-defaults.conf"
@@ -34,7 +34,7 @@ var (
 	probe string
 )
 
-// Scripts returns the data of the ConfigMap <instance>-scripts. Its table of options
+// Scripts returns the data of the ConfigMap with the scripts. Its table of options
 // consists of OsloOptions and known, the options of the service.
 func Scripts(known ...Option) map[string]string {
 	return map[string]string{

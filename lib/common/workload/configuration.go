@@ -7,8 +7,6 @@ import (
 	"path"
 	"slices"
 
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
@@ -52,36 +50,13 @@ func (s Service) Inputs() []engine.Need {
 	return append(needs, s.networkNeeds()...)
 }
 
-// Configuration checks the user's snippet and builds the two ConfigMaps and the Secret that
-// the init container merges.
+// Configuration builds the revision of the pods, and the two ConfigMaps that show it.
 func (s Service) Configuration(in engine.Inputs) ([]engine.Child, error) {
-	if s.Image() == "" {
-		return nil, engine.Stop(engine.ReasonInvalid, "spec.containerImage is not set, and the operator has no default image: set spec.containerImage, or %s in the operator's Deployment", imageVariable(s.Project.Name))
-	}
-	connections, err := s.connections(in)
+	r, err := s.revision(in)
 	if err != nil {
 		return nil, err
 	}
-	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, s.owned(connections)...); err != nil {
-		return nil, engine.Stop(engine.ReasonInvalid, "spec.customServiceConfig: %s", err)
-	}
-	secret, err := connections.Data()
-	if err != nil {
-		return nil, engine.Wait("rendering the connections: %s", err)
-	}
-	parts, err := s.parts()
-	if err != nil {
-		return nil, err
-	}
-	scripts, err := s.scripts()
-	if err != nil {
-		return nil, err
-	}
-	return []engine.Child{
-		applycorev1.ConfigMap(s.configMapName(), "").WithData(parts),
-		applycorev1.ConfigMap(s.scriptsName(), "").WithData(scripts),
-		applycorev1.Secret(s.connectionsName(), "").WithData(secret),
-	}, nil
+	return append(s.current(r), r.children()...), nil
 }
 
 // owned returns the options that no snippet may set.
@@ -236,21 +211,9 @@ func (s Service) identity(c *config.Connections, in engine.Inputs) error {
 	return nil
 }
 
-// ConfigHash returns the hash of all files that the pods read when they start, and of the
+// configHash returns the hash of all files that the pods read when they start, and of the
 // restart triggers.
-func (s Service) ConfigHash(in engine.Inputs) (string, error) {
-	connections, err := s.connections(in)
-	if err != nil {
-		return "", err
-	}
-	secret, err := connections.Data()
-	if err != nil {
-		return "", err
-	}
-	parts, err := s.parts()
-	if err != nil {
-		return "", err
-	}
+func (s Service) configHash(in engine.Inputs, r revision) string {
 	extra := map[string][]byte{}
 	for _, file := range s.extraFiles() {
 		switch {
@@ -260,7 +223,7 @@ func (s Service) ConfigHash(in engine.Inputs) (string, error) {
 			extra[file.Name] = in.Secret(file.SecretKeyRef.Name)[file.SecretKeyRef.Key]
 		}
 	}
-	return in.Hash(secret, parts, extra, s.Spec.RestartTriggers), nil
+	return in.Hash(r.connections.Data, r.parts.Data, r.scripts.Data, extra, s.Spec.RestartTriggers)
 }
 
 // trustedCA is the file with the authorities that every process of the pods trusts. No extra

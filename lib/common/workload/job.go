@@ -30,14 +30,30 @@ type Task struct {
 	Deadline time.Duration
 }
 
-// Job runs a Task once for the values of its Depends.
-func (s Service) Job(task Task) engine.Child {
+// Run builds the Job of a Task, and the revision that its pod mounts.
+func (s Service) Run(in engine.Inputs, task Task) ([]engine.Child, error) {
+	r, err := s.revision(in)
+	if err != nil {
+		return nil, err
+	}
+	return append(r.children(), s.job(r, task)), nil
+}
+
+// Job runs a Task once for the values of its Depends. An earlier stage has built the revision that
+// its pod mounts, by Configuration or by Run.
+func (s Service) Job(in engine.Inputs, task Task) ([]engine.Child, error) {
+	r, err := s.revision(in)
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Child{s.job(r, task)}, nil
+}
+
+func (s Service) job(r revision, task Task) engine.Child {
 	s.RunOnHost = false
 	main := s.main(task.Purpose, Start(append([]string{"sh", "-ec", task.Script, "sh"}, task.Arguments...)...)).
 		WithEnv(s.fewRetries()...)
-	pod := s.pod("", main)
-	delete(pod.Annotations, annotationConfigHash)
-	return s.once(task, pod)
+	return s.once(task, s.pod(r, main))
 }
 
 // once runs the pod of a Task.

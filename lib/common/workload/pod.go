@@ -1,9 +1,7 @@
 package workload
 
 import (
-	"maps"
 	"path"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,13 +28,19 @@ const (
 
 // pod returns the template of all workloads of the service: the init container merges the
 // configuration, and the main container mounts only the result.
-func (s Service) pod(hash string, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
-	pod := s.podOf(main, s.volumes()...)
-	pod.WithAnnotations(map[string]string{annotationConfigHash: hash})
+func (s Service) pod(r revision, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
+	pod := s.podOf(main, s.volumes(r)...)
 	pod.Spec.WithInitContainers(s.mergeConfig())
 	if s.RunOnHost {
 		kolla.RunOnHost(pod, scriptsVolume, config.ScriptsDir)
 	}
+	return pod
+}
+
+// servicePod returns the template of the service's own pods.
+func (s Service) servicePod(in engine.Inputs, r revision, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
+	pod := s.pod(r, main)
+	pod.WithAnnotations(map[string]string{annotationConfigHash: s.configHash(in, r)})
 	return pod
 }
 
@@ -136,41 +140,30 @@ func (s Service) main(name string, command []string) *applycorev1.ContainerApply
 	return c
 }
 
-func (s Service) volumes() []*applycorev1.VolumeApplyConfiguration {
+func (s Service) volumes(r revision) []*applycorev1.VolumeApplyConfiguration {
 	inMemory := applycorev1.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse("16Mi"))
 	volumes := []*applycorev1.VolumeApplyConfiguration{
 		applycorev1.Volume().WithName(configVolume).WithConfigMap(applycorev1.ConfigMapVolumeSource().
-			WithName(s.configMapName()).WithDefaultMode(readable).WithItems(item(config.DefaultsPart), item(config.CustomPart))),
-		s.scriptsSource(),
+			WithName(*r.parts.Name).WithDefaultMode(readable).WithItems(item(config.DefaultsPart), item(config.CustomPart))),
+		scriptsSource(r.scripts),
 		applycorev1.Volume().WithName(connectionsVolume).WithSecret(applycorev1.SecretVolumeSource().
-			WithSecretName(s.connectionsName()).WithDefaultMode(readable)),
+			WithSecretName(*r.connections.Name).WithDefaultMode(readable)),
 		applycorev1.Volume().WithName(mergedVolume).WithEmptyDir(inMemory),
 		applycorev1.Volume().WithName(stateVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource()),
 		temporary(),
 	}
-	if sources := s.extraSources(); len(sources) > 0 {
+	if sources := s.extraSources(r); len(sources) > 0 {
 		volumes = append(volumes, applycorev1.Volume().WithName(extraVolume).
 			WithProjected(applycorev1.ProjectedVolumeSource().WithDefaultMode(readable).WithSources(sources...)))
 	}
 	return volumes
 }
 
-// scriptsSource lists the scripts, because Python imports any module that is beside its program:
-// a key that somebody adds to the ConfigMap must not be one.
-func (s Service) scriptsSource() *applycorev1.VolumeApplyConfiguration {
-	scripts, _ := s.scripts() // its error has ended Configuration
-	source := applycorev1.ConfigMapVolumeSource().WithName(s.scriptsName()).WithDefaultMode(executable)
-	for _, name := range slices.Sorted(maps.Keys(scripts)) {
-		source.WithItems(item(name))
-	}
-	return applycorev1.Volume().WithName(scriptsVolume).WithConfigMap(source)
-}
-
 func temporary() *applycorev1.VolumeApplyConfiguration {
 	return applycorev1.Volume().WithName(temporaryVolume).WithEmptyDir(applycorev1.EmptyDirVolumeSource())
 }
 
-func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguration {
+func (s Service) extraSources(r revision) []*applycorev1.VolumeProjectionApplyConfiguration {
 	var sources []*applycorev1.VolumeProjectionApplyConfiguration
 	for _, file := range s.extraFiles() {
 		source := applycorev1.VolumeProjection()
@@ -180,7 +173,7 @@ func (s Service) extraSources() []*applycorev1.VolumeProjectionApplyConfiguratio
 		case file.SecretKeyRef != nil:
 			source.WithSecret(applycorev1.SecretProjection().WithName(file.SecretKeyRef.Name).WithItems(itemAs(file.SecretKeyRef.Key, file.Name)))
 		default:
-			source.WithConfigMap(applycorev1.ConfigMapProjection().WithName(s.configMapName()).WithItems(item(file.Name)))
+			source.WithConfigMap(applycorev1.ConfigMapProjection().WithName(*r.parts.Name).WithItems(item(file.Name)))
 		}
 		sources = append(sources, source)
 	}

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -19,9 +20,9 @@ func TestRunOnHostChangesNothingMore(t *testing.T) {
 	want, got := podOf(t, thing(false)), podOf(t, thing(true))
 	g.Expect(got).NotTo(Equal(want))
 
-	want.Annotations["openshift.io/required-scc"] = "privileged"
+	want.Annotations = map[string]string{"openshift.io/required-scc": "privileged"}
 	want.Spec.HostPID = true
-	want.Spec.Volumes[1].ConfigMap.Items = got.Spec.Volumes[1].ConfigMap.Items // with the scripts of kolla
+	want.Spec.Volumes[1] = got.Spec.Volumes[1] // with the scripts of kolla
 	want.Spec.ServiceAccountName = "asterism-run-on-host"
 	want.Spec.SecurityContext.RunAsNonRoot = nil
 	main := &want.Spec.Containers[0]
@@ -46,7 +47,12 @@ func thing(runOnHost bool) Service {
 
 func podOf(t *testing.T, s Service) corev1.PodTemplateSpec {
 	t.Helper()
-	content, err := yaml.Marshal(s.pod("hash", s.main(s.Name, s.Command)))
+	scripts, err := s.scriptsRevision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := revision{s.immutable(partsName, nil), scripts, applycorev1.Secret("x-connections-1", "")}
+	content, err := yaml.Marshal(s.pod(r, s.main(s.Name, s.Command)))
 	if err != nil {
 		t.Fatal(err)
 	}

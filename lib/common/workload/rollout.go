@@ -42,7 +42,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 
 // connectedPod returns the template of a pod that is ready while it has its connections.
 func (s Service) connectedPod(in engine.Inputs) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
-	hash, err := s.ConfigHash(in)
+	r, err := s.revision(in)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s Service) connectedPod(in engine.Inputs) (*applycorev1.PodTemplateSpecApp
 	}
 	main := s.main(s.Name, s.Command).WithReadinessProbe(probe(s.Spec.Probes.Readiness, 5, 5, 3).
 		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)))
-	return s.withGrace(s.pod(hash, main), 0), nil
+	return s.withGrace(s.servicePod(in, r, main), 0), nil
 }
 
 // leaveSeconds is the time for which a pod that is being deleted still answers new
@@ -92,7 +92,7 @@ func probe(override *commonv1.Probe, periodSeconds, timeoutSeconds, failureThres
 // frozen process. It accepts an answer within the whole period: a slow service passes, and
 // only a service that answers nothing at all is restarted, without the time for requests.
 func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
-	hash, err := s.ConfigHash(in)
+	r, err := s.revision(in)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 		WithSelector(s.selector()).
 		WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(applyappsv1.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
-		WithTemplate(s.withGrace(s.pod(hash, main), leaveSeconds)))
+		WithTemplate(s.withGrace(s.servicePod(in, r, main), leaveSeconds)))
 	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
@@ -148,8 +148,8 @@ func (s Service) disruptionBudget() []engine.Child {
 func (s Service) Report(status *commonv1.ServiceStatus, in engine.Inputs) {
 	status.Selector = labels.SelectorFromSet(engine.Selector(s.Name, s.Instance)).String()
 	status.NetworkAttachments = s.attachments(in)
-	if hash, err := s.ConfigHash(in); err == nil {
-		status.ConfigHash = hash
+	if r, err := s.revision(in); err == nil {
+		status.ConfigHash = s.configHash(in, r)
 	}
 	if set, ok := engine.Get[*appsv1.StatefulSet](in, s.Instance); ok {
 		status.Replicas, status.ReadyReplicas = set.Status.Replicas, set.Status.ReadyReplicas

@@ -20,8 +20,7 @@ func Start(command ...string) []string {
 	return append([]string{path.Join(config.ScriptsDir, config.StartService)}, command...)
 }
 
-// scripts returns the data of the ConfigMap <instance>-scripts; with an error, without those of
-// kolla.
+// scripts returns the scripts of the pods.
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[startWSGIName] = startWSGI
@@ -31,7 +30,7 @@ func (s Service) scripts() (map[string]string, error) {
 	}
 	forHost, err := kolla.Scripts(s.Command)
 	if err != nil {
-		return scripts, fmt.Errorf("starting %s: %w", s.Name, err)
+		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
 	maps.Copy(scripts, forHost)
 	return scripts, nil

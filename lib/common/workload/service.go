@@ -161,6 +161,12 @@ const (
 	temporaryVolume   = "tmp"
 )
 
+// Ends of the names of the ConfigMaps.
+const (
+	partsName   = "-config-data"
+	scriptsName = "-scripts"
+)
+
 // Image returns the image of a spec, or the default image of the operator: the value of
 // RELATED_IMAGE_<PROJECT>, "" if the operator has none.
 func Image(stated, project string) string {
@@ -174,10 +180,6 @@ func (s Service) Image() string { return Image(s.Spec.ContainerImage, s.Project.
 
 func (s Service) etc() string   { return path.Join("/etc", s.Project.Name) }
 func (s Service) state() string { return path.Join("/var/lib", s.Project.Name) }
-
-func (s Service) configMapName() string   { return s.Instance + "-config-data" }
-func (s Service) scriptsName() string     { return s.Instance + "-scripts" }
-func (s Service) connectionsName() string { return s.Instance + "-connections" }
 
 func (s Service) replicas() int32 {
 	if s.Spec.Replicas == nil {

@@ -98,7 +98,11 @@ func (s Service) ImageCheck(engine.Inputs) ([]engine.Child, error) {
 	script := path.Join(config.ScriptsDir, startWSGIName)
 	main := s.container("image", append([]string{"sh", "-ec", checkImage, script}, task.Arguments...)).
 		WithVolumeMounts(mount(temporaryVolume, "/tmp"))
-	return []engine.Child{s.once(task, s.podOf(main, s.scriptsSource(), temporary()))}, nil
+	scripts, err := s.scriptsRevision()
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Child{s.once(task, s.podOf(main, scriptsSource(scripts), temporary()))}, nil
 }
 
 // JudgeImage returns a remark about the image, or an error if the image lacks something.

@@ -79,6 +79,7 @@ func (s Subject[T]) sharedCode() {
 	ginkgo.It("attaches its pods to networks, and reports their addresses", s.attachesNetworks)
 	ginkgo.It("can be scaled, and its parent keeps the number", s.scales)
 	ginkgo.It("does not change foreign objects, and continues after their deletion", s.avoidsForeignObjects)
+	ginkgo.It("keeps the files of the old pods until a rollout has ended", s.keepsOldFiles)
 }
 
 func (s Subject[T]) createsAndDeletes() {
@@ -197,7 +198,7 @@ func (s Subject[T]) rolls() {
 	w.Operator.Requests.Reset()
 	w.Change(object, func() { s.settings(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
 	hash = w.AwaitNewPods(object, hash)
-	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal("apply configmaps "+name+"-config-data"), gomega.Equal(pods), status)))
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.MatchRegexp("^(apply|delete) configmaps "+name+"-config-data"), gomega.Equal(pods), status)))
 
 	if s.Spec != nil {
 		w.Operator.Requests.Reset()
@@ -217,7 +218,7 @@ func (s Subject[T]) rolls() {
 	w.Operator.Requests.Reset()
 	w.Change(secret, func() { secret.StringData = map[string]string{key: value} })
 	hash = w.AwaitNewPods(object, hash)
-	connections := gomega.Equal("apply secrets " + name + "-connections")
+	connections := gomega.HavePrefix("apply secrets " + name + "-connections-")
 	gomega.Expect(w.Written()).To(gomega.ContainElements(connections, gomega.Equal(pods)))
 
 	w.Operator.Requests.Reset()
@@ -260,8 +261,7 @@ func (s Subject[T]) readsSecretSnippets() {
 	w.Change(second, func() { second.StringData = map[string]string{"snippet": "[cache]\nenabled = true"} })
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	hash := w.Hash(object)
-	stored := &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections")}
-	gomega.Expect(w.Read(stored)).To(gomega.BeTrue())
+	stored := w.connections(object)
 	gomega.Expect(stored.Data).To(gomega.HaveKeyWithValue("91-first.secret.conf", []byte("[cache]\nmemcache_password = c4n4ry\n")))
 	gomega.Expect(stored.Data).To(gomega.HaveKeyWithValue("92-second.secret.conf", []byte("[cache]\nenabled = true\n")))
 
@@ -269,7 +269,7 @@ func (s Subject[T]) readsSecretSnippets() {
 	w.Change(first, func() { first.StringData = map[string]string{"snippet": "[cache]\nmemcache_password = c4n4ry-2"} })
 	w.AwaitNewPods(object, hash)
 	pods, status := "apply "+s.resource()+" "+object.GetName(), gomega.HaveSuffix("/status "+object.GetName())
-	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.Equal("apply secrets "+stored.Name), gomega.Equal(pods), status)))
+	gomega.Expect(w.Written()).To(gomega.HaveEach(gomega.Or(gomega.MatchRegexp("^(apply|delete) secrets "+object.GetName()+"-connections-"), gomega.Equal(pods), status)))
 }
 
 // attachesNetworks stands in for Multus: it writes the annotation of the pod.
@@ -371,14 +371,80 @@ func (s Subject[T]) refusesImages() {
 	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/service:next"))
 }
 
-// avoidsForeignObjects creates three foreign objects, and deletes them one after the other.
+// keepsOldFiles begins a rollout whose pods are not ready: a pod of the old template must still
+// find the files of its template.
+func (s Subject[T]) keepsOldFiles() {
+	crashing := &crashes{}
+	w := s.NewWorld(enginetest.Kubelet{Ready: crashing.ready})
+	object := w.Ready()
+	before := w.mounted(object)
+	crashing.on.Store(true)
+	w.Change(object, func() { s.settings(object).CustomServiceConfig = "[DEFAULT]\ncrash = true" })
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionWorkloadReady, engine.ReasonProgressing)
+	current := &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data")}
+	gomega.Expect(w.Read(current)).To(gomega.BeTrue())
+	gomega.Expect(current.Data).To(gomega.HaveKeyWithValue(config.CustomPart, gomega.ContainSubstring("crash = true")))
+	for _, old := range before {
+		now := old.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+		gomega.Expect(w.Read(now)).To(gomega.BeTrue(), old.GetName())
+		gomega.Expect(contentOf(now)).To(gomega.Equal(contentOf(old)), old.GetName())
+	}
+
+	crashing.on.Store(false)
+	w.Change(object, func() { s.settings(object).CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	kept := w.mounted(object)
+	for _, old := range before {
+		if !slices.ContainsFunc(kept, func(o client.Object) bool { return o.GetName() == old.GetName() }) {
+			enginetest.AwaitGone(ginkgo.GinkgoTB(), w.Client, old)
+		}
+	}
+}
+
+// mounted returns the ConfigMaps and Secrets that the newest pods mount.
+func (w *World[T]) mounted(object T) (all []client.Object) {
+	_, template, _ := w.Pods(object)
+	for _, volume := range template.Spec.Volumes {
+		switch {
+		case volume.ConfigMap != nil:
+			all = append(all, &corev1.ConfigMap{ObjectMeta: named(volume.ConfigMap.Name)})
+		case volume.Secret != nil:
+			all = append(all, &corev1.Secret{ObjectMeta: named(volume.Secret.SecretName)})
+		}
+	}
+	gomega.Expect(all).To(gomega.HaveLen(3))
+	for _, o := range all {
+		gomega.Expect(w.Read(o)).To(gomega.BeTrue(), o.GetName())
+	}
+	return all
+}
+
+func (w *World[T]) connections(object T) *corev1.Secret {
+	for _, o := range w.mounted(object) {
+		if secret, ok := o.(*corev1.Secret); ok {
+			return secret
+		}
+	}
+	return nil
+}
+
+func contentOf(object client.Object) any {
+	switch o := object.(type) {
+	case *corev1.ConfigMap:
+		return o.Data
+	case *corev1.Secret:
+		return o.Data
+	}
+	return nil
+}
+
+// avoidsForeignObjects creates two foreign objects, and deletes them one after the other.
 func (s Subject[T]) avoidsForeignObjects() {
 	w := s.newWorld(enginetest.Kubelet{})
 	w.Create(s.inputs()...)
 	object := s.Object()
 	in := map[string]client.Object{
 		"ConfigMap":  &corev1.ConfigMap{ObjectMeta: named(object.GetName() + "-config-data"), Data: map[string]string{foreignMark: "yes"}},
-		"Secret":     &corev1.Secret{ObjectMeta: named(object.GetName() + "-connections"), StringData: map[string]string{foreignMark: "yes"}},
 		s.workload(): s.foreignWorkload(object.GetName()),
 	}
 	w.Create(slices.Collect(maps.Values(in))...)
@@ -398,7 +464,6 @@ func (s Subject[T]) avoidsForeignObjects() {
 		w.Delete(foreign, metav1.DeletePropagationBackground)
 	}
 	untouched("ConfigMap", commonv1.ConditionConfigReady)
-	untouched("Secret", commonv1.ConditionConfigReady)
 	untouched(s.workload(), commonv1.ConditionWorkloadReady)
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 }

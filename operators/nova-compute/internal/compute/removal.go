@@ -81,15 +81,11 @@ func removalNeeds(cr *novav1.NovaCompute) []engine.Need {
 // empty builds the configuration of both Jobs, and the Job that disables the compute service
 // and is complete when no server is on the host. The pod runs until then.
 func empty(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error) {
-	job, err := removalJob(cr, in, stepEmpty, hostsOf(cr, in))
+	s, task, err := removalTask(cr, in, stepEmpty, hostsOf(cr, in))
 	if err != nil {
 		return nil, err
 	}
-	s := describe(cr)
-	// The Jobs do not use Ironic, and so do not wait for its Secret.
-	s.Accounts = slices.DeleteFunc(s.Accounts, func(a workload.Account) bool { return in.Secret(a.Secret) == nil })
-	children, err := s.Configuration(in)
-	return append(children, job...), err
+	return s.Run(in, task)
 }
 
 func stop(cr *novav1.NovaCompute, _ engine.Inputs) ([]engine.Child, error) {
@@ -113,23 +109,30 @@ func unregister(cr *novav1.NovaCompute, in engine.Inputs) ([]engine.Child, error
 	if cr.Spec.Libvirt != nil {
 		hosts = strings.Fields(result)
 	}
-	return removalJob(cr, in, stepUnregister, hosts)
+	s, task, err := removalTask(cr, in, stepUnregister, hosts)
+	if err != nil {
+		return nil, err
+	}
+	return s.Job(in, task)
 }
 
-func removalJob(cr *novav1.NovaCompute, in engine.Inputs, step string, hosts []string) ([]engine.Child, error) {
+func removalTask(cr *novav1.NovaCompute, in engine.Inputs, step string, hosts []string) (workload.Service, workload.Task, error) {
+	s := describe(cr)
+	// The Jobs do not use Ironic, and so do not wait for its Secret.
+	s.Accounts = slices.DeleteFunc(s.Accounts, func(a workload.Account) bool { return in.Secret(a.Secret) == nil })
 	if why := abandoned(cr, in); why != "" {
-		return nil, engine.Abandon("the compute services of NovaCompute %s, their mappings and resource providers: %s", cr.Name, why)
+		return s, workload.Task{}, engine.Abandon("the compute services of NovaCompute %s, their mappings and resource providers: %s", cr.Name, why)
 	}
 	if slices.Contains(cr.Finalizers, metav1.FinalizerDeleteDependents) {
-		return nil, engine.Wait("the garbage collector deletes the pods and Jobs of a deletion in the foreground first")
+		return s, workload.Task{}, engine.Wait("the garbage collector deletes the pods and Jobs of a deletion in the foreground first")
 	}
-	return []engine.Child{describe(cr).Job(workload.Task{
+	return s, workload.Task{
 		Purpose: step,
 		Script: `result=$(python3 -c "$@")
 printf %s "$result" > /dev/termination-log`,
 		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name}, hosts...),
 		Depends:   []string{step},
-	})}, nil
+	}, nil
 }
 
 // abandoned returns the reason for which no Job can remove the compute, "" for none.

@@ -26,7 +26,7 @@ func schema(cr *novav1.NovaConductor, in engine.Inputs) ([]engine.Child, error) 
 	if cr.Spec.Role == novav1.RoleSuper {
 		script = "nova-manage api_db sync\n" + script
 	}
-	return []engine.Child{conductor.Job(workload.Task{
+	return conductor.Job(in, workload.Task{
 		Purpose: "db", Script: script, Depends: []string{conductor.DatabaseHash(in), conductor.Image()}, Deadline: schemaDeadline,
-	})}, nil
+	})
 }

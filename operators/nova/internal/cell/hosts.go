@@ -123,12 +123,12 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if err != nil {
 		return nil, err
 	}
-	return []engine.Child{service.Job(workload.Task{
+	return service.Job(in, workload.Task{
 		Purpose:   "discover",
 		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --verbose`,
 		Arguments: []string{cr.Status.UUID},
 		Depends:   []string{seen[observedUnmapped], cr.Status.UUID},
-	})}, nil
+	})
 }
 
 func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {

@@ -139,8 +139,7 @@ func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	if mapped := cr.Status.Mapping; !in.Met(synchronised) && (mapped == nil || mapped.Revision != revision(task)) {
 		return nil, engine.Wait("stage %s is not done", novav1.ConditionSchemaReady)
 	}
-	children, err := service.Configuration(in)
-	return append(children, service.Job(task)), err
+	return service.Run(in, task)
 }
 
 // uuidPattern is the pattern of status.uuid. The result of the Job is not trusted, because

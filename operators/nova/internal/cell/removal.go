@@ -192,8 +192,7 @@ func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	children, err := service.Configuration(in)
-	return append(children, service.Job(unmapTask(uuid))), err
+	return service.Run(in, unmapTask(uuid))
 }
 
 // reportUnmapped tells the Nova that its services must no longer read the cell.

@@ -41,9 +41,5 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		MessageBus: c.MessageBusSecretRef.Name,
 	}
 	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles, manage.Spec.Pod.TrustedCARef = "", nil, nil
-	children, err := manage.Configuration(in)
-	if err != nil {
-		return nil, err
-	}
-	return append(children, manage.Job(workload.Task{Purpose: "map", Script: mapCell0Script, Depends: []string{manage.DatabaseHash(in), mapCell0Script}})), nil
+	return manage.Run(in, workload.Task{Purpose: "map", Script: mapCell0Script, Depends: []string{manage.DatabaseHash(in), mapCell0Script}})
 }
