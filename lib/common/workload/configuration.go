@@ -253,11 +253,15 @@ func (s Service) ConnectionHash(in engine.Inputs) string {
 	return in.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
 }
 
-// probePorts returns the arguments of the script probe: the port of each database, and the
-// ports of the message bus, of which one suffices.
+// probePorts returns the arguments of the script probe: the port of the database to which the
+// service reports every few seconds, and the ports of the message bus, of which one suffices.
+// A server may close the connections to other databases, which are idle for long.
 func (s Service) probePorts(in engine.Inputs) ([]string, error) {
-	ports := []string{}
+	var ports []string
 	for _, database := range s.Databases {
+		if database.Section != "database" {
+			continue
+		}
 		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
 		if err != nil {
 			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
@@ -279,6 +283,5 @@ func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 		}
 		anyOf += fmt.Sprint(port)
 	}
-	slices.Sort(ports)
-	return append(slices.Compact(ports), anyOf), nil
+	return append(ports, anyOf), nil
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // Stateful builds a service whose pods have stable names, because its rows in the database
-// have the names of the pods. A pod is ready while it has a connection to each database and
-// to the message bus. There is no liveness probe: a waiting pod is not restarted.
+// have the names of the pods. A pod is ready while it has a connection to its [database]
+// and to the message bus. There is no liveness probe: a waiting pod is not restarted.
 //
 // Each probe starts processes on the node, therefore the probes are five seconds apart.
 //
