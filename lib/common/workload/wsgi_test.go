@@ -64,6 +64,9 @@ func (i image) start(arguments ...string) (output, termination string, err error
 	log := filepath.Join(i.dir, "termination-log")
 	command := exec.CommandContext(i.t.Context(), "/usr/bin/python3", append([]string{filepath.Join(i.dir, startWSGIName), "--termination-log", log}, arguments...)...)
 	command.Env = []string{"PATH=" + i.dir}
+	if directory, replaced := os.LookupEnv("PROBE_NET_DIR"); replaced {
+		command.Env = append(command.Env, "PROBE_NET_DIR="+directory)
+	}
 	combined, err := command.CombinedOutput()
 	content, _ := os.ReadFile(log) // absent without --check
 	return string(combined), string(content), err
@@ -108,6 +111,17 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestStartWSGIServesOnANodeWithoutIPv6(t *testing.T) {
+	for file, want := range map[string]string{"if_inet6": "--http-socket [::]:80\n", "tcp": "--http-socket 0.0.0.0:80\n"} {
+		i := newImage(t, map[string]string{"uwsgi": uwsgi, "app": program})
+		i.write(file, "")
+		t.Setenv("PROBE_NET_DIR", i.dir)
+		if output, _, err := i.start("80", "app", "no.module"); err != nil || !strings.HasSuffix(output, want) {
+			t.Errorf("with %s, the server starts with %v and %s, want %s", file, err, output, want)
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +34,18 @@ func TestServeEndsAlthoughTheProxyIgnoresTheSignal(t *testing.T) {
 	}
 	if state, err := serve.Process.Wait(); err != nil || state.ExitCode() != 0 {
 		t.Errorf("ended with %v, %v", state, err)
+	}
+}
+
+func TestServeListensOnANodeWithoutIPv6(t *testing.T) {
+	for file, want := range map[string]string{"if_inet6": "", "tcp": "0.0.0.0"} {
+		directory := t.TempDir()
+		write(t, filepath.Join(directory, file), "")
+		command := exec.CommandContext(t.Context(), "sh", "serve", "sh", "-c", `printf %s "$OS_VNC__NOVNCPROXY_HOST"`)
+		command.Env = append(os.Environ(), "PROBE_NET_DIR="+directory)
+		if output, err := command.Output(); err != nil || string(output) != want {
+			t.Errorf("with %s, the proxy listens on %q, error %v, want %q", file, output, err, want)
+		}
 	}
 }
 
