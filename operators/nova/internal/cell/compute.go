@@ -35,6 +35,7 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	connections := config.NewConnections(computeConfigDir)
 	connections.MessageBus(bus)
 	connections.ServiceUser(identity)
+	connections.Sections.Set("upgrade_levels", "compute", "auto")
 	connections.Sections.SetAll(shared.Defaults(cr.Spec.IdentitySecretRef.Name)) // the hosts have no other file for them
 	if err := shared.Connect(connections, in, cr.Spec.IdentitySecretRef.Name); err != nil {
 		return nil, err
