@@ -111,14 +111,29 @@ func (s Service) defaults() config.Sections {
 	}
 	sections.Set("oslo_concurrency", "lock_path", path.Join(s.state(), "tmp"))
 	for _, database := range s.Databases {
-		sections.Set(database.Section, "max_retries", "-1")
-		sections.Set(database.Section, "retry_interval", "5")
+		databaseDefaults(&sections, database.Section)
 	}
 	if s.SharedConnections != nil {
 		sections.SetAll(s.SharedConnections.Defaults(s.Identity.Secret))
 	}
 	sections.SetAll(s.Defaults)
 	return sections
+}
+
+// databaseDefaults sets the pool of connections. A load balancer between service and database
+// may drop an idle connection without telling either side, and a query on it then hangs for
+// minutes. The shortest usual limit is that of Azure, 240 seconds; AWS has 350 and Google 600. A
+// connection that is replaced earlier is never idle for so long.
+//
+// A service answers 64 messages at a time (oslo.messaging: executor_thread_pool_size), each with
+// one connection to a database at most. With fewer connections, the others wait up to 30 seconds
+// for one (SQLAlchemy: pool_timeout) and then fail. The pool keeps 5 of them open (oslo.db:
+// max_pool_size), because idle ones count in the server's max_connections.
+func databaseDefaults(sections *config.Sections, section string) {
+	sections.Set(section, "max_retries", "-1")
+	sections.Set(section, "retry_interval", "5")
+	sections.Set(section, "connection_recycle_time", "180")
+	sections.Set(section, "max_overflow", "64")
 }
 
 // connections renders the options that the operator owns, and the snippets from Secrets. For a
