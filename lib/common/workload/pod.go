@@ -69,7 +69,7 @@ func (s Service) podOf(main *applycorev1.ContainerApplyConfiguration, volumes ..
 // container returns a container that meets the Pod Security Standard restricted, with any
 // uid.
 func (s Service) container(name string, command []string) *applycorev1.ContainerApplyConfiguration {
-	c := applycorev1.Container().
+	return applycorev1.Container().
 		WithName(name).
 		WithImage(s.Image()).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -79,25 +79,35 @@ func (s Service) container(name string, command []string) *applycorev1.Container
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
-		WithVolumeMounts(mount(scriptsVolume, config.ScriptsDir).WithReadOnly(true))
-	if resources := s.resources(); resources != nil {
-		c = c.WithResources(resources)
-	}
-	return c
+		WithVolumeMounts(mount(scriptsVolume, config.ScriptsDir).WithReadOnly(true)).
+		WithResources(s.resources())
 }
+
+// Requests of a container without resources: the memory of a process, and little CPU, because an
+// idle service uses little. Without requests, the scheduler places any number of pods on a node,
+// which evicts them first when its memory is used up, and a ResourceQuota for requests refuses
+// them. There are no limits, because their right values depend on the cloud.
+var (
+	requestedCPU    = resource.MustParse("10m")
+	requestedMemory = resource.MustParse("128Mi")
+)
 
 // resources returns the resources without fields that would be sent as null.
 func (s Service) resources() *applycorev1.ResourceRequirementsApplyConfiguration {
 	limits, requests := s.Spec.Resources.Limits, s.Spec.Resources.Requests
-	if limits == nil && requests == nil {
-		return nil
-	}
 	resources := applycorev1.ResourceRequirements()
 	if limits != nil {
 		resources.WithLimits(limits)
 	}
 	if requests != nil {
 		resources.WithRequests(requests)
+	}
+	if limits == nil && requests == nil {
+		memory := requestedMemory
+		if s.WSGI != nil {
+			memory.Mul(int64(s.Workers()))
+		}
+		resources.WithRequests(corev1.ResourceList{corev1.ResourceCPU: requestedCPU, corev1.ResourceMemory: memory})
 	}
 	return resources
 }

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -61,6 +62,45 @@ func podOf(t *testing.T, s Service) corev1.PodTemplateSpec {
 		t.Fatal(err)
 	}
 	return pod
+}
+
+// TestEveryContainerHasRequests: a ResourceQuota counts, and a scheduler places, only what pods
+// request.
+func TestEveryContainerHasRequests(t *testing.T) {
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+	}
+	memory := func(amount string) *corev1.ResourceList {
+		return &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse(amount)}
+	}
+	for name, c := range map[string]struct {
+		wsgi     *WSGI
+		stated   corev1.ResourceRequirements
+		requests *corev1.ResourceList
+	}{
+		"a process":        {nil, corev1.ResourceRequirements{}, memory("128Mi")},
+		"three processes":  {&WSGI{Settings: commonv1.WSGISettings{Workers: new(int32(3))}}, corev1.ResourceRequirements{}, memory("384Mi")},
+		"stated requests":  {nil, corev1.ResourceRequirements{Requests: cpu("2")}, new(cpu("2"))},
+		"stated limits":    {nil, corev1.ResourceRequirements{Limits: cpu("2")}, nil}, // requests are the limits
+		"stated emptiness": {nil, corev1.ResourceRequirements{Requests: corev1.ResourceList{}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), thing(false)
+			s.WSGI, s.Spec.Resources = c.wsgi, c.stated
+			pod := podOf(t, s)
+			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+				got := container.Resources.Requests
+				if c.requests == nil {
+					g.Expect(got).To(BeEmpty())
+					continue
+				}
+				g.Expect(got).To(HaveLen(len(*c.requests)))
+				for resource, amount := range *c.requests {
+					g.Expect(got[resource].Equal(amount)).To(BeTrue(), "%s: %v", resource, got[resource])
+				}
+			}
+		})
+	}
 }
 
 // TestPodsMountTheKeysOfTheOperator: a key that somebody adds to a ConfigMap reaches no pod. The
