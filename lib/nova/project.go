@@ -12,6 +12,13 @@ import (
 // Name of the project, and of the service in the catalog.
 const Name = "nova"
 
+// longRPCSeconds is the time of the longest call to a compute (nova: long_rpc_timeout), for
+// which the API waits while it attaches a volume.
+const longRPCSeconds = 1800
+
+// LongestSeconds is more than a request with this time-out takes.
+func LongestSeconds(timeout int64) int64 { return longRPCSeconds + timeout }
+
 //go:embed options.txt
 var options string
 

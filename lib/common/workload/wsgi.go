@@ -23,6 +23,9 @@ type WSGI struct {
 	// Program is the service's own server, which serves in an image without a WSGI server. It
 	// reads its port and its workers from the configuration.
 	Program string
+	// LongestSeconds is more than the longest request takes: a process that is busy with one
+	// request for longer is killed and replaced.
+	LongestSeconds int64
 	// Settings are the fields of the object.
 	Settings commonv1.WSGISettings
 }
@@ -49,7 +52,7 @@ func (s Service) serve() []string {
 	if s.WSGI == nil {
 		return s.Command
 	}
-	command := []string{path.Join(config.ScriptsDir, startWSGIName), "--workers", fmt.Sprint(s.Workers()), "--grace", fmt.Sprint(s.GraceSeconds)}
+	command := []string{path.Join(config.ScriptsDir, startWSGIName), "--workers", fmt.Sprint(s.Workers()), "--grace", fmt.Sprint(s.GraceSeconds), "--longest", fmt.Sprint(s.WSGI.LongestSeconds)}
 	if threads := s.WSGI.Settings.Threads; threads != nil {
 		command = append(command, "--threads", fmt.Sprint(*threads))
 	}

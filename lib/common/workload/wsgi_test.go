@@ -85,7 +85,7 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 	}{
 		"a program with Python": {
 			map[string]string{"uwsgi_python3": uwsgi, "thing-api-wsgi": program, "thing-api": program},
-			[]string{"uwsgi --master --processes 3", "/thing-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--need-app", "[::]:8774"},
+			[]string{"uwsgi --master --processes 3", "/thing-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--harakiri 90", "--need-app", "[::]:8774"},
 		},
 		"a plugin in a file": {
 			map[string]string{"uwsgi": plugin, "thing-api-wsgi": program},
@@ -101,7 +101,7 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output, _, err := newImage(t, c.programs).start("--workers", "3", "--threads", "2", "--grace", "45", "8774", "thing-api-wsgi", "json", "thing-api")
+			output, _, err := newImage(t, c.programs).start("--workers", "3", "--threads", "2", "--grace", "45", "--longest", "90", "8774", "thing-api-wsgi", "json", "thing-api")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, output)
 			}

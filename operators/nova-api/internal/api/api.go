@@ -84,7 +84,7 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 		Identity:          workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name, AuthToken: "compute"},
 		SharedConnections: nova.API.Connections(cr.Spec.SharedConnections),
 		FromImage:         []string{"api-paste.ini"},
-		WSGI:              &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", Settings: cr.Spec.WSGISettings},
+		WSGI:              &workload.WSGI{Script: "nova-api-wsgi", Module: "nova.wsgi.osapi_compute", Program: "nova-api", LongestSeconds: nova.LongestSeconds(cr.Spec.Timeout()), Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "api", Number: 8774, HealthPath: "/"},
 		GraceSeconds:      cr.Spec.Timeout(),
 	}

@@ -76,7 +76,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 		Shared:            []workload.SharedSecret{{Secret: cr.Spec.MetadataSecretRef.Name, Section: "neutron", Option: "metadata_proxy_shared_secret"}},
 		SharedConnections: nova.Metadata.Connections(cr.Spec.SharedConnections),
 		FromImage:         []string{"api-paste.ini"},
-		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", Settings: cr.Spec.WSGISettings},
+		WSGI:              &workload.WSGI{Script: "nova-metadata-wsgi", Module: "nova.wsgi.metadata", Program: "nova-api", LongestSeconds: nova.LongestSeconds(cr.Spec.Timeout()), Settings: cr.Spec.WSGISettings},
 		Port:              &workload.Port{Name: "metadata", Number: 8775, HealthPath: "/"},
 		GraceSeconds:      cr.Spec.Timeout(),
 	}
