@@ -15,13 +15,14 @@ import (
 type Caller struct {
 	calls  []sharedv1.OpenStackServiceName
 	limits bool // it enforces limits
+	tokens bool // it validates tokens
 }
 
 // Callers, and what their code calls (nova: compute/api.py, api/openstack/compute,
 // compute/manager.py, conductor/manager.py, conductor/tasks, scheduler/manager.py,
 // scheduler/request_filter.py, api/metadata).
 var (
-	API = Caller{limits: true, calls: []sharedv1.OpenStackServiceName{
+	API = Caller{limits: true, tokens: true, calls: []sharedv1.OpenStackServiceName{
 		sharedv1.OpenStackPlacement, sharedv1.OpenStackNeutron, sharedv1.OpenStackGlance, sharedv1.OpenStackCinder, sharedv1.OpenStackIronic, sharedv1.OpenStackBarbican,
 	}}
 	Compute   = Caller{calls: API.calls}

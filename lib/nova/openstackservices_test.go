@@ -109,6 +109,17 @@ func TestDefaultsAreInternal(t *testing.T) {
 	}
 }
 
+// A memcached that is lost delays no request for long. Only the API validates tokens.
+func TestMemcachedHasShortTimes(t *testing.T) {
+	const cache, tokens = "cache: memcache_dead_retry=30 memcache_socket_timeout=0.5", "; keystone_authtoken: memcache_pool_dead_retry=30 memcache_pool_socket_timeout=1"
+	shared := sharedv1.SharedConnections{MemcachedSecretRef: &commonv1.SecretReference{Name: "memcached"}}
+	for want, caller := range map[string]Caller{cache + tokens: API, cache: Conductor} {
+		if got := oneLine(caller.Connections(shared).Defaults("")); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestServiceOfALaterReleaseIsLeftOut(t *testing.T) {
 	later := sharedv1.SharedConnections{OpenStackServices: []sharedv1.OpenStackService{{Name: "Later"}}}
 	if got := sections(Metadata.Connections(later).Defaults("nova")); got != "neutron" {

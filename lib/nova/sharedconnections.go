@@ -45,13 +45,17 @@ func (s SharedConnections) Needs() []engine.Need {
 	return needs
 }
 
-// Defaults are the interfaces of the OpenStack services, which a user may override. account
+// Defaults are the interfaces of the OpenStack services and the times of memcached, which a user
+// may override. account
 // names the identity Secret of the caller, "" for none.
 func (s SharedConnections) Defaults(account string) config.Sections {
 	var sections config.Sections
 	for _, to := range s.callsWith(account) {
 		of := clients[to.Name]
 		sections.Set(of.section, of.internal.Name, of.internal.Value)
+	}
+	if s.MemcachedSecretRef != nil {
+		sections.SetAll(config.MemcachedDefaults(s.caller.tokens))
 	}
 	return sections
 }

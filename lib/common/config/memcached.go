@@ -52,6 +52,23 @@ func (m Memcached) servers(prefix string) string {
 	return strings.Join(servers, ",")
 }
 
+// MemcachedDefaults returns the defaults of a service with memcached, and with tokens of one that
+// validates tokens. A process notices that a server is lost when a request to it times out, and
+// tries it again after dead_retry. With the time-outs of the libraries (up to 3 seconds, and 5
+// minutes), a request that needs several entries waits for seconds, and a server that was away
+// for a moment stays unused for minutes. Over TLS, [cache] has no time-outs in any release of
+// its client (dogpile.cache: PyMemcacheBackend).
+func MemcachedDefaults(tokens bool) Sections {
+	var sections Sections
+	sections.Set("cache", "memcache_dead_retry", "30")
+	sections.Set("cache", "memcache_socket_timeout", "0.5")
+	if tokens {
+		sections.Set("keystone_authtoken", "memcache_pool_dead_retry", "30")
+		sections.Set("keystone_authtoken", "memcache_pool_socket_timeout", "1") // an integer
+	}
+	return sections
+}
+
 // Memcached sets [cache], and in a service that validates tokens the cache for tokens. Tokens
 // are encrypted with a key that is derived from the password of the service, because every
 // client of memcached can read and write every entry.
