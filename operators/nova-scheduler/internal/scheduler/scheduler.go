@@ -51,6 +51,9 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 	var defaults config.Sections
 	defaults.Set("scheduler", "workers", "1")
 	defaults.Set("upgrade_levels", "compute", "auto")
+	// Computes report their instances on the buses of their cells, on which the scheduler does not
+	// listen. It would load all instances when it starts, and then never use them.
+	defaults.Set("filter_scheduler", "track_instance_changes", "false")
 	nova.LimitRetries(&defaults)
 	return workload.Service{
 		Name:     "nova-scheduler",

@@ -43,6 +43,9 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if cr.Spec.APIDatabaseAccess == novav1.APIDatabaseAccessDisabled {
 		withoutUpcalls(&connections.Sections)
 	}
+	// The reports of computes about their instances go to the bus of the cell, and no scheduler
+	// listens there (nova doc: admin/cells, "Operations requiring upcalls").
+	connections.Sections.Set("filter_scheduler", "track_instance_changes", "false")
 	showScreens(&connections.Sections, consoleURL(cr, in))
 	data, err := connections.Data()
 	if err != nil {
@@ -51,11 +54,10 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }
 
-// withoutUpcalls sets the options that a compute needs in a cell whose conductor has no API
+// withoutUpcalls sets the option that a compute needs in a cell whose conductor has no API
 // database (nova doc: admin/cells, "Operations requiring upcalls").
 func withoutUpcalls(sections *config.Sections) {
 	sections.Set("workarounds", "disable_group_policy_check_upcall", "true")
-	sections.Set("filter_scheduler", "track_instance_changes", "false")
 }
 
 func reportComputeConfig(cr *novav1.NovaCell, in engine.Inputs) {
