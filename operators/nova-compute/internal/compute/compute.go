@@ -158,11 +158,19 @@ const reservedPort = 16520
 //go:embed start-libvirt
 var startLibvirt string
 
+// nodeMemory is the memory, in MiB, that Nova leaves to the processes and pods of the node: its
+// own default is 512, and with a full node the kernel then ends instances. TripleO reserves as
+// much on hosts without Kubernetes. No CPU is reserved: CPUs can be shared, and Nova does not
+// start with reserved_host_cpus beside cpu_shared_set or cpu_dedicated_set (nova:
+// virt/libvirt/driver.py).
+const nodeMemory = "4096"
+
 // libvirt runs a compute on each of its nodes. Nova knows the node by its name, as Neutron's
 // agents do. os-brick needs the devices, udev's database and the initiator of the node;
 // libvirt opens disks and sockets by their paths on the node.
 func libvirt(s *workload.Service, settings sharedv1.LibvirtSettings) {
 	s.Owned.Set("DEFAULT", "compute_driver", "libvirt.LibvirtDriver")
+	s.Defaults.Set("DEFAULT", "reserved_host_memory_mb", nodeMemory)
 	s.Owned.Set("libvirt", "virt_type", strings.ToLower(string(settings.VirtType)))
 	s.Command = workload.Start(path.Join(config.ScriptsDir, startLibvirtName), string(settings.VirtType))
 	s.Scripts = map[string]string{startLibvirtName: startLibvirt}
