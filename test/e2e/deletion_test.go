@@ -29,7 +29,7 @@ func deletionSpecs() {
 		Expect(databasesOf(ctx, cloudNamespace, "main")).To(ConsistOf("main_api", "main_cell0", "main_cell1"))
 		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(BeEmpty())
 
-		apply(ctx, cloudNamespace, mainControlPlane)
+		applyMain(ctx)
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))

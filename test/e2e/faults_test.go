@@ -60,17 +60,26 @@ spec:
   ports: [{name: mysql, port: 3306}]
 `
 
-const mainControlPlane = `
-apiVersion: asterism.dev/v1alpha1
-kind: ControlPlane
-metadata: {name: main}
-spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
-  database: {serviceRef: {name: faulty-mariadb}, adminSecretRef: {name: main-mariadb-admin}}
-  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: main-rabbitmq-default-user}}
-  identity: {adminSecretRef: {name: main-keystone-admin}}
-  nova: {api: {workers: 1}, metadata: {workers: 1}, cells: [{name: cell1}]}
-`
+// applyMain applies the example for production on one node, with the servers of this cloud. Its
+// only cell has the bus and the MariaDB of the Nova.
+func applyMain(ctx context.Context) {
+	GinkgoHelper()
+	kustomize(ctx, fmt.Sprintf(`
+namespace: %s
+resources: [%s]
+patches:
+- target: {kind: ControlPlane}
+  patch: |-
+    - {op: replace, path: /metadata/name, value: main}
+    - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:bookworm"}
+    - {op: replace, path: /spec/database, value: {serviceRef: {name: faulty-mariadb}, adminSecretRef: {name: main-mariadb-admin}}}
+    - {op: replace, path: /spec/messageBus/adminSecretRef/name, value: main-rabbitmq-default-user}
+    - {op: replace, path: /spec/identity/adminSecretRef/name, value: main-keystone-admin}
+    - {op: remove, path: /spec/nova/memcachedSecretRef}
+    - {op: remove, path: /spec/nova/api/endpoints}
+    - {op: replace, path: /spec/nova/cells, value: [{name: cell1}]}
+`, cloudNamespace, repository("examples", "production-small")))
+}
 
 // secondControlPlane has the region of main, and a second cell without a database server. No
 // spec needs pods of its scheduler and metadata service.
@@ -140,7 +149,7 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 		for name := range admins {
 			setAdmin(ctx, name, "wrong")
 		}
-		apply(ctx, cloudNamespace, mainControlPlane)
+		applyMain(ctx)
 		awaitInfrastructure(ctx, cloudNamespace)
 		awaitFalse(ctx, nova(), "DatabaseReady", "DatabaseUnreachable", "faulty-mariadb.e2e-cloud.svc.cluster.local:3306", "refused")
 	})
@@ -201,6 +210,9 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 
 	It("becomes Ready, and runs a server", func(ctx SpecContext) {
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		var queue struct{ Type string }
+		Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "queues/main_cell1/conductor", nil, &queue)).To(Equal(http.StatusOK))
+		Expect(queue.Type).To(Equal("quorum"))
 		deployCompute(ctx, cloudNamespace, "main-cell1")
 		bootServer(ctx, cloudNamespace, "kept")
 	})
