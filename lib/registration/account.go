@@ -276,6 +276,16 @@ func (a Account) connection(in engine.Inputs) (map[string][]byte, error) {
 	return data, nil
 }
 
+// Authority returns the certificate authority that verifies the server, nil without TLS.
+func (a Account) Authority(in engine.Inputs) ([]byte, error) {
+	data, err := a.connection(in)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := config.ParseAuthority(data)
+	return ca, a.unusable(err)
+}
+
 // mark returns the ownership mark of the objects at the server.
 func (a Account) mark(in engine.Inputs) remote.Mark {
 	return remote.NewMark(in.Cluster(), a.Owner.GetNamespace(), a.Owner.GetName())

@@ -24,6 +24,7 @@ type Connections struct {
 	Sections Sections
 	files    map[string][]byte
 	dir      string
+	prefix   string // of the names of CA files, see Store
 }
 
 // NewConnections takes the directory of the service's merged configuration, normally
@@ -79,12 +80,29 @@ func moved(value, file string, replacement func() string) string {
 
 const caSuffix = "-ca.crt"
 
+// CAFile returns the name of the CA file of a connection, for example of database, with the
+// prefix of Store.
+func CAFile(prefix, connection string) string { return prefix + connection + caSuffix }
+
+// Store prepares for URLs that the service stores in a database, from which other services
+// read them: each URL names its own CA file, and these files have a prefix, because the other
+// services also have CA files of their own connections.
+func (c *Connections) Store(prefix string) { c.prefix = prefix }
+
+// AddCAFile adds a CA file that URLs in a database name. The host name of a message bus is
+// verified by an option of the process and not of the URL: oslo.messaging refuses a URL with an
+// option that it does not know, and some releases do not know this one.
+func (c *Connections) AddCAFile(file string, ca []byte) {
+	c.files[file] = ca
+	c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true")
+}
+
 // authority stores a CA file and returns its path in the container.
 func (c *Connections) authority(name string, ca []byte) string {
 	if len(ca) == 0 {
 		return ""
 	}
-	file := name + caSuffix
+	file := CAFile(c.prefix, name)
 	c.files[file] = ca
 	return path.Join(c.dir, file)
 }
@@ -94,14 +112,19 @@ func (c *Connections) Database(section string, d Database) {
 	c.Sections.Set(section, "connection", d.URL(c.authority(section, d.CA)))
 }
 
+const rabbit = "oslo_messaging_rabbit"
+
 // MessageBus sets [DEFAULT] transport_url and options of the driver.
 // heartbeat_in_pthread must be off in services that use eventlet.
 func (c *Connections) MessageBus(m MessageBus) {
-	const rabbit = "oslo_messaging_rabbit"
-	c.Sections.Set("DEFAULT", "transport_url", m.URL())
+	ca, transport := c.authority("messagebus", m.CA), m.URL()
+	if c.prefix != "" && ca != "" {
+		transport += "&ssl_ca_file=" + percentEncode(ca)
+	}
+	c.Sections.Set("DEFAULT", "transport_url", transport)
 	c.Sections.Set(rabbit, "rabbit_quorum_queue", strconv.FormatBool(m.QuorumQueues))
 	c.Sections.Set(rabbit, "heartbeat_in_pthread", "false")
-	if ca := c.authority("messagebus", m.CA); ca != "" {
+	if ca != "" {
 		c.Sections.Set(rabbit, "ssl_ca_file", ca)
 		c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true")
 	}

@@ -203,6 +203,71 @@ func TestNotificationBus(t *testing.T) {
 	}
 }
 
+// A URL that other processes read from a database has all that they need, except an option that
+// not every release of oslo.messaging accepts in a URL.
+func TestStoredURLsNameTheirOwnCAFiles(t *testing.T) {
+	database, err := ParseDatabase(with("ca.crt", certificate), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, err := ParseMessageBus(with("ca.crt", certificate, "vhost", "v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewConnections("/etc/project")
+	c.Store("part1-")
+	c.Database("database", database)
+	c.MessageBus(bus)
+	for option, want := range map[[2]string]string{
+		{"database", "connection"}:   "mysql+pymysql://u:p@h:3306/d?ssl_ca=%2Fetc%2Fproject%2Fpart1-database-ca.crt",
+		{"DEFAULT", "transport_url"}: "rabbit://u:p@h:5671/v?rabbit_quorum_queue=false&ssl=1&ssl_ca_file=%2Fetc%2Fproject%2Fpart1-messagebus-ca.crt",
+	} {
+		if got := c.Sections.Get(option[0], option[1]); got != want {
+			t.Errorf("%s: got %s, want %s", option, got, want)
+		}
+	}
+	data, err := c.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(data[CAFile("part1-", "database")]) != certificate || string(data[CAFile("part1-", "messagebus")]) != certificate {
+		t.Errorf("files: %v", slices.Sorted(maps.Keys(data)))
+	}
+
+	reader := NewConnections("/etc/project")
+	reader.AddCAFile("part1-database-ca.crt", []byte(certificate))
+	if got, want := oneLine(reader.Sections), "oslo_messaging_rabbit: ssl_enforce_hostname_verification=true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	plain, err := ParseMessageBus(with("vhost", "v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.MessageBus(plain)
+	if got, want := c.Sections.Get("DEFAULT", "transport_url"), plain.URL(); got != want {
+		t.Errorf("without TLS: got %s, want %s", got, want)
+	}
+}
+
+func TestParseAuthority(t *testing.T) {
+	for name, c := range map[string]struct {
+		data map[string][]byte
+		want string
+		err  string
+	}{
+		"TLS":            {data: secret("ca.crt", certificate), want: certificate},
+		"no TLS":         {data: secret("user", "u")},
+		"TLS turned off": {data: secret("ca.crt", certificate, "tls", "false")},
+		"no certificate": {data: secret("ca.crt", "x"), err: "key ca.crt is not a PEM certificate"},
+		"missing key":    {data: secret("tls", "true"), err: "key ca.crt is missing"},
+	} {
+		ca, err := ParseAuthority(c.data)
+		if string(ca) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %q and %v", name, ca, err)
+		}
+	}
+}
+
 func oneLine(sections Sections) string {
 	var lines []string
 	for _, section := range sections {

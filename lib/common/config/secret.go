@@ -150,6 +150,14 @@ func (r *secretReader) tls() (bool, []byte) {
 	return true, ca
 }
 
+// ParseAuthority returns the key ca.crt of a connection Secret, nil if its connection is without
+// TLS. The error is KeyErrors.
+func ParseAuthority(data map[string][]byte) ([]byte, error) {
+	r := secretReader{data: data}
+	_, ca := r.tls()
+	return ca, r.err()
+}
+
 func (r *secretReader) authority() []byte {
 	ca := r.data[KeyCA]
 	if len(ca) == 0 {

@@ -36,6 +36,9 @@ func (s Service) Inputs() []engine.Need {
 	if s.SharedConnections != nil {
 		needs = append(needs, s.SharedConnections.Needs()...)
 	}
+	for _, file := range s.Spec.CAFileRefs {
+		needs = append(needs, engine.ConfigMap(file.Name, file.Key))
+	}
 	for _, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		needs = append(needs, engine.Secret(secret.Name))
 	}
@@ -140,6 +143,7 @@ func databaseDefaults(sections *config.Sections, section string) {
 // Secret with an error, it returns a Wait: a change of the Secret starts the next pass.
 func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
+	c.Store(s.CAPrefix)
 	for _, database := range s.Databases {
 		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
 		if err != nil {
@@ -156,6 +160,9 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		if err := s.SharedConnections.Connect(c, in, s.Identity.Secret); err != nil {
 			return nil, err
 		}
+	}
+	for _, file := range s.Spec.CAFileRefs {
+		c.AddCAFile(file.Key, in.ConfigMap(file.Name)[file.Key])
 	}
 	for _, shared := range s.Shared {
 		value, err := config.ParseSharedSecret(in.Secret(shared.Secret))
@@ -263,9 +270,21 @@ func (s Service) DatabaseHash(in engine.Inputs) string {
 	return in.Hash(contents)
 }
 
-// ConnectionHash returns the hash of the Secrets of databases and message bus.
-func (s Service) ConnectionHash(in engine.Inputs) string {
-	return in.Hash(s.DatabaseHash(in), in.Secret(s.MessageBus))
+// StoredHash returns the hash of the URLs of databases and message bus, which name a CA file: not
+// its content.
+func (s Service) StoredHash(in engine.Inputs) string {
+	located := func(secret string) map[string][]byte {
+		content := maps.Clone(in.Secret(secret))
+		if len(content[config.KeyCA]) > 0 {
+			content[config.KeyCA] = nil
+		}
+		return content
+	}
+	databases := map[string]map[string][]byte{}
+	for _, database := range s.Databases {
+		databases[database.Section] = located(database.Secret)
+	}
+	return in.Hash(in.Hash(databases), located(s.MessageBus))
 }
 
 // probePorts returns the arguments of the script probe: the port of the database to which the

@@ -117,6 +117,9 @@ func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
 	for _, file := range s.FromImage {
 		command = append(command, "--from-image", file)
 	}
+	for _, file := range s.Spec.CAFileRefs {
+		command = append(command, "--ca-file", file.Key)
+	}
 	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		command = append(command, "--secret-part", config.SecretPart(i, secret.Name))
 	}

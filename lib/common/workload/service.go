@@ -51,6 +51,10 @@ type Service struct {
 	// directories, with a / at the end, whose files it needs if they exist.
 	FromImage []string
 
+	// CAPrefix is a prefix of the names of CA files, for a service that stores the URLs of its
+	// connections in a database; see config.Connections.Store.
+	CAPrefix string
+
 	// Command starts a service without WSGI.
 	Command []string
 	// Scripts are executable files for Command, in config.ScriptsDir.

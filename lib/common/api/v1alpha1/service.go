@@ -32,6 +32,17 @@ type ServiceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63 && size(self[key]) <= 64)",message="must have keys of at most 63 and values of at most 64 characters: use a hash as the value"
 	RestartTriggers map[string]string `json:"restartTriggers,omitempty"`
 
+	// caFileRefs name keys of ConfigMaps with certificate authorities, in PEM, for URLs of
+	// databases and message buses that the service reads from its database. Each becomes a file
+	// with the name of the key in the service's configuration directory. The key ends in
+	// -ca.crt. A change restarts the pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(file, file.key.endsWith('-ca.crt'))",message="must have keys that end in -ca.crt"
+	CAFileRefs []KeyReference `json:"caFileRefs,omitempty"`
+
 	ServiceSettings `json:",inline"`
 }
 

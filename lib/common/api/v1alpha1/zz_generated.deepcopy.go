@@ -405,6 +405,11 @@ func (in *ServiceSpec) DeepCopyInto(out *ServiceSpec) {
 			(*out)[key] = val
 		}
 	}
+	if in.CAFileRefs != nil {
+		in, out := &in.CAFileRefs, &out.CAFileRefs
+		*out = make([]KeyReference, len(*in))
+		copy(*out, *in)
+	}
 	in.ServiceSettings.DeepCopyInto(&out.ServiceSettings)
 }
 

@@ -201,6 +201,7 @@ spec:
           labelSelector: {matchLabels: {app.kubernetes.io/name: other}}
 `),
 	ginkgo.Entry("no image", `spec: {containerImage: null}`),
+	ginkgo.Entry("a CA file", `spec: {caFileRefs: [{name: authorities, key: part1-ca.crt}]}`),
 	ginkgo.Entry("the longest trigger", `spec: {restartTriggers: {`+strings.Repeat("k", 63)+`: `+strings.Repeat("v", 64)+`}}`),
 }
 
@@ -221,6 +222,7 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("a file named like a directory of options", `spec: {extraFiles: [{name: mine.conf.d, content: ""}]}`, "must not end in .conf.d or -ca.crt"),
 	ginkgo.Entry("a file outside of its directory", `spec: {extraFiles: [{name: ../policy.yaml, content: ""}]}`, "spec.extraFiles[0].name in body should match"),
 	ginkgo.Entry("two files of one name", `spec: {extraFiles: [{name: a, content: ""}, {name: a, content: ""}]}`, "Duplicate value"),
+	ginkgo.Entry("a CA file with another ending", `spec: {caFileRefs: [{name: authorities, key: policy.yaml}]}`, "must have keys that end in -ca.crt"),
 	ginkgo.Entry("a trigger's key of 64 characters", `spec: {restartTriggers: {`+strings.Repeat("k", 64)+`: v}}`, badTrigger),
 	ginkgo.Entry("a trigger's value of 65 characters", `spec: {restartTriggers: {k: `+strings.Repeat("v", 65)+`}}`, badTrigger),
 	ginkgo.Entry("a label by which the operator finds its pods", `spec: {pod: {labels: {app.kubernetes.io/instance: other}}}`, "must have keys that do not begin with app.kubernetes.io/"),
