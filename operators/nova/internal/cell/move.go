@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -110,11 +112,21 @@ func usedMessageBus(cr *novav1.NovaCell) string { return cr.Status.MessageBus }
 // connection Secret can name any.
 func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string, used func(*novav1.NovaCell) string) error {
 	for _, other := range cells.In(in) {
-		if other.Name != cr.Name && used(other) == target {
+		if other.Name != cr.Name && overlap(used(other), target) {
 			return fmt.Errorf("%s is in use by NovaCell %s: each cell needs a database and a message bus of its own", target, other.Name) //nolint:err113 // only a condition shows it
 		}
 	}
 	return nil
+}
+
+// overlap tells whether two locations, host:port,…/name, are the same database or vhost. One common
+// host suffices: the hosts of a bus are members of one cluster, in any order.
+func overlap(one, other string) bool {
+	hosts, name, _ := strings.Cut(one, "/")
+	otherHosts, otherName, _ := strings.Cut(other, "/")
+	return name == otherName && slices.ContainsFunc(strings.Split(hosts, ","), func(host string) bool {
+		return slices.Contains(strings.Split(otherHosts, ","), host)
+	})
 }
 
 // checkCopy returns an error if the database has no tables of Nova, or fewer servers than the
