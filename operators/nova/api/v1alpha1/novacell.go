@@ -37,6 +37,10 @@ const (
 // yet a copy of the database in status.database.
 const ReasonDatabaseNotCopied = "DatabaseNotCopied"
 
+// ReasonAuthorityNotRead is the reason of Mapped while a service that reads the mapping of the cell
+// does not have the certificate authorities of the cell's database and message bus.
+const ReasonAuthorityNotRead = "AuthorityNotRead"
+
 // NovaCellConditions are the condition types of the stages of a NovaCell, in order.
 var NovaCellConditions = []string{
 	ConditionInputsReady,
@@ -246,6 +250,14 @@ type NovaCellStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	MessageBus string `json:"messageBus,omitempty"`
+
+	// caFileRefs name the ConfigMaps with the certificate authorities of the cell's database and
+	// message bus, for every service that reads the mapping. It is absent without TLS.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=2
+	CAFileRefs []commonv1.KeyReference `json:"caFileRefs,omitempty"`
 
 	// mapping describes the cell's entry in the API database.
 	// +optional

@@ -511,6 +511,11 @@ func (in *NovaCellSpec) DeepCopy() *NovaCellSpec {
 func (in *NovaCellStatus) DeepCopyInto(out *NovaCellStatus) {
 	*out = *in
 	in.Status.DeepCopyInto(&out.Status)
+	if in.CAFileRefs != nil {
+		in, out := &in.CAFileRefs, &out.CAFileRefs
+		*out = make([]apiv1alpha1.KeyReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Mapping != nil {
 		in, out := &in.Mapping, &out.Mapping
 		*out = new(CellMapping)

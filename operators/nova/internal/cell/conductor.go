@@ -14,7 +14,7 @@ func conductorNamed(cr *novav1.NovaCell) *conductorv1.NovaConductor {
 }
 
 // conductor builds the NovaConductor, which also synchronises the schema of the cell's
-// database.
+// database, and the certificate authorities of the connections, which are accepted now.
 func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	ofDatabase, ofMessageBus, err := secrets(cr, in)
 	if err != nil {
@@ -33,7 +33,8 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	if cr.Spec.APIDatabaseAccess == novav1.APIDatabaseAccessEnabled {
 		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
 	}
-	return []engine.Child{child}, nil
+	_, all, err := authorities(cr, in)
+	return append(all, child), err
 }
 
 func withoutServices(cr *novav1.NovaCell, _ engine.Inputs) ([]engine.Child, error) {

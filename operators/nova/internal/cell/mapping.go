@@ -31,8 +31,8 @@ const synchronised = "synchronised"
 
 // mappingNeeds does not wait for the schemas, so that a mapped cell stays mapped, and its
 // new hosts are discovered, while a later synchronisation runs or fails.
-func mappingNeeds(*novav1.NovaCell) []engine.Need {
-	return []engine.Need{engine.Done(novav1.ConditionSchemaReady).As(synchronised)}
+func mappingNeeds(cr *novav1.NovaCell) []engine.Need {
+	return append(readerNeeds(cr), engine.Done(novav1.ConditionSchemaReady).As(synchronised))
 }
 
 // ahead returns an error if a service of the cell would get another image than it runs before
@@ -59,6 +59,7 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 			nova.CellDatabase(ofDatabase),
 		},
 		MessageBus: ofMessageBus,
+		CAPrefix:   caPrefix(cr),
 	}
 	service.Spec.ContainerImage = cr.Spec.Conductor.ContainerImage
 	service.Spec.Resources = cr.Spec.Conductor.Resources
@@ -109,7 +110,7 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 		Purpose:   mapPurpose,
 		Script:    mapScript,
 		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID, state},
-		Depends:   []string{service.ConnectionHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr), urlFormat},
+		Depends:   []string{service.StoredHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr), urlFormat},
 	}, nil
 }
 
@@ -130,14 +131,20 @@ func drift(cr *novav1.NovaCell) string {
 }
 
 // mapCell builds the Job that writes the connections of the cell into the API database. It
-// waits for the schemas before the first mapping, and before a change of the connections.
+// waits for the schemas, and for the readers of the mapping, before the first mapping, and before
+// a change of the connections.
 func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	service, task, err := mapTask(cr, in)
 	if err != nil {
 		return nil, err
 	}
-	if mapped := cr.Status.Mapping; !in.Met(synchronised) && (mapped == nil || mapped.Revision != revision(task)) {
-		return nil, engine.Wait("stage %s is not done", novav1.ConditionSchemaReady)
+	if mapped := cr.Status.Mapping; mapped == nil || mapped.Revision != revision(task) {
+		if !in.Met(synchronised) {
+			return nil, engine.Wait("stage %s is not done", novav1.ConditionSchemaReady)
+		}
+		if err := awaitReaders(cr, in); err != nil {
+			return nil, err
+		}
 	}
 	return service.Run(in, task)
 }
@@ -164,5 +171,6 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 		return
 	}
 	cr.Status.UUID, cr.Status.Database, cr.Status.MessageBus = uuid, location, bus
+	cr.Status.CAFileRefs, _, _ = authorities(cr, in) // the mapping exists, so there is no error
 	cr.Status.Mapping = &novav1.CellMapping{Revision: revision(task)}
 }

@@ -162,13 +162,17 @@ func removalSecrets(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, erro
 	return all, nil
 }
 
-// unmapScript deletes the mapping of the cell with the UUID in its argument. Option --force also
-// deletes the mappings of hosts and of deleted servers; while a server exists, the command fails
-// (nova: cmd/manage.py).
+// unmapScript deletes the mapping of the cell with the UUID in its argument. It updates the mapping
+// first, because delete_cell connects to the database of the mapping, which may have the password
+// or the CA file of former connections. Option --force also deletes the mappings of hosts and of
+// deleted servers; while a server exists, the command fails (nova: cmd/manage.py).
 const unmapScript = `
 list=$(nova-manage cell_v2 list_cells)
 case $list in
-*" $1 "*) nova-manage cell_v2 delete_cell --cell_uuid "$1" --force ;;
+*" $1 "*)
+  nova-manage cell_v2 update_cell --cell_uuid "$1"
+  nova-manage cell_v2 delete_cell --cell_uuid "$1" --force
+  ;;
 esac
 printf unmapped > /dev/termination-log`
 

@@ -14,17 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
 var _ = Describe("Nova with connection Secrets", func() {
@@ -233,6 +237,55 @@ var _ = Describe("Nova with connection Secrets", func() {
 		Expect(c.ended("given-cell1-discover")).To(Equal(1))
 	})
 
+	It("gives the services the authorities of each cell before a mapping names them", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		first, second := string(certificatetest.NewAuthority(GinkgoTB()).PEM), string(certificatetest.NewAuthority(GinkgoTB()).PEM)
+		bus, child := &corev1.Secret{ObjectMeta: named("cell1-bus")}, c.cell1(cr)
+		trust := func(authorities string) {
+			c.Change(bus, func() { bus.StringData = map[string]string{"ca.crt": authorities} })
+		}
+		c.fail(apiName(cr), apiv1.ConditionWorkloadReady, "a pod of the former revision runs")
+		trust(first)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionMapped, novav1.ReasonAuthorityNotRead, "given-api does not have the certificate authorities of the cell")
+		c.awaitCAFiles(cr, map[string]string{"cell1-messagebus-ca.crt": first})
+		Expect(c.ended("given-cell1-map")).To(Equal(1), "the mapping has no CA file that the API lacks")
+
+		c.repair(apiName(cr))
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.ended("given-cell1-map")).To(Equal(2))
+		stored := &corev1.Secret{ObjectMeta: named("given-cell1-connections")}
+		Expect(c.Read(stored)).To(BeTrue())
+		Expect(string(stored.Data["50-connections.conf"])).To(ContainSubstring("&ssl=1&ssl_ca_file=%2Fetc%2Fnova%2Fcell1-messagebus-ca.crt"))
+
+		By("adding a cell with another authority")
+		c.cellDatabase("cell2")
+		c.cellBus()
+		other := &corev1.Secret{ObjectMeta: named("cell2-bus")}
+		c.Change(other, func() { other.StringData = map[string]string{"ca.crt": second} })
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		c.awaitCAFiles(cr, map[string]string{"cell1-messagebus-ca.crt": first, "cell2-messagebus-ca.crt": second})
+
+		By("renewing an authority, which changes no mapping")
+		triggers := c.triggers(cr)
+		trust(first + second)
+		c.awaitCAFiles(cr, map[string]string{"cell1-messagebus-ca.crt": first + second, "cell2-messagebus-ca.crt": second})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.triggers(cr)).To(Equal(triggers))
+		Expect(c.ended("given-cell1-map")).To(Equal(2))
+
+		By("connecting without TLS again")
+		c.Change(bus, func() { delete(bus.Data, "ca.crt") })
+		c.awaitCAFiles(cr, map[string]string{"cell2-messagebus-ca.crt": second})
+		enginetest.AwaitGone(GinkgoTB(), c.Client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "given-cell1-messagebus-ca", Namespace: c.Namespace}})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.ended("given-cell1-map")).To(Equal(3))
+	})
+
 	It("starts without a broken cell after a timeout, and adds the repaired cell", func() {
 		c := newCloud()
 		cr := c.given()
@@ -315,6 +368,29 @@ func (c *cloud) awaitTriggers(cr *novav1.Nova, reached func(map[string]string) b
 		all := c.allTriggers(cr)
 		if slices.ContainsFunc(all, func(triggers map[string]string) bool { return !reached(triggers) }) {
 			return fmt.Errorf("the triggers are %v", all)
+		}
+		return nil
+	})
+}
+
+// awaitCAFiles waits until every service that reads the mappings has exactly these CA files.
+func (c *cloud) awaitCAFiles(cr *novav1.Nova, want map[string]string) {
+	GinkgoHelper()
+	enginetest.Eventually(GinkgoTB(), "the services have the CA files", func() error {
+		scheduler, api, global := schedulerNamed(cr), apiNamed(cr), metadata.Named(metadataName(cr))
+		for _, service := range []client.Object{scheduler, api, global} {
+			Expect(c.Read(service)).To(BeTrue())
+		}
+		for _, refs := range [][]commonv1.KeyReference{c.superconductor(cr).Spec.CAFileRefs, scheduler.Spec.CAFileRefs, api.Spec.CAFileRefs, global.Spec.CAFileRefs} {
+			files := map[string]string{}
+			for _, ref := range refs {
+				authority := &corev1.ConfigMap{ObjectMeta: named(ref.Name)}
+				c.Read(authority)
+				files[ref.Key] = authority.Data[ref.Key]
+			}
+			if !maps.Equal(files, want) {
+				return fmt.Errorf("%d of %d files: %v", len(files), len(want), slices.Sorted(maps.Keys(files)))
+			}
 		}
 		return nil
 	})

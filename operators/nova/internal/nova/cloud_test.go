@@ -151,7 +151,7 @@ func (c *cloud) reportAPI(obj engine.Object) (condition, message string) {
 		{Interface: commonv1.InterfaceInternal, URL: c.server.URL + "/v2.1"},
 	}
 	c.mu.Lock()
-	api.Status.ReadyReplicas = c.readyAPI
+	api.Status.Replicas, api.Status.ReadyReplicas = 1, c.readyAPI
 	c.mu.Unlock()
 	return c.failure(obj)
 }

@@ -1,6 +1,8 @@
 package nova
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,7 +59,8 @@ func release(cr *novav1.Nova) engine.Need {
 		cells = append(cells, engine.AnyOf(
 			engine.AllOf(
 				engine.Existing(child).Where(hasImage(image)),
-				engine.Condition(child, novav1.ConditionSchemaReady), engine.Condition(child, novav1.ConditionMapped),
+				engine.Condition(child, novav1.ConditionSchemaReady),
+				engine.AnyOf(engine.Condition(child, novav1.ConditionMapped), engine.Existing(child).Where(awaitsReaders)),
 			),
 			engine.AllOf(
 				engine.Existing(child).Where(isDown),
@@ -77,6 +80,18 @@ func isNotMapped(obj client.Object) error {
 		return waitForSchema(obj)
 	}
 	return nil
+}
+
+// awaitsReaders accepts a cell whose new mapping waits for the services, which the former mapping
+// serves meanwhile.
+func awaitsReaders(obj client.Object) error {
+	if cell, ok := obj.(*novav1.NovaCell); ok && cell.Status.Mapping != nil && cell.Status.ObservedGeneration == cell.Generation {
+		mapped := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionMapped)
+		if mapped != nil && mapped.Reason == novav1.ReasonAuthorityNotRead {
+			return nil
+		}
+	}
+	return waitForSchema(obj)
 }
 
 // isDown checks that a server of a cell does not do what its newest spec asks for.
@@ -141,6 +156,34 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 		}
 	}
 	return triggers
+}
+
+// caFiles returns the CA files that the mapping of each cell names, or will name. A cell that was
+// recreated and is not mapped keeps its last ones: its mapping is still in the API database.
+func caFiles(cr *novav1.Nova, in engine.Inputs) (files []commonv1.KeyReference) {
+	var last []commonv1.KeyReference
+	if conductor, ok := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr)); ok {
+		last = conductor.Spec.CAFileRefs
+	}
+	for _, cell := range cr.Spec.Cells {
+		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		if ok && (child.Status.Mapping != nil || len(child.Status.CAFileRefs) > 0) {
+			files = append(files, child.Status.CAFileRefs...)
+			continue
+		}
+		for _, file := range last {
+			if strings.HasPrefix(file.Key, string(cell.Name)+"-") {
+				files = append(files, file)
+			}
+		}
+	}
+	for _, child := range unlisted(cr, in) {
+		if child.Status.Mapping != nil {
+			files = append(files, child.Status.CAFileRefs...)
+		}
+	}
+	slices.SortFunc(files, func(a, b commonv1.KeyReference) int { return strings.Compare(a.Key, b.Key) })
+	return files
 }
 
 // schedulerTriggers are the restartTriggers of the scheduler, which reads only at its start
@@ -230,6 +273,6 @@ func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImag
 
 func service(cr *novav1.Nova, template commonv1.ServiceTemplate, in engine.Inputs) commonv1.ServiceSpec {
 	spec := template.Spec(image(cr), cr.Spec.ServiceDefaults)
-	spec.RestartTriggers = restartTriggers(cr, in)
+	spec.RestartTriggers, spec.CAFileRefs = restartTriggers(cr, in), caFiles(cr, in)
 	return spec
 }
