@@ -23,29 +23,43 @@ func init() {
 // secondMariaDB is the Service of a second MariaDB in a namespace.
 const secondMariaDB = "mariadb-second"
 
-// deploySecondMariaDB deploys the MariaDB of a namespace again, without its data and with the
-// same administrator.
+// deploySecondMariaDB deploys the MariaDB of a namespace again, and waits until it is ready.
 func deploySecondMariaDB(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	var set appsv1.StatefulSet
-	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mariadb"}, &set)).To(Succeed())
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: secondMariaDB}
-	labels := map[string]string{"app.kubernetes.io/name": secondMariaDB}
-	second := &appsv1.StatefulSet{ObjectMeta: meta, Spec: *set.Spec.DeepCopy()}
-	second.Spec.ServiceName, second.Spec.Selector.MatchLabels, second.Spec.Template.Labels = secondMariaDB, labels, labels
-	for i, volume := range second.Spec.Template.Spec.Volumes {
-		if volume.PersistentVolumeClaim != nil {
-			second.Spec.Template.Spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-		}
-	}
-	Expect(k8s.Create(ctx, second)).To(Succeed())
-	Expect(k8s.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		Selector: labels, Ports: []corev1.ServicePort{{Name: "mysql", Port: 3306}},
-	}})).To(Succeed())
+	second := deployAgain(ctx, namespace, "mariadb", secondMariaDB)
 	Eventually(func(g Gomega) {
 		g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(second), second)).To(Succeed())
 		g.Expect(second.Status.ReadyReplicas).To(BeEquivalentTo(1))
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
+}
+
+// deployAgain deploys a server of a namespace again under another name, without its data and with
+// the same administrator. With TLS, its certificate is in Secret <name>-tls.
+func deployAgain(ctx context.Context, namespace, server, name string) *appsv1.StatefulSet {
+	GinkgoHelper()
+	var set appsv1.StatefulSet
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server}, &set)).To(Succeed())
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	labels := map[string]string{"app.kubernetes.io/name": name}
+	again := &appsv1.StatefulSet{ObjectMeta: meta, Spec: *set.Spec.DeepCopy()}
+	again.Spec.ServiceName, again.Spec.Selector.MatchLabels, again.Spec.Template.Labels = name, labels, labels
+	for i, volume := range again.Spec.Template.Spec.Volumes {
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			again.Spec.Template.Spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		case volume.Name == "certificate":
+			volume.Secret.SecretName = name + "-tls"
+		}
+	}
+	Expect(k8s.Create(ctx, again)).To(Succeed())
+	var service corev1.Service
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server}, &service)).To(Succeed())
+	copied := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels}}
+	for _, port := range service.Spec.Ports {
+		copied.Spec.Ports = append(copied.Spec.Ports, corev1.ServicePort{Name: port.Name, Port: port.Port})
+	}
+	Expect(k8s.Create(ctx, copied)).To(Succeed())
+	return again
 }
 
 // copyDatabase copies a database to the second MariaDB with the commands of

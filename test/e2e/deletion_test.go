@@ -16,7 +16,9 @@ func deletionSpecs() {
 	It("is deleted in the foreground, without the databases and the other ControlPlane", func(ctx SpecContext) {
 		remove(ctx, cloudNamespace, "second", metav1.DeletePropagationForeground)
 		expectRemoved(ctx, cloudNamespace, "second")
-		Expect(databasesOf(ctx, cloudNamespace, "second")).To(ConsistOf("second_api", "second_cell0", "second_cell1", "second_cell2"))
+		Expect(databasesOf(ctx, cloudNamespace, "second")).To(ConsistOf("second_api", "second_cell0", "second_cell1"))
+		Expect(queryServer(ctx, cloudNamespace, edgeMariaDB, "SHOW DATABASES LIKE 'second%'")).To(ConsistOf("second_cell2"))
+		Expect(queryServer(ctx, cloudNamespace, edgeMariaDB, `SELECT User FROM mysql.user WHERE User LIKE 'second\_%'`)).To(BeEmpty())
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveLen(2))
 	})

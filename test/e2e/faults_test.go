@@ -81,8 +81,9 @@ patches:
 `, cloudNamespace, repository("examples", "production-small")))
 }
 
-// secondControlPlane has the region of main, and a second cell without a database server. No
-// spec needs pods of its scheduler and metadata service.
+// secondControlPlane has the region of main, and a second cell whose servers have another
+// authority, and whose database server is missing at first. No spec needs pods of its scheduler and
+// metadata service.
 const secondControlPlane = `
 apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
@@ -99,7 +100,8 @@ spec:
     cells:
     - name: cell1
     - name: cell2
-      database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: mariadb-admin}}
+      database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: edge-mariadb-admin}}
+      messageBus: {serviceRef: {name: edge-rabbitmq}, adminSecretRef: {name: edge-rabbitmq-default-user}}
 `
 
 // retryWithin limits the time from the return of a server to success: the longest back-off,
@@ -219,16 +221,18 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
 
 	Describe("TLS", func() { tlsSpecs(&signers) })
 
-	It("deploys a cell although another is broken, and repairs the broken cell", func(ctx SpecContext) {
+	It("deploys a cell although another is broken, and repairs the broken cell, whose servers have another authority", func(ctx SpecContext) {
+		deployEdge(ctx, signers.first)
 		apply(ctx, cloudNamespace, secondControlPlane)
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
 		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc.cluster.local:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
-		point(ctx, "faulty-cell2", "mariadb")
+		point(ctx, "faulty-cell2", edgeMariaDB)
 		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "DatabaseReady").status).To(Equal("True"), "%s", conditionOf(o, "DatabaseReady"))
 		})
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell2")
+		expectReached(ctx, "second")
 	})
 
 	It("separates two Novas", func(ctx SpecContext) {

@@ -41,7 +41,7 @@ func (s tlsServer) hosts() []string {
 
 var tlsServers = []tlsServer{
 	{
-		name: "mariadb", services: []string{"mariadb", "faulty-mariadb", "faulty-cell2"},
+		name: "mariadb", services: []string{"mariadb", "faulty-mariadb"},
 		admin: "mariadb-admin", condition: "Database", address: "mariadb.e2e-cloud.svc.cluster.local:3306",
 		reload: func(ctx context.Context) { execute(ctx, cloudNamespace, "FLUSH SSL") },
 	},
@@ -160,6 +160,60 @@ func tlsSpecs(of *authorities) {
 		Expect(answered).To(BeNumerically(">", 100))
 		bootServer(ctx, cloudNamespace, "over-new-tls")
 	}, SpecTimeout(10*time.Minute))
+}
+
+// Servers of one cell, whose authority no other server has.
+const (
+	edgeMariaDB  = "edge-mariadb"
+	edgeRabbitMQ = "edge-rabbitmq"
+)
+
+// deployEdge deploys the servers of a cell with certificates of an authority, and the Secrets of
+// their administrators.
+func deployEdge(ctx context.Context, signer certificatetest.Authority) {
+	GinkgoHelper()
+	for _, server := range []struct{ name, of, admin, service string }{
+		{edgeMariaDB, "mariadb", "mariadb-admin", "faulty-cell2"},
+		{edgeRabbitMQ, "rabbitmq", "rabbitmq-default-user", edgeRabbitMQ},
+	} {
+		host := "." + cloudNamespace + ".svc.cluster.local"
+		setSecret(ctx, cloudNamespace, server.name+"-tls", certificateOf(signer, inAYear(), server.service+host, server.name+host))
+		admin := secret(ctx, cloudNamespace, server.admin)
+		admin["ca.crt"] = string(signer.PEM)
+		setSecret(ctx, cloudNamespace, "edge-"+server.admin, admin)
+		deployAgain(ctx, cloudNamespace, server.of, server.name)
+	}
+}
+
+// reachCell lists the services in the database of a cell, and calls its conductor, with the
+// configuration of a pod and the mapping of the cell.
+const reachCell = `
+import sys
+import nova.cmd
+from nova import config, context, objects, rpc
+import oslo_messaging as messaging
+config.parse_args(["reach-cell"])
+objects.register_all()
+admin = context.get_admin_context()
+mapping = next(m for m in objects.CellMappingList.get_all(admin) if m.name == sys.argv[1])
+with context.target_cell(admin, mapping) as cell:
+    print(sorted(s.host for s in objects.ServiceList.get_all(cell)))
+    client = rpc.ClientRouter(rpc.get_client(messaging.Target(topic="conductor", namespace="baseapi", version="1.0"))).client(cell)
+    print(client.prepare(timeout=30).call(cell, "ping", arg="over TLS"))
+`
+
+// expectReached expects that a global service reaches the database and the message bus of cell2,
+// and verifies both with the authority of the cell.
+func expectReached(ctx context.Context, nova string) {
+	GinkgoHelper()
+	Expect(query(ctx, cloudNamespace, "SELECT name FROM "+nova+"_api.cell_mappings"+
+		" WHERE database_connection LIKE '%?ssl\\_ca=\\%2Fetc\\%2Fnova\\%2Fcell2-database-ca.crt'"+
+		" AND transport_url LIKE '%&ssl=1&ssl\\_ca\\_file=\\%2Fetc\\%2Fnova\\%2Fcell2-messagebus-ca.crt'")).To(Equal([]string{"cell2"}))
+	Eventually(func(g Gomega) { // the superconductor restarts
+		out, err := execIn(ctx, cloudNamespace, nova+"-superconductor-0", "python3", "-c", reachCell, "cell2")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
+	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 }
 
 // present replaces a server's certificate. The kubelet updates a Secret's files in a pod
