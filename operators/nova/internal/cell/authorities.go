@@ -93,9 +93,10 @@ func hasFiles(wanted []commonv1.KeyReference) func(client.Object) error {
 		current := status.ObservedGeneration == obj.GetGeneration() &&
 			(status.Replicas == 0 || meta.IsStatusConditionTrue(status.Conditions, commonv1.ConditionWorkloadReady))
 		for _, file := range wanted {
-			if current = current && slices.Contains(files, file); !current {
-				return engine.Wait("%s lacks file %s", obj.GetName(), file.Key)
-			}
+			current = current && slices.Contains(files, file)
+		}
+		if !current {
+			return engine.Wait("%s has pods without the CA files", obj.GetName())
 		}
 		return nil
 	}
