@@ -21,8 +21,9 @@ import (
 )
 
 const usage = `usage:
-  images openstack --output FILE.tar [--variants] [--mirror URL] [--rebuild]
-        build ` + openstackimage.Image + ` from Debian's packages, or its variants for tests (needs root and mmdebstrap)
+  images openstack --output FILE.tar [--release trixie] [--variants] [--mirror URL] [--rebuild]
+        build asterism.dev/demo/openstack from packages of a release of Debian (default: bookworm), or its
+        variants for tests (needs root and mmdebstrap)
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
                  [--platforms linux/amd64,linux/arm64] [--push]
         build the operators, their bundles and the catalogs (default: for all of these platforms)
@@ -53,6 +54,7 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 	output := flags.String("output", "", "docker-archive to write, or folder of a release")
 	switch command {
 	case "openstack":
+		release := flags.String("release", openstackimage.Releases[0], "release of Debian: "+strings.Join(openstackimage.Releases, " or "))
 		variants := flags.Bool("variants", false, "build the variants of the image, with other WSGI servers")
 		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
 		rebuild := flags.Bool("rebuild", false, "build even if the cache has the image, to get newer packages")
@@ -60,7 +62,7 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 			return "", err
 		}
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
-			Output: *output, Variants: *variants, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
+			Release: *release, Output: *output, Variants: *variants, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
 		})
 	case "release":
 		return releaseImages(ctx, flags, args, output)

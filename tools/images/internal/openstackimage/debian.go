@@ -29,7 +29,7 @@ func (b *build) mmdebstrap(ctx context.Context, input io.Reader, options ...stri
 	if settings := aptSettings(ctx); settings != "" {
 		all = append(all, "--aptopt="+settings)
 	}
-	return b.inNamespaces(ctx, input, "mmdebstrap", slices.Concat(all, options, []string{suite, b.root()}, b.sources)...)
+	return b.inNamespaces(ctx, input, "mmdebstrap", slices.Concat(all, options, []string{b.suite, b.root()}, b.sources)...)
 }
 
 // hook is an option of mmdebstrap: a shell script that it runs. $1 is the root file system,
@@ -88,13 +88,14 @@ func (b *build) logged(command *exec.Cmd) error {
 }
 
 // errNoSource reports that apt knows no source of Debian's own archive.
-var errNoSource = errors.New("no source of Debian " + suite + " is configured on this machine: add it to /etc/apt, or set --mirror URL")
+var errNoSource = errors.New("no source of Debian is configured on this machine: add it to /etc/apt, or set --mirror URL")
 
 // debianSources returns the lines of sources.list for the mirror, or for the machine's own
-// sources of Debian. Whatever a source of the machine demands, its packages must be signed by
+// sources of Debian. A machine with another release has that release's mirrors, which have the
+// release as well. Whatever a source of the machine demands, its packages must be signed by
 // Debian. A third party's repository may use the same names of suites and components; apt knows
 // it by its origin.
-func debianSources(ctx context.Context, mirror string) ([]string, error) {
+func debianSources(ctx context.Context, suite, mirror string) ([]string, error) {
 	line := func(uri, suite string) string {
 		return fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, uri, suite)
 	}
@@ -106,18 +107,20 @@ func debianSources(ctx context.Context, mirror string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the package sources of this machine: %w", err)
 	}
-	var sources []string
-	for target := range strings.Lines(string(output)) {
-		codename, uri, _ := strings.Cut(strings.TrimSpace(target), " ")
-		ours := slices.Contains([]string{suite, suite + "-updates", suite + "-security"}, codename)
-		if source := line(uri, codename); ours && !slices.Contains(sources, source) { // a target for each architecture
-			sources = append(sources, source)
+	for _, release := range append([]string{suite}, Releases...) {
+		var sources []string
+		for target := range strings.Lines(string(output)) {
+			codename, uri, _ := strings.Cut(strings.TrimSpace(target), " ")
+			if part, found := strings.CutPrefix(codename, release); found && slices.Contains([]string{"", "-updates", "-security"}, part) {
+				sources = append(sources, line(uri, suite+part))
+			}
+		}
+		if slices.ContainsFunc(sources, func(source string) bool { return strings.HasSuffix(source, " "+suite+" main") }) {
+			slices.Sort(sources) // a target for each architecture
+			return slices.Compact(sources), nil
 		}
 	}
-	if !slices.ContainsFunc(sources, func(source string) bool { return strings.HasSuffix(source, " "+suite+" main") }) {
-		return nil, errNoSource
-	}
-	return sources, nil
+	return nil, errNoSource
 }
 
 // aptSettings returns the machine's settings that its sources may need: proxies, checks of

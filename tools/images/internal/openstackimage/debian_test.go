@@ -64,7 +64,7 @@ func TestSourcesAreThoseOfDebian(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	got, err := debianSources(t.Context(), "")
+	got, err := debianSources(t.Context(), "bookworm", "")
 	want := []string{ // whatever the machine trusts
 		"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " + release + "/ bookworm main",
 		"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " + security + "/ bookworm-security main",
@@ -74,11 +74,26 @@ func TestSourcesAreThoseOfDebian(t *testing.T) {
 	}
 }
 
+func TestMachineHasSourcesOfOtherReleases(t *testing.T) {
+	release, security := repository(t, "Debian", "bookworm", "main"), repository(t, "Debian", "bookworm-security", "main")
+	if err := machine(t, "deb [trusted=yes] "+release+" bookworm main", "deb [trusted=yes] "+security+" bookworm-security main"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := debianSources(t.Context(), "trixie", "")
+	want := []string{
+		"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " + release + "/ trixie main",
+		"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " + security + "/ trixie-security main",
+	}
+	if slices.Sort(want); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
+	}
+}
+
 func TestMachineWithoutDebianNeedsAMirror(t *testing.T) {
 	if err := machine(t, "deb [trusted=yes] "+repository(t, "Debian", "bookworm-security", "main")+" bookworm-security main"); err != nil {
 		t.Fatal(err)
 	}
-	if sources, err := debianSources(t.Context(), ""); !errors.Is(err, errNoSource) {
+	if sources, err := debianSources(t.Context(), "bookworm", ""); !errors.Is(err, errNoSource) {
 		t.Errorf("got %q, %v", sources, err)
 	}
 }
@@ -89,11 +104,11 @@ func TestUnsignedPackagesAreRefused(t *testing.T) {
 	if err := machine(t, "deb [trusted=yes] "+mirror+" bookworm main"); err != nil {
 		t.Fatal("the archive cannot be read at all:", err)
 	}
-	found, err := debianSources(t.Context(), "")
+	found, err := debianSources(t.Context(), "bookworm", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := debianSources(t.Context(), mirror)
+	given, err := debianSources(t.Context(), "bookworm", mirror)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +24,17 @@ import (
 	"asterism.dev/tools/internal/progress"
 )
 
-// Image is the name and tag of the image of the demo. The tags of the variants begin with it.
-const Image = "asterism.dev/demo/openstack:" + suite
+// Releases are the releases of Debian that have an image, beginning with the demo's: bookworm
+// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy).
+var Releases = []string{"bookworm", "trixie"}
 
-// suite is the release of Debian: bookworm has OpenStack Zed.
-const suite = "bookworm"
+// Image returns the name and tag of the image of a release. The tags of the variants begin
+// with it.
+func Image(release string) string { return "asterism.dev/demo/openstack:" + release }
 
 // Options are the options of one build.
 type Options struct {
+	Release  string    // of Debian
 	Output   string    // docker-archive to write
 	Variants bool      // build the variants of the image instead of the image
 	Mirror   string    // of Debian; empty for the machine's own apt sources
@@ -41,6 +45,9 @@ type Options struct {
 // Write builds the image, or its variants, unless the cache has them, and writes them to
 // options.Output. Only the build needs root.
 func Write(ctx context.Context, options Options) error {
+	if !slices.Contains(Releases, options.Release) {
+		return fmt.Errorf("no image is made of Debian %q: choose one of %s", options.Release, strings.Join(Releases, ", "))
+	}
 	folder, err := cache.Dir("images")
 	if err != nil {
 		return err
@@ -52,7 +59,7 @@ func Write(ctx context.Context, options Options) error {
 		return err
 	}
 	defer unlock()
-	recipe := newRecipe(runtime.GOARCH)
+	recipe := newRecipe(options.Release, runtime.GOARCH)
 	image, err := cached(ctx, options, folder, recipe.base, func(b *build) error { return b.image(ctx, recipe) })
 	if err != nil {
 		return err
@@ -82,7 +89,7 @@ func cached(ctx context.Context, options Options, folder string, recipe any, run
 	if _, err := os.Stat(path); err == nil && !options.Rebuild {
 		return path, nil
 	}
-	b := &build{dir: filepath.Join(folder, key+".building"), output: path, progress: progress.New(options.Log, 2)}
+	b := &build{suite: options.Release, dir: filepath.Join(folder, key+".building"), output: path, progress: progress.New(options.Log, 2)}
 	if err := b.prepare(ctx, options.Mirror); err != nil {
 		return "", err
 	}
@@ -94,6 +101,7 @@ func cached(ctx context.Context, options Options, folder string, recipe any, run
 
 // build builds the archive of a recipe in its own directory.
 type build struct {
+	suite    string // release of Debian
 	dir      string
 	output   string   // the archive
 	sources  []string // lines of sources.list
@@ -126,9 +134,9 @@ func (b *build) prepare(ctx context.Context, mirror string) (err error) {
 			return err
 		}
 	}
-	b.sources, err = debianSources(ctx, mirror)
+	b.sources, err = debianSources(ctx, b.suite, mirror)
 	if errors.Is(err, errNoSource) && run("apt-get", "update") == nil { // apt knows only sources that it has read
-		b.sources, err = debianSources(ctx, mirror)
+		b.sources, err = debianSources(ctx, b.suite, mirror)
 	}
 	if err != nil {
 		return err
@@ -164,13 +172,13 @@ func (b *build) layer(name string) string { return filepath.Join(b.dir, name+".t
 
 // image builds the demo's image, of one layer.
 func (b *build) image(ctx context.Context, recipe recipe) error {
-	if err := b.step("install MariaDB, RabbitMQ and OpenStack on Debian "+suite, func() error {
+	if err := b.step("install MariaDB, RabbitMQ and OpenStack on Debian "+b.suite, func() error {
 		return b.mmdebstrap(ctx, nil, "--variant=minbase", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include="+strings.Join(recipe.Packages, ","),
 			hook("setup", recipe.Hosts), hook("customize", `chroot "$1" sh -euxc "$2"`, recipe.Configure))
 	}); err != nil {
 		return err
 	}
-	return b.step("pack "+Image, func() error {
+	return b.step("pack "+recipe.Image, func() error {
 		if err := b.logged(exec.CommandContext(ctx, "tar", "--create", "--file", b.layer("base"), "--directory", b.root(),
 			"--exclude-from", b.excluded(), "--sort=name", "--numeric-owner", ".")); err != nil {
 			return err
@@ -179,7 +187,7 @@ func (b *build) image(ctx context.Context, recipe recipe) error {
 		if err != nil {
 			return err
 		}
-		return archive.Write(b.output, map[string]archive.Image{Image: {Config: created(recipe.Config), Layers: []v1.Layer{layer}}})
+		return archive.Write(b.output, map[string]archive.Image{recipe.Image: {Config: created(recipe.Config), Layers: []v1.Layer{layer}}})
 	})
 }
 

@@ -31,9 +31,10 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"variant":      func(r *recipe) { r.Variants = r.Variants[1:] },
 		"removal":      func(r *recipe) { r.Variants[1].Without = nil },
 		"user":         func(r *recipe) { r.Variants[0].Config.Config.User = "1" },
-		"architecture": func(r *recipe) { *r = newRecipe("arm64") },
+		"architecture": func(r *recipe) { *r = newRecipe("bookworm", "arm64") },
+		"release":      func(r *recipe) { *r = newRecipe("trixie", "amd64") },
 	} {
-		recipe := newRecipe("amd64")
+		recipe := newRecipe("bookworm", "amd64")
 		change(&recipe)
 		key, err := keyOf(recipe)
 		if err != nil {
@@ -47,11 +48,11 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 }
 
 func TestKeyIsStable(t *testing.T) {
-	first, err := keyOf(newRecipe("amd64"))
+	first, err := keyOf(newRecipe("bookworm", "amd64"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := keyOf(newRecipe("amd64"))
+	second, err := keyOf(newRecipe("bookworm", "amd64"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestScriptsAreValidShell(t *testing.T) {
 func fillCache(t *testing.T, content string) {
 	t.Helper()
 	t.Setenv("ASTERISM_CACHE", t.TempDir())
-	key, err := keyOf(newRecipe(runtime.GOARCH).base)
+	key, err := keyOf(newRecipe("bookworm", runtime.GOARCH).base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestCachedImageIsPublishedWithoutBuilding(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "new", "openstack.tar")
 	for range 2 { // the second time the output exists
 		var log bytes.Buffer
-		if err := Write(context.Background(), Options{Output: output, Log: &log}); err != nil {
+		if err := Write(context.Background(), Options{Release: "bookworm", Output: output, Log: &log}); err != nil {
 			t.Fatal(err)
 		}
 		if log.Len() > 0 {
@@ -116,11 +117,19 @@ func TestOldOutputIsReplaced(t *testing.T) {
 	if err := os.WriteFile(output, []byte("an older image"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(context.Background(), Options{Output: output, Log: &bytes.Buffer{}}); err != nil {
+	if err := Write(context.Background(), Options{Release: "bookworm", Output: output, Log: &bytes.Buffer{}}); err != nil {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(output); err != nil || string(content) != "the new image" {
 		t.Errorf("published %q, %v", content, err)
+	}
+}
+
+func TestUnknownReleaseIsRefused(t *testing.T) {
+	fillCache(t, "the image")
+	err := Write(context.Background(), Options{Release: "potato", Output: filepath.Join(t.TempDir(), "openstack.tar"), Log: &bytes.Buffer{}})
+	if err == nil || !strings.Contains(err.Error(), `no image is made of Debian "potato": choose one of bookworm, trixie`) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -55,18 +55,18 @@ type recipe struct {
 	Variants  []variant
 }
 
-func newRecipe(architecture string) recipe {
-	additions, variants := variants(architecture)
+func newRecipe(release, architecture string) recipe {
+	additions, variants := variants(release, architecture)
 	return recipe{
 		base: base{
-			Image:     Image,
-			Suite:     suite,
+			Image:     Image(release),
+			Suite:     release,
 			Packages:  strings.Fields(packages),
 			Hosts:     hostsScript,
 			Dpkg:      dpkgOptions,
 			Configure: configureScript,
 			Excluded:  excluded,
-			Config:    config(architecture),
+			Config:    config(release, architecture),
 		},
 		Add:       addScript,
 		Additions: additions,
@@ -75,12 +75,12 @@ func newRecipe(architecture string) recipe {
 }
 
 // uwsgi are the programs of uWSGI, on which Debian's package of nova-api depends.
-var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_python3", "/usr/bin/uwsgi_python311"}
+var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_python3", "/usr/bin/uwsgi_python311", "/usr/bin/uwsgi_python313"}
 
 // variants are the images with Apache and mod_wsgi, with the server of Nova alone, with no
 // server, and with the layout of kolla's images.
-func variants(architecture string) ([]addition, []variant) {
-	kolla := config(architecture)
+func variants(release, architecture string) ([]addition, []variant) {
+	kolla := config(release, architecture)
 	kolla.Config.User, kolla.Config.Cmd = "42436:42436", []string{"kolla_start"}
 	kolla.Config.Env[0] = strings.Replace(kolla.Config.Env[0], "=", "=/var/lib/kolla/venv/bin:/usr/local/bin:", 1)
 	const apacheLayer, kollaLayer = "Apache", "kolla's layout"
@@ -89,9 +89,9 @@ func variants(architecture string) ([]addition, []variant) {
 		{Name: kollaLayer, Packages: []string{"sudo"}, Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}},
 	}
 	return additions, []variant{
-		{Tag: "-apache", Layers: []string{apacheLayer}, Without: uwsgi, Config: config(architecture)},
-		{Tag: "-nova", Without: uwsgi, Config: config(architecture)},
-		{Tag: "-none", Without: append(slices.Clone(uwsgi), "/usr/bin/nova-api"), Config: config(architecture)},
+		{Tag: "-apache", Layers: []string{apacheLayer}, Without: uwsgi, Config: config(release, architecture)},
+		{Tag: "-nova", Without: uwsgi, Config: config(release, architecture)},
+		{Tag: "-none", Without: append(slices.Clone(uwsgi), "/usr/bin/nova-api"), Config: config(release, architecture)},
 		{Tag: "-kolla", Layers: []string{apacheLayer, kollaLayer}, Without: uwsgi, Config: kolla},
 	}
 }
@@ -100,13 +100,13 @@ func variants(architecture string) ([]addition, []variant) {
 func keyOf(recipe any) (string, error) {
 	content, err := json.Marshal(recipe)
 	if err != nil {
-		return "", fmt.Errorf("content key of image %s: %w", Image, err)
+		return "", fmt.Errorf("content key of the image: %w", err)
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-func config(architecture string) v1.ConfigFile {
+func config(release, architecture string) v1.ConfigFile {
 	return v1.ConfigFile{
 		OS:           "linux",
 		Architecture: architecture,
@@ -121,7 +121,7 @@ func config(architecture string) v1.ConfigFile {
 			},
 			Labels: map[string]string{
 				"org.opencontainers.image.title":       "openstack",
-				"org.opencontainers.image.version":     suite,
+				"org.opencontainers.image.version":     release,
 				"org.opencontainers.image.vendor":      "Asterism",
 				"org.opencontainers.image.description": "Nova, Keystone, Placement, MariaDB and RabbitMQ from Debian's packages, for demonstrations and tests",
 			},

@@ -30,11 +30,11 @@ type variant struct {
 
 // variants builds the variants on the image in an archive.
 func (b *build) variants(ctx context.Context, recipe recipe, image string) error {
-	base, err := archive.LayerOf(image, Image)
+	base, err := archive.LayerOf(image, recipe.Image)
 	if err != nil {
 		return err
 	}
-	if err := b.step("add layers to "+Image, func() error { return b.add(ctx, recipe, base) }); err != nil {
+	if err := b.step("add layers to "+recipe.Image, func() error { return b.add(ctx, recipe, base) }); err != nil {
 		return err
 	}
 	layers := map[string]v1.Layer{}
@@ -43,7 +43,7 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 			return err
 		}
 	}
-	return b.step("pack the variants of "+Image, func() error {
+	return b.step("pack the variants of "+recipe.Image, func() error {
 		images := map[string]archive.Image{}
 		for _, variant := range recipe.Variants {
 			built := archive.Image{Config: created(variant.Config), Layers: []v1.Layer{base}}
@@ -55,7 +55,7 @@ func (b *build) variants(ctx context.Context, recipe recipe, image string) error
 				return err
 			}
 			built.Layers = append(built.Layers, removal)
-			images[Image+variant.Tag] = built
+			images[recipe.Image+variant.Tag] = built
 		}
 		return archive.Write(b.output, images)
 	})
