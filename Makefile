@@ -186,8 +186,8 @@ $(benches): bench-%:
 
 ##### Demo
 
-# CLUSTER, OPERATORS and IMAGE_REGISTRY are set in the environment or on the command line.
-demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' GOWORK=off go run ./demo
+# CLUSTER, OPERATORS, IMAGE_REGISTRY and RELEASE are set in the environment or on the command line.
+demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' RELEASE='$(RELEASE)' GOWORK=off go run ./demo
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).
@@ -200,7 +200,7 @@ reports := $(CACHE)/reports
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  GOWORK=off go tool ginkgo --procs=3 --timeout=38m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
+	  RELEASE='$(RELEASE)' GOWORK=off go tool ginkgo --procs=3 --timeout=38m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
 
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type demo struct {
 	existing  bool              // the cluster of KUBECONFIG is used
 	installed bool              // the operators run on this cluster, installed by other means
 	registry  string            // prefix of every image's name; "" on the embedded cluster
+	release   string            // of Debian, whose packages are in the OpenStack image
 	timeout   time.Duration     // for each wait on the cluster
 	env       []string          // of the programs that the demo runs
 	kube      *kube             // set once the cluster is up
@@ -50,7 +52,8 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	d := &demo{root: root, dir: dir, timeout: timeout, env: os.Environ(), registry: os.Getenv("IMAGE_REGISTRY")}
+	d := &demo{root: root, dir: dir, timeout: timeout, env: os.Environ(),
+		registry: os.Getenv("IMAGE_REGISTRY"), release: cmp.Or(os.Getenv("RELEASE"), defaultRelease)}
 	switch cluster := os.Getenv("CLUSTER"); cluster {
 	case "", "embedded":
 		d.registry = ""

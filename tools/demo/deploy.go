@@ -31,13 +31,13 @@ func (d *demo) applyAnywhere(ctx context.Context, line *progress.Line, name stri
 	return d.run(ctx, line, d.kubectl("apply-"+name, slices.Concat(args, source)...))
 }
 
-// folder returns a kustomization of the examples, with the registry's images.
+// folder returns a kustomization of the examples, with the image of the run.
 func (d *demo) folder(name string) (string, error) {
 	source := filepath.Join("examples", name)
-	if d.registry == "" {
+	if d.openStack() == defaultImage {
 		return filepath.Join(d.root, source), nil
 	}
-	images := []imageOverride{{Name: openStackImage, NewName: d.image(openStackImage)}}
+	images := []imageOverride{{Name: openStackImage, NewName: d.image(openStackImage), NewTag: d.release}}
 	return d.work(name), d.writeKustomization(name, source, images)
 }
 
@@ -145,11 +145,11 @@ func operatorDeployment(name string) object {
 	return wanted
 }
 
-// controlPlane returns the ControlPlane's file: on an existing cluster with the registry's
-// image and without shared volumes, which need EFS.
+// controlPlane returns the ControlPlane's file with the image of the run, and on an existing
+// cluster without shared volumes, which need EFS.
 func (d *demo) controlPlane() (path string, err error) {
 	source := d.example("demo", "controlplane.yaml")
-	if d.registry == "" {
+	if d.openStack() == defaultImage {
 		return source, nil
 	}
 	content, err := os.ReadFile(source)
@@ -157,11 +157,13 @@ func (d *demo) controlPlane() (path string, err error) {
 		return "", err
 	}
 	o := &unstructured.Unstructured{}
-	changed := strings.ReplaceAll(string(content), openStackImage+":", d.image(openStackImage)+":")
+	changed := strings.ReplaceAll(string(content), defaultImage, d.openStack())
 	if err := yaml.Unmarshal([]byte(changed), &o.Object); err != nil {
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
-	unstructured.RemoveNestedField(o.Object, "spec", "sharedVolumes")
+	if d.existing {
+		unstructured.RemoveNestedField(o.Object, "spec", "sharedVolumes")
+	}
 	if content, err = yaml.Marshal(o.Object); err != nil {
 		return "", err
 	}

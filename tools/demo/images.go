@@ -8,12 +8,13 @@ import (
 
 const (
 	openStackImage   = "asterism.dev/demo/openstack"
-	openStackTag     = "bookworm"
+	defaultRelease   = "bookworm" // the tag in the examples
+	defaultImage     = openStackImage + ":" + defaultRelease
 	openStackArchive = "openstack.tar"
 )
 
 // openStack returns the image's name for the cluster.
-func (d *demo) openStack() string { return d.image(openStackImage) + ":" + openStackTag }
+func (d *demo) openStack() string { return d.image(openStackImage) + ":" + d.release }
 
 // buildOpenStack builds the image unless the cache or the registry has it. Building
 // needs root, so an image in the registry is used even if it is of another build.
@@ -24,6 +25,6 @@ func (d *demo) buildOpenStack(ctx context.Context, line *progress.Line) error {
 		}
 	}
 	return d.run(ctx, line, command{name: "image-openstack", args: []string{
-		d.work("bin", "images"), "openstack", "--output", d.work("images", openStackArchive),
+		d.work("bin", "images"), "openstack", "--release", d.release, "--output", d.work("images", openStackArchive),
 	}})
 }

@@ -48,7 +48,7 @@ func (d *demo) push(ctx context.Context, line *progress.Line) error {
 	if err := d.pushOperators(ctx, line); err != nil {
 		return err
 	}
-	return pushMissing(ctx, line, d.openStack(), d.work("images", openStackArchive), openStackImage+":"+openStackTag)
+	return pushMissing(ctx, line, d.openStack(), d.work("images", openStackArchive), openStackImage+":"+d.release)
 }
 
 // pushOperators skips tags that the registry has, as a tag is the digest of the binary.

@@ -18,7 +18,7 @@ import (
 func TestImagesArePushedUnderTheRegistrysName(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
-	d := &demo{root: t.TempDir(), existing: true, registry: strings.TrimPrefix(server.URL, "http://") + "/some/path/", tags: map[string]string{"nova": "0123456789ab"}}
+	d := &demo{root: t.TempDir(), release: defaultRelease, existing: true, registry: strings.TrimPrefix(server.URL, "http://") + "/some/path/", tags: map[string]string{"nova": "0123456789ab"}}
 	if err := d.makeWorkFolder(); err != nil {
 		t.Fatal(err)
 	}

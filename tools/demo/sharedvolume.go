@@ -75,7 +75,11 @@ func (d *demo) shareFiles(ctx context.Context, line *progress.Line) error {
 	if err := d.apply(ctx, line, "driver", "-f", d.example("shared-volume", "driver.yaml")); err != nil {
 		return err
 	}
-	if err := d.apply(ctx, line, "files", "-k", d.example("demo", "shared-volume")); err != nil {
+	folder, err := d.folder(filepath.Join("demo", "shared-volume"))
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "files", "-k", folder); err != nil {
 		return err
 	}
 	return d.awaitAll(ctx, line,

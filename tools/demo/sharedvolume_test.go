@@ -23,7 +23,7 @@ func inCopy(t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{root: t.TempDir(), driver: "0123456789ab", tags: map[string]string{"meta": "ba9876543210"}}
+	d := &demo{root: t.TempDir(), release: defaultRelease, driver: "0123456789ab", tags: map[string]string{"meta": "ba9876543210"}}
 	for _, folder := range []string{"config", "examples", "operators"} {
 		if err := os.CopyFS(filepath.Join(d.root, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 			t.Fatal(err)
@@ -106,6 +106,32 @@ func TestExistingClusterGetsNoDriver(t *testing.T) {
 	for _, s := range d.steps() {
 		if s.name == stepDriver || s.name == stepFiles {
 			t.Errorf("an existing cluster has the step %q", s.name)
+		}
+	}
+}
+
+func TestReleaseIsTheTagOfEveryImage(t *testing.T) {
+	d := inCopy(t)
+	if path, err := d.controlPlane(); err != nil || path != d.example("demo", "controlplane.yaml") {
+		t.Errorf("the default release has the ControlPlane %s, %v", path, err)
+	}
+	d.release = "trixie"
+	path, err := d.controlPlane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(content), "demo/openstack:trixie") || !strings.Contains(string(content), "sharedVolumes") {
+		t.Errorf("%v\n%s", err, content)
+	}
+	for _, example := range []string{"demo-persistent", filepath.Join("demo", "shared-volume")} {
+		folder, err := d.folder(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		if err != nil || !strings.Contains(string(content), "newTag: trixie") {
+			t.Errorf("%s: %v\n%s", example, err, content)
 		}
 	}
 }
