@@ -62,9 +62,18 @@ var Service = engine.Service[*novav1.NovaCompute]{
 const graceSeconds = 90
 
 // start runs nova-compute also in an image without the program: packages with the program
-// require libvirt and QEMU, which neither driver uses.
+// require libvirt and QEMU, which the driver does not use.
 const start = `command -v nova-compute > /dev/null && exec nova-compute
 exec python3 -c 'import sys; sys.argv[0] = "nova-compute"; from nova.cmd.compute import main; main()'`
+
+// startFake runs nova-compute with the class of the fake driver whose node has the UUID of
+// identityFile. The node of FakeDriver gets another UUID at each start from release 27 on, and
+// Nova then refuses the second start of a host. Earlier releases have only FakeDriver.
+const startFake = `import sys; sys.argv[0] = "nova-compute"
+from nova.cmd.compute import main
+from nova.virt import fake
+fake.FakeDriver = getattr(fake, "FakeDriverWithoutFakeNodes", fake.FakeDriver)
+main()`
 
 // run builds a DaemonSet for the nodes of libvirt, and otherwise a StatefulSet: it never runs
 // two pods of one name, and so no two computes of one host.
@@ -117,6 +126,7 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 const identityFile = "compute_id"
 
 func fake(s *workload.Service) {
+	s.Command = workload.Start("python3", "-c", startFake)
 	s.Owned.Set("DEFAULT", "host", s.Instance)
 	s.Owned.Set("DEFAULT", "compute_driver", "fake.FakeDriver")
 	// Notifications contain the URL of Glance, and nothing calls it: a cloud without Glance, in
