@@ -184,7 +184,7 @@ var _ = Describe("A service alone", Ordered, func() {
 				g.Expect(conditionOf(o, "Ready").message).To(And(ContainSubstring("pod scheduler-"), ContainSubstring(reason)))
 			})
 		}
-		image("asterism.dev/demo/openstack:bookworm")
+		image(openStack)
 		awaitReady(ctx, "NovaScheduler", aloneNamespace, "scheduler")
 	})
 

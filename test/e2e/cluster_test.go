@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -34,11 +35,19 @@ const (
 	// systemNamespace and storageNamespace are the namespaces of the demo's operators.
 	systemNamespace  = "asterism-system"
 	storageNamespace = "asterism-storage"
-	openStack        = "asterism.dev/demo/openstack:bookworm"
 	// tester is the field manager and the user agent of the tests.
 	tester = "e2e"
 	// testNamespaceLabel is the label of every namespace that the tests create.
 	testNamespaceLabel = "e2e.asterism.dev/namespace"
+)
+
+const openStackName, defaultRelease = "asterism.dev/demo/openstack", "bookworm"
+
+// release is the release of Debian of the demo, and openStack is its image, which replaces that
+// of the default release in every manifest.
+var (
+	release   = cmp.Or(os.Getenv("RELEASE"), defaultRelease)
+	openStack = openStackName + ":" + release
 )
 
 var demoOperators = []string{systemNamespace, storageNamespace}
@@ -85,6 +94,7 @@ func apply(ctx context.Context, namespace, manifests string) {
 }
 
 func tryApply(ctx context.Context, namespace, manifests string) error {
+	manifests = strings.ReplaceAll(manifests, openStackName+":"+defaultRelease, openStack)
 	return shared.Apply(ctx, manifests, "--field-manager="+tester, "--namespace="+namespace)
 }
 

@@ -297,11 +297,12 @@ func deployCompute(ctx context.Context, namespace, cell string) {
 	kustomize(ctx, fmt.Sprintf(`
 namespace: %s
 resources: [%s]
+images: [{name: %s, newTag: %s}]
 patches:
 - target: {kind: Deployment}
   patch: |
     - {op: replace, path: /spec/template/spec/volumes/1/secret/secretName, value: %s-compute-config}
-`, namespace, repository("examples", "demo-compute"), cell))
+`, namespace, repository("examples", "demo-compute"), openStackName, release, cell))
 	awaitWithin(ctx, patience, "NovaCell", namespace, cell, func(g Gomega, o *unstructured.Unstructured) {
 		mapped, _, _ := unstructured.NestedInt64(o.Object, "status", "hosts", "mapped")
 		g.Expect(mapped).To(Equal(int64(1)))

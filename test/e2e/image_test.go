@@ -108,9 +108,9 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 
 	It("is named by a condition if it lacks a server, and the pods keep their image", func(ctx SpecContext) {
 		before := uidsOf(ctx, imageNamespace)
-		setImage(ctx, "api-nova", "asterism.dev/demo/openstack:bookworm-none")
+		setImage(ctx, "api-nova", openStack+"-none")
 		awaitFalse(ctx, object("NovaAPI", imageNamespace, "api-nova"), "ImageReady", "ImageIncomplete",
-			"image asterism.dev/demo/openstack:bookworm-none lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)", "spec.containerImage")
+			"image "+openStack+"-none lacks a WSGI server (uWSGI with Python, or Apache with mod_wsgi)", "spec.containerImage")
 		pods := podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "api-nova"})
 		Expect(pods).To(HaveLen(1))
 		Expect(before).To(HaveKeyWithValue("Pod/"+pods[0].Name, string(pods[0].UID)))
@@ -127,13 +127,13 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 		steps := []struct{ name, change string }{
 			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
 			{"scale up", `{"replicas": 3}`},
-			{"Apache", `{"containerImage": "asterism.dev/demo/openstack:bookworm-apache"}`},
+			{"Apache", `{"containerImage": "` + openStack + `-apache"}`},
 			{"scale down", `{"replicas": 2}`},
 			{"a deleted pod", ""},
 			{"another snippet", `{"customServiceConfig": "[DEFAULT]\nuse_stderr = true\n"}`},
-			{"kolla", `{"containerImage": "asterism.dev/demo/openstack:bookworm-kolla"}`},
+			{"kolla", `{"containerImage": "` + openStack + `-kolla"}`},
 			{"an evicted pod", ""},
-			{"uWSGI", `{"containerImage": "asterism.dev/demo/openstack:bookworm"}`},
+			{"uWSGI", `{"containerImage": "` + openStack + `"}`},
 			{"no snippet", `{"customServiceConfig": ""}`},
 		}
 		for _, step := range steps {
@@ -183,7 +183,7 @@ func loadVariants(ctx context.Context) {
 	GinkgoHelper()
 	program := func(name string) string { return repository(".demo", "bin", name) }
 	archive := repository(".demo", "images", "openstack-variants.tar")
-	_, err := run(ctx, "", program("images"), "openstack", "--variants", "--output", archive)
+	_, err := run(ctx, "", program("images"), "openstack", "--release", release, "--variants", "--output", archive)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = run(ctx, "", program("cluster"), "--dir", stateFolder(), "load", archive)
 	Expect(err).NotTo(HaveOccurred())

@@ -52,7 +52,7 @@ func deployExample(ctx context.Context, namespace, example string, variables ...
 	folder := GinkgoT().TempDir()
 	demo, err := filepath.Rel(folder, repository("examples", example))
 	Expect(err).NotTo(HaveOccurred())
-	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
+	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\nimages: [{name: %s, newTag: %s}]\n", namespace, demo, openStackName, release)
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
 	manifests := kubectl(ctx, "kustomize", folder)
 	// Another field manager is used, as the manifests contain the namespace without the tests' label.
