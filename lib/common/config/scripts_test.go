@@ -448,13 +448,14 @@ func TestProbeOfManyConnectionsIsCheap(t *testing.T) {
 
 func TestStartServiceBecomesTheService(t *testing.T) {
 	script := filepath.Join(writeScripts(t, Scripts()), StartService)
-	command := exec.CommandContext(t.Context(), "/bin/sh", script, "/bin/sh", "-c", `echo "$$ $(umask) $LC_ALL $1"`, "sh", "a  b")
+	command := exec.CommandContext(t.Context(), "/bin/sh", script, "/bin/sh", "-c", `echo "$$ $(umask) $LC_ALL $LOGNAME $1"`, "sh", "a  b")
+	command.Env = []string{"PATH=" + os.Getenv("PATH")} // as in a container
 	var out bytes.Buffer
 	command.Stdout = &out
 	if err := command.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if want := strconv.Itoa(command.Process.Pid) + " 0027 C.UTF-8 a  b\n"; out.String() != want {
+	if want := strconv.Itoa(command.Process.Pid) + " 0027 C.UTF-8 service a  b\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
