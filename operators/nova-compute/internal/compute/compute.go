@@ -139,9 +139,9 @@ func fake(s *workload.Service) {
 	}
 }
 
-// ironic limits the compute to its nodes. The names of conductor_group before release 28 of
-// Nova are also known to later releases; the group is ignored without peer_list. A shard
-// has one compute, and needs no peer_list (nova: conf/ironic.py, virt/ironic/driver.py).
+// ironic limits the compute to its nodes. Before release 28 of Nova, conductor_group was called
+// partition_key; the group is ignored without peer_list. A shard has one compute, and needs no
+// peer_list (nova: conf/ironic.py, virt/ironic/driver.py).
 func ironic(s *workload.Service, settings sharedv1.IronicSettings) {
 	const section = "ironic"
 	s.Owned.Set("DEFAULT", "host", s.Instance)
@@ -152,6 +152,7 @@ func ironic(s *workload.Service, settings sharedv1.IronicSettings) {
 		s.Owned.Set(section, "shard", settings.Shard)
 	}
 	if settings.ConductorGroup != "" {
+		s.Owned.Set(section, "conductor_group", settings.ConductorGroup)
 		s.Owned.Set(section, "partition_key", settings.ConductorGroup)
 		s.Owned.Set(section, "peer_list", s.Instance)
 	}
