@@ -19,10 +19,11 @@ import (
 )
 
 // Stateful builds a service whose pods have stable names, because its rows in the database
-// have the names of the pods. A pod is ready while it has a connection to its [database]
+// have the names of the pods. A pod is ready while it has a connection to its own database
 // and to the message bus. There is no liveness probe: a waiting pod is not restarted.
 //
-// Each probe starts processes on the node, therefore the probes are five seconds apart.
+// Each probe starts processes on the node (about 50 ms of a CPU), therefore the probes are ten
+// seconds apart.
 //
 // The pod management is Parallel, because OrderedReady would never replace a broken
 // revision.
@@ -50,7 +51,7 @@ func (s Service) connectedPod(in engine.Inputs) (*applycorev1.PodTemplateSpecApp
 	if err != nil {
 		return nil, err
 	}
-	main := s.main(s.Name, s.Command).WithReadinessProbe(probe(s.Spec.Probes.Readiness, 5, 5, 3).
+	main := s.main(s.Name, s.Command).WithReadinessProbe(probe(s.Spec.Probes.Readiness, 10, 5, 3).
 		WithExec(applycorev1.ExecAction().WithCommand(append([]string{config.ScriptsDir + "/" + config.Probe}, ports...)...)))
 	return s.withGrace(s.servicePod(in, r, main), 0), nil
 }

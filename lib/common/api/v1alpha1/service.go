@@ -99,8 +99,8 @@ type ServiceDefaults struct {
 
 // ServiceSettings are the common fields of ServiceSpec and ServiceTemplate.
 type ServiceSettings struct {
-	// resources are the requests and limits of the service's container. A change
-	// restarts the pods.
+	// resources are the requests and limits of the service's container. A change restarts the
+	// pods. Default: requests of 10m CPU and, for each process, of 128Mi memory; no limits.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.claims)",message="must not have claims: the pods get no devices"
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`

@@ -66,13 +66,15 @@ const graceSeconds = 90
 const start = `command -v nova-compute > /dev/null && exec nova-compute
 exec python3 -c 'import sys; sys.argv[0] = "nova-compute"; from nova.cmd.compute import main; main()'`
 
-// startFake runs nova-compute with the class of the fake driver whose node has the UUID of
-// identityFile. The node of FakeDriver gets another UUID at each start from release 27 on, and
-// Nova then refuses the second start of a host. Earlier releases have only FakeDriver.
+// startFake runs nova-compute with the fake driver whose node has the UUID of identityFile. The
+// node of FakeDriver gets another UUID at each start from release 27 on, and Nova then refuses
+// the second start of a host. Earlier releases have only FakeDriver.
 const startFake = `import sys; sys.argv[0] = "nova-compute"
 from nova.cmd.compute import main
-from nova.virt import fake
-fake.FakeDriver = getattr(fake, "FakeDriverWithoutFakeNodes", fake.FakeDriver)
+from nova.virt import driver, fake
+load = driver.load_compute_driver
+if hasattr(fake, "FakeDriverWithoutFakeNodes"):
+    driver.load_compute_driver = lambda api, _=None: load(api, "fake.FakeDriverWithoutFakeNodes")
 main()`
 
 // run builds a DaemonSet for the nodes of libvirt, and otherwise a StatefulSet: it never runs
