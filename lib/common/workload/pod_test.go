@@ -7,8 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
