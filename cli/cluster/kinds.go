@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -65,11 +66,8 @@ func all() []schema.GroupVersionKind {
 	return kinds
 }
 
-// shortNames are the short names of the kinds, as in their definitions.
-var shortNames = map[string]string{
-	"cplane": "ControlPlane", "nv": "Nova", "ncell": "NovaCell", "napi": "NovaAPI", "ncomp": "NovaCompute",
-	"ncond": "NovaConductor", "nmeta": "NovaMetadata", "nvnc": "NovaNoVNCProxy", "nsched": "NovaScheduler",
-	"shvol": "SharedVolume", "svd": "SharedVolumeDriver", "svp": "SharedVolumePolicy",
+// shortWorkloads are the short names of the kinds of Kubernetes.
+var shortWorkloads = map[string]string{
 	"deploy": "Deployment", "sts": "StatefulSet", "rs": "ReplicaSet", "po": "Pod", "pvc": "PersistentVolumeClaim",
 }
 
@@ -80,7 +78,7 @@ func KindOf(word string) (schema.GroupVersionKind, error) {
 	var names []string
 	for _, kind := range append(all(), Workloads...) {
 		singular := strings.ToLower(kind.Kind)
-		if shortNames[name] == kind.Kind || name == singular || name == singular+"s" || name == strings.TrimSuffix(singular, "y")+"ies" {
+		if cmp.Or(shortNames[name], shortWorkloads[name]) == kind.Kind || name == singular || name == singular+"s" || name == strings.TrimSuffix(singular, "y")+"ies" {
 			return kind, nil
 		}
 		names = append(names, singular)

@@ -34,3 +34,19 @@ var clusterScoped = []string{
 	"SharedVolumeDriver",
 	"SharedVolumePolicy",
 }
+
+// shortNames are the short names of the kinds of Asterism.
+var shortNames = map[string]string{
+	"cplane": "ControlPlane",
+	"ncell":  "NovaCell",
+	"nv":     "Nova",
+	"napi":   "NovaAPI",
+	"ncomp":  "NovaCompute",
+	"ncond":  "NovaConductor",
+	"nmeta":  "NovaMetadata",
+	"nvnc":   "NovaNoVNCProxy",
+	"nsched": "NovaScheduler",
+	"svd":    "SharedVolumeDriver",
+	"svp":    "SharedVolumePolicy",
+	"shvol":  "SharedVolume",
+}
