@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -256,9 +257,15 @@ var _ = Describe("Nova with connection Secrets", func() {
 		c.repair(apiName(cr))
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.ended("given-cell1-map")).To(Equal(2))
-		stored := &corev1.Secret{ObjectMeta: named("given-cell1-connections")}
-		Expect(c.Read(stored)).To(BeTrue())
-		Expect(string(stored.Data["50-connections.conf"])).To(ContainSubstring("&ssl=1&ssl_ca_file=%2Fetc%2Fnova%2Fcell1-messagebus-ca.crt"))
+		var stored []string
+		secrets := &corev1.SecretList{}
+		Expect(c.Client.List(context.Background(), secrets, client.InNamespace(c.Namespace))).To(Succeed())
+		for _, secret := range secrets.Items {
+			if strings.HasPrefix(secret.Name, "given-cell1-connections-") {
+				stored = append(stored, string(secret.Data["50-connections.conf"]))
+			}
+		}
+		Expect(stored).To(ContainElement(ContainSubstring("&ssl=1&ssl_ca_file=%2Fetc%2Fnova%2Fcell1-messagebus-ca.crt")))
 
 		By("adding a cell with another authority")
 		c.cellDatabase("cell2")
