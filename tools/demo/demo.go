@@ -52,8 +52,10 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	d := &demo{root: root, dir: dir, timeout: timeout, env: os.Environ(),
-		registry: os.Getenv("IMAGE_REGISTRY"), release: cmp.Or(os.Getenv("RELEASE"), defaultRelease)}
+	d := &demo{
+		root: root, dir: dir, timeout: timeout, env: os.Environ(),
+		registry: os.Getenv("IMAGE_REGISTRY"), release: cmp.Or(os.Getenv("RELEASE"), defaultRelease),
+	}
 	switch cluster := os.Getenv("CLUSTER"); cluster {
 	case "", "embedded":
 		d.registry = ""

@@ -193,7 +193,7 @@ func TestMergeConfigCopiesCAFilesThatNoOptionNames(t *testing.T) {
 	if out, err := p.merge("--ca-file=part1-database-ca.crt", "--ca-file=database-ca.crt"); err != nil || p.read("merged/part1-database-ca.crt") != "of part1" {
 		t.Errorf("%v\n%s\n%s", err, out, p.merged())
 	}
-	if out, err := p.merge("--ca-file=part2-database-ca.crt"); err == nil || !strings.Contains(string(out), "part2-database-ca.crt: No such file or directory") {
+	if out, err := p.merge("--ca-file=part2-database-ca.crt"); err == nil || !strings.Contains(out, "part2-database-ca.crt: No such file or directory") {
 		t.Errorf("a missing file: %v %s", err, out)
 	}
 }

@@ -50,10 +50,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		}
 		return p.finish(ctx, p.report(ctx))
 	}
-	var stages []string
-	for _, s := range r.service.Stages {
-		stages = append(stages, s.Condition)
-	}
+	stages := r.conditions()
 	var refused error
 	if len(r.service.Teardown) > 0 {
 		refused = p.addFinalizer(ctx)
@@ -77,6 +74,14 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	p.noteUnready(p.sweep(ctx, stages))
 	p.conclude(stages)
 	return p.finish(ctx, p.report(ctx))
+}
+
+// conditions are the conditions of the stages.
+func (r *reconciler[T]) conditions() (all []string) {
+	for _, s := range r.service.Stages {
+		all = append(all, s.Condition)
+	}
+	return all
 }
 
 // report calls the service's Report, unless a watch is slow.
