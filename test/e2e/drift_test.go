@@ -137,11 +137,11 @@ var immutableFields = map[string]int{
 	"Service": 4, "SharedVolume": 4, "StatefulSet": 180,
 }
 
-// isCreatedOnce reports whether an operator writes an object only once: Jobs, and the
-// immutable Secrets with generated passwords.
+// isCreatedOnce reports whether an operator writes an object only once: Jobs, and immutable
+// objects with passwords or with the configuration of one revision.
 func isCreatedOnce(o *unstructured.Unstructured) bool {
 	immutable, _, _ := unstructured.NestedBool(o.Object, "immutable")
-	return o.GetKind() == "Job" || o.GetKind() == "Secret" && immutable
+	return o.GetKind() == "Job" || immutable
 }
 
 // tally counts the results of the fields.
