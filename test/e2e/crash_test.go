@@ -188,7 +188,7 @@ func deleteLeasesOf(ctx context.Context, pod *corev1.Pod) {
 }
 
 // suffix matches the hash at the end of a name.
-var suffix = regexp.MustCompile(`-[0-9a-f]{8}$`)
+var suffix = regexp.MustCompile(`-([0-9a-f]{8}|[0-9a-f]{16})$`)
 
 // namesOf lists the objects that operators created in a namespace, except pods, and the
 // Jobs of compute hosts and the SharedVolumes, which only the demo has.
