@@ -140,7 +140,7 @@ func (c *Connections) NotificationBus(m MessageBus) {
 	}
 	if ca := c.authority("notificationbus", m.CA); ca != "" {
 		query.Set("ssl_ca_file", ca)
-		query.Set("ssl_enforce_hostname_verification", "true")
+		c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true") // not of the URL: see AddCAFile
 	}
 	address, _, _ := strings.Cut(m.URL(), "?")
 	c.Sections.Set(notifications, "driver", "messagingv2")

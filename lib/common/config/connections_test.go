@@ -197,7 +197,8 @@ func TestNotificationBus(t *testing.T) {
 	}
 	c := NewConnections("/etc/project")
 	c.NotificationBus(bus)
-	const want = "oslo_messaging_notifications: driver=messagingv2 transport_url=rabbit://u:p@h:5671/v?rabbit_quorum_queue=true&ssl=1&ssl_ca_file=%2Fetc%2Fproject%2Fnotificationbus-ca.crt&ssl_enforce_hostname_verification=true"
+	const want = "oslo_messaging_rabbit: ssl_enforce_hostname_verification=true; " +
+		"oslo_messaging_notifications: driver=messagingv2 transport_url=rabbit://u:p@h:5671/v?rabbit_quorum_queue=true&ssl=1&ssl_ca_file=%2Fetc%2Fproject%2Fnotificationbus-ca.crt"
 	if got := oneLine(c.Sections); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
