@@ -22,8 +22,7 @@ import (
 // have the names of the pods. A pod is ready while it has a connection to its own database
 // and to the message bus. There is no liveness probe: a waiting pod is not restarted.
 //
-// Each probe starts processes on the node (about 50 ms of a CPU), therefore the probes are ten
-// seconds apart.
+// Each probe starts processes on the node, therefore the probes are ten seconds apart.
 //
 // The pod management is Parallel, because OrderedReady would never replace a broken
 // revision.

@@ -2,9 +2,8 @@ package v1alpha1
 
 // Probes replace settings of the probes of a service's container. A change restarts the pods.
 type Probes struct {
-	// readiness decides whether a pod is ready. Default: every 5 seconds, or every 10 seconds for
-	// a service without a port, time-out 5 seconds,
-	// not ready after 3 failures.
+	// readiness decides whether a pod is ready. Default: every 5 seconds, or every 10 seconds
+	// for a service without a port; time-out 5 seconds, not ready after 3 failures.
 	// +optional
 	Readiness *Probe `json:"readiness,omitempty"`
 
