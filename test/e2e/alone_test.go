@@ -281,8 +281,8 @@ spec:
   identitySecretRef: {name: nova-identity}
 `
 
-// apiAndMetadata needs a suffix of the names, and one of the image's tag.
-const apiAndMetadata = `
+// lonelyAPI and apiAndMetadata need a suffix of the names, and one of the image's tag.
+const lonelyAPI = `
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaAPI
 metadata: {name: api%[1]s}
@@ -293,6 +293,9 @@ spec:
   cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
   identitySecretRef: {name: nova-identity}
+`
+
+const apiAndMetadata = lonelyAPI + `
 ---
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaMetadata

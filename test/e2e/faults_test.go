@@ -118,7 +118,7 @@ const (
 
 // The administrators and servers of this cloud make one mistake after the other. Its servers
 // refuse connections without TLS.
-var _ = Describe("A cloud with faults", Ordered, SpecPriority(1), func() {
+var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 	var (
 		signers authorities
 		nova    = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	resync = 10 * time.Second
-	atRest = 45 * time.Second
+	resync = 5 * time.Second
+	atRest = 25 * time.Second
 )
 
 // metricsAccounts are metrics-reader, which may read metrics, and metrics-stranger, which may not.

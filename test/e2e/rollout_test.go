@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const rolloutNamespace = "e2e-rollout" // an API whose pods are replaced under load
+
+var _ = Describe("An API", Ordered, SpecPriority(1), func() {
+	const api = "api-uwsgi"
+	var identity cloud
+
+	BeforeAll(func(ctx SpecContext) {
+		identity = makeCloudOf(ctx, rolloutNamespace, "rollout")
+		apply(ctx, rolloutNamespace, fmt.Sprintf(lonelyAPI, "-uwsgi", ""))
+	})
+
+	It("is rolled out ten times without a failed request", func(ctx SpecContext) {
+		patchAPI(ctx, rolloutNamespace, api, `{"replicas": 2, "workers": 2}`)
+		awaitReady(ctx, "NovaAPI", rolloutNamespace, api)
+		awaitAnswer(ctx, serviceURL(rolloutNamespace, api, 8774))
+		requests := startLoad(ctx, serviceURL(rolloutNamespace, api, 8774), identity.provider.Token(), 10)
+		steps := []struct{ name, change string }{
+			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
+			{"scale up", `{"replicas": 3}`},
+			{"Apache", `{"containerImage": "` + openStack + `-apache"}`},
+			{"scale down", `{"replicas": 2}`},
+			{"a deleted pod", ""},
+			{"another snippet", `{"customServiceConfig": "[DEFAULT]\nuse_stderr = true\n"}`},
+			{"kolla", `{"containerImage": "` + openStack + `-kolla"}`},
+			{"an evicted pod", ""},
+			{"uWSGI", `{"containerImage": "` + openStack + `"}`},
+			{"no snippet", `{"customServiceConfig": ""}`},
+		}
+		for _, step := range steps {
+			By(step.name)
+			switch step.name {
+			case "a deleted pod":
+				pod := runningPods(ctx, api)[0]
+				Expect(k8s.Delete(ctx, &pod)).To(Succeed())
+			case "an evicted pod": // as a drained node evicts it
+				pod := runningPods(ctx, api)[0]
+				Expect(typed.CoreV1().Pods(rolloutNamespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})).To(Succeed())
+			default:
+				patchAPI(ctx, rolloutNamespace, api, step.change)
+			}
+			awaitRolledOut(ctx, api)
+		}
+		Eventually(func() int { // the last pods answer for ten seconds after their deletion
+			return len(podsOf(ctx, rolloutNamespace, map[string]string{"app.kubernetes.io/instance": api}))
+		}).WithContext(ctx).Should(Equal(2))
+		answered, failures := requests.Stop()
+		AddReportEntry("requests", answered)
+		Expect(failures).To(BeEmpty())
+		Expect(answered).To(BeNumerically(">", 1000))
+	}, SpecTimeout(25*time.Minute))
+})
+
+// patchAPI changes the spec of a NovaAPI.
+func patchAPI(ctx context.Context, namespace, name, spec string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, object("NovaAPI", namespace, name), client.RawPatch(types.MergePatchType, []byte(`{"spec": `+spec+`}`)), client.FieldOwner(tester))).To(Succeed())
+}
+
+// runningPods returns the pods of a service that are not being deleted.
+func runningPods(ctx context.Context, instance string) []corev1.Pod {
+	GinkgoHelper()
+	var running []corev1.Pod
+	for _, pod := range podsOf(ctx, rolloutNamespace, map[string]string{"app.kubernetes.io/instance": instance}) {
+		if pod.DeletionTimestamp == nil {
+			running = append(running, pod)
+		}
+	}
+	return running
+}
+
+// awaitRolledOut waits until a NovaAPI is Ready and every pod that is not being deleted is
+// ready: after the deletion of a pod, Ready becomes False only some time later.
+func awaitRolledOut(ctx context.Context, name string) {
+	GinkgoHelper()
+	awaitWithin(ctx, patience, "NovaAPI", rolloutNamespace, name, func(g Gomega, o *unstructured.Unstructured) {
+		g.Expect(isReady(o)).To(BeTrue(), "%s", conditionOf(o, "Ready"))
+		wanted, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		running := runningPods(ctx, name)
+		g.Expect(running).To(HaveLen(int(wanted)))
+		for _, pod := range running {
+			g.Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("Ready", true)), pod.Name)
+		}
+	})
+}
