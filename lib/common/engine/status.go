@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,7 +34,14 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	written := p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type
 	ctx, cancel := context.WithTimeout(ctx, p.cluster.ReadTimeout)
 	defer cancel()
-	err := p.client().Status().Patch(ctx, written, client.MergeFrom(p.stored), client.FieldOwner(p.settings.Name+"-status"))
+	// The version is sent because an object of this name may be another object by now. The API server
+	// ignores a UID in a patch of the status.
+	patch := client.MergeFromWithOptions(p.stored, client.MergeFromWithOptimisticLock{})
+	err := p.client().Status().Patch(ctx, written, patch, client.FieldOwner(p.settings.Name+"-status"))
+	if errors.IsConflict(err) {
+		p.view.NoteRefused(p.self(), p.stored)
+		return nil // the event of the newer version starts a pass
+	}
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", p.self(), err))
 	}

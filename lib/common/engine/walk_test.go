@@ -308,3 +308,34 @@ func TestMemoryIsOfOneObject(t *testing.T) {
 	g.Expect(engine.SharesMemory("first", "first")).To(BeTrue())
 	g.Expect(engine.SharesMemory("first", "second")).To(BeFalse(), "of an object that is recreated")
 }
+
+// TestARecreatedObjectHasNoFormerStatus: an object is deleted and recreated during a pass, which
+// ends with the status of the deleted object.
+func TestARecreatedObjectHasNoFormerStatus(t *testing.T) {
+	w := newTestWorld(t)
+	begins, ends, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	start(w, service{Name: owner, Stages: []stage{{
+		Condition: "Held",
+		Build: func(*widget.Widget, engine.Inputs) ([]engine.Child, error) {
+			select {
+			case begins <- struct{}{}:
+				<-ends
+			case <-free:
+			}
+			return nil, nil
+		},
+		Report: func(cr *widget.Widget, _ engine.Inputs) { cr.Status.Reported = string(cr.UID) },
+	}}})
+	cr := w.widget("recreated", widget.Spec{})
+	<-begins
+	w.must(w.client.Delete(w.ctx, cr))
+	cr = w.widget("recreated", widget.Spec{})
+	ends <- struct{}{}
+	<-begins // the next pass, which has written nothing yet
+	w.must(w.get(cr))
+	close(free)
+	ends <- struct{}{}
+	w.Expect(cr.Status).To(BeZero(), "of the object that was deleted")
+	w.awaitReady(cr)
+	w.Expect(cr.Status.Reported).To(BeEquivalentTo(cr.UID))
+}

@@ -102,6 +102,12 @@ func (v *View) NoteVersion(key Key, answer metav1.Object) {
 	v.note(key, write{version: answer.GetResourceVersion(), owner: OwnerUID(answer)})
 }
 
+// NoteRefused records that the API server has a newer version than this one, which it has refused
+// to change: later passes do not read this version again.
+func (v *View) NoteRefused(key Key, stale metav1.Object) {
+	v.note(key, write{version: stale.GetResourceVersion(), owner: OwnerUID(stale), refused: true})
+}
+
 // NoteDelete records that the API server has accepted the deletion of an object.
 func (v *View) NoteDelete(key Key, obj client.Object) {
 	deleted := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type

@@ -16,6 +16,7 @@ type write struct {
 	owner   types.UID // of a child
 	uid     types.UID // of a deleted object
 	deleted bool
+	refused bool // of this version, because it is not the newest
 }
 
 // isAhead tells whether the write is newer than the version that a watch shows. If the watch
@@ -26,6 +27,9 @@ func (w write) isAhead(shown client.Object) bool {
 	}
 	if w.deleted && shown.GetUID() == w.uid && (shown.GetDeletionTimestamp() == nil || shown.GetResourceVersion() == w.version) {
 		return true // also a later version, and removing the last finalizer creates none
+	}
+	if w.refused {
+		return !isOlder(w.version, shown.GetResourceVersion())
 	}
 	return isOlder(shown.GetResourceVersion(), w.version)
 }

@@ -78,6 +78,8 @@ func TestNoReadIsOlderThanAWrite(t *testing.T) {
 		stays  bool   // the write is still remembered
 	}{
 		{name: "the watch is behind", cached: "5", live: "8", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "8", stays: true},
+		{name: "the watch has a version that was refused", cached: "5", live: "8", write: func(v *View) { v.NoteRefused(key, podOf("5")) }, want: "8", stays: true},
+		{name: "the watch has a newer version than was refused", cached: "6", live: "8", write: func(v *View) { v.NoteRefused(key, podOf("5")) }, want: "6"},
 		{name: "the watch has caught up", cached: "7", live: "8", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "7"},
 		{name: "another client has written since", cached: "9", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "9"},
 		{name: "created, not shown yet", live: "7", write: func(v *View) { v.NoteVersion(key, podOf("7")) }, want: "7", stays: true},
