@@ -31,6 +31,13 @@ var _ = Describe("An API", Ordered, SpecPriority(1), func() {
 		awaitReady(ctx, "NovaAPI", rolloutNamespace, api)
 		awaitAnswer(ctx, serviceURL(rolloutNamespace, api, 8774))
 		requests := startLoad(ctx, serviceURL(rolloutNamespace, api, 8774), identity.provider.Token(), 10)
+
+		By("a value with which no pod starts")
+		patchAPI(ctx, rolloutNamespace, api, `{"customServiceConfig": "[DEFAULT]\nservice_down_time = soon\n"}`)
+		awaitWithin(ctx, patience, "NovaAPI", rolloutNamespace, api, func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "Ready").message).To(And(ContainSubstring("service_down_time"), ContainSubstring("'soon'")))
+		})
+
 		steps := []struct{ name, change string }{
 			{"a snippet", `{"customServiceConfig": "[DEFAULT]\ndebug = false\n"}`},
 			{"scale up", `{"replicas": 3}`},

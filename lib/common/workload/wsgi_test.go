@@ -85,7 +85,7 @@ func TestStartWSGIPrefersUWSGI(t *testing.T) {
 	}{
 		"a program with Python": {
 			map[string]string{"uwsgi_python3": uwsgi, "thing-api-wsgi": program, "thing-api": program},
-			[]string{"uwsgi --master --processes 3", "/thing-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--harakiri 90", "--need-app", "[::]:8774"},
+			[]string{"uwsgi --master --processes 3", "/thing-api-wsgi", "--threads 2", "unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy 45", "--harakiri 90", "--need-app", "--skip-atexit-teardown", "[::]:8774"},
 		},
 		"a plugin in a file": {
 			map[string]string{"uwsgi": plugin, "thing-api-wsgi": program},

@@ -202,22 +202,31 @@ var (
 	logPrefix = regexp.MustCompile(`^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*(?: \d+)?(?: [A-Z]+ [\w.]+)? (?:\[[^\]]*\] )?`)
 )
 
-// lastLines returns the text of the last three lines of a program's output, without lines
-// that are indented or underlined, which belong to a stack trace, and without lines in
-// parentheses, which are remarks.
+// lastLines returns the text of the last three lines of a program's output, or of three lines
+// from the error of the last stack trace on, after which a server may still say how it ends.
+// Lines that are indented or underlined belong to a stack trace, and lines in parentheses are
+// remarks: both are left out.
 func lastLines(message string) string {
 	var lines []string
+	cause := -1 // the index of the error, which is the next line after a stack trace
 	for line := range strings.Lines(message) {
 		line = strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n\r ")
 		line = logPrefix.ReplaceAllString(line+" ", "")
-		if strings.TrimSpace(line) != "" && !strings.ContainsAny(line[:1], " (^") && !strings.HasPrefix(line, "Traceback ") {
+		switch {
+		case strings.HasPrefix(line, "Traceback "):
+			cause = len(lines)
+		case strings.TrimSpace(line) != "" && !strings.ContainsAny(line[:1], " (^"):
 			lines = append(lines, strings.TrimRight(line, " "))
 		}
 	}
 	if len(lines) == 0 {
 		return message
 	}
-	return strings.Join(lines[max(0, len(lines)-3):], " / ")
+	from := max(0, len(lines)-3)
+	if cause >= 0 {
+		from = min(from, cause)
+	}
+	return strings.Join(lines[from:min(from+3, len(lines))], " / ")
 }
 
 // withoutCut removes the first line, or the first word of a single line, if the kubelet may
