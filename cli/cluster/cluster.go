@@ -27,8 +27,8 @@ type Cluster struct {
 	client.WithWatch
 	// Namespace is the namespace of the flags, or else of the kubeconfig.
 	Namespace string
-	// Logs returns the log of a container.
-	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error)
+	// Logs reads the log of a container, until the reader is closed.
+	Logs func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error)
 	// Output runs a command in a container, with a standard input unless stdin is nil, and
 	// returns the command's standard output.
 	Output func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error)
@@ -65,13 +65,23 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Cluster, error) {
 	return &Cluster{
 		WithWatch: objects,
 		Namespace: namespace,
-		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error) {
-			return typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
+		Logs: func(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+			return typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 		},
 		Output: func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error) {
 			return output(ctx, config, typed, pod, container, stdin, command)
 		},
 	}, nil
+}
+
+// Log returns the log of a container.
+func (c *Cluster) Log(ctx context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error) {
+	stream, err := c.Logs(ctx, pod, options)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(stream)
+	return content, errors.Join(err, stream.Close())
 }
 
 // output runs a command in a container, as kubectl exec does.

@@ -53,7 +53,7 @@ func TestLogs(t *testing.T) {
 	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, r.URL.Path, " ", r.URL.RawQuery)
 	})
-	got, err := c.Logs(context.Background(), pod, &corev1.PodLogOptions{Container: "nova-scheduler", Previous: true, LimitBytes: new(int64(10))})
+	got, err := c.Log(context.Background(), pod, &corev1.PodLogOptions{Container: "nova-scheduler", Previous: true, LimitBytes: new(int64(10))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,12 +38,13 @@ var (
 	ConfigMap   = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	Deployment  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	StatefulSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+	DaemonSet   = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
 	ReplicaSet  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 	Job         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 )
 
 // Workloads are the kinds below the kinds of Asterism in a tree.
-var Workloads = []schema.GroupVersionKind{Deployment, StatefulSet, Job, ReplicaSet, Pod, Claim}
+var Workloads = []schema.GroupVersionKind{Deployment, StatefulSet, DaemonSet, Job, ReplicaSet, Pod, Claim}
 
 // Own returns the kinds of Asterism with a namespace, sorted by name.
 func Own() []schema.GroupVersionKind {
@@ -68,7 +69,7 @@ func all() []schema.GroupVersionKind {
 
 // shortWorkloads are the short names of the kinds of Kubernetes.
 var shortWorkloads = map[string]string{
-	"deploy": "Deployment", "sts": "StatefulSet", "rs": "ReplicaSet", "po": "Pod", "pvc": "PersistentVolumeClaim",
+	"deploy": "Deployment", "sts": "StatefulSet", "ds": "DaemonSet", "rs": "ReplicaSet", "po": "Pod", "pvc": "PersistentVolumeClaim",
 }
 
 // KindOf returns the kind that a word on the command line names: in any case, singular or

@@ -101,6 +101,8 @@ func short(o *unstructured.Unstructured, state State) string {
 			desired = 1
 		}
 		return fmt.Sprintf("%d/%d", number("status", "readyReplicas"), desired)
+	case "DaemonSet":
+		return fmt.Sprintf("%d/%d", number("status", "numberReady"), number("status", "desiredNumberScheduled"))
 	case "Job":
 		for _, end := range []string{"Complete", "Failed"} {
 			if Condition(o, end).Status == metav1.ConditionTrue {

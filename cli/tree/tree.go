@@ -56,6 +56,19 @@ func (f *Forest) Roots() []*unstructured.Unstructured {
 	return roots
 }
 
+// Below returns an object and all objects below it, each once, a parent before its children.
+func (f *Forest) Below(o *unstructured.Unstructured) []*unstructured.Unstructured {
+	found := []*unstructured.Unstructured{o}
+	for i := 0; i < len(found); i++ {
+		for _, child := range f.children[found[i].GetUID()] {
+			if !slices.Contains(found, child) {
+				found = append(found, child)
+			}
+		}
+	}
+	return found
+}
+
 // Find returns the objects of Asterism's kinds with that name; of one kind, unless kind is
 // empty.
 func (f *Forest) Find(kind, name string) []*unstructured.Unstructured {

@@ -59,6 +59,18 @@ var _ = Describe("kubectl asterism", Ordered, func() {
 		expectNoPassword(ctx, out)
 	})
 
+	It("shows the logs and the events of a cell without passwords", func(ctx SpecContext) {
+		logs, err := asterism(ctx, "logs", "novacell/demo-cell1", "--tail", "20")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(logs).To(And(MatchRegexp(`(?m)^\[demo-cell1-conductor-0/nova-conductor\] .`), MatchRegexp(`(?m)^\[demo-cell1-fake-0/nova-compute\] .`)))
+		Expect(logs).NotTo(ContainSubstring("demo-superconductor"))
+		expectNoPassword(ctx, logs)
+		events, err := asterism(ctx, "events")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(events).To(MatchRegexp(`(?m)^\S+.* Normal +\S+ +(ControlPlane|Nova\w+|Pod)/demo`))
+		expectNoPassword(ctx, events)
+	})
+
 	It("collects logs in a report without passwords", func(ctx SpecContext) {
 		archive := filepath.Join(GinkgoT().TempDir(), "report.tar.gz")
 		_, err := asterism(ctx, "report", "--file", archive)

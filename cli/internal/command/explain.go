@@ -217,7 +217,7 @@ func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
 		return
 	}
 	options := &corev1.PodLogOptions{Container: trouble.Container, Previous: trouble.Previous, TailLines: new(int64(maxLogLines)), LimitBytes: new(int64(maxLogSize))}
-	content, err := e.cluster.Logs(ctx, client.ObjectKeyFromObject(pod), options)
+	content, err := e.cluster.Log(ctx, client.ObjectKeyFromObject(pod), options)
 	if err != nil {
 		e.hint("warning: the log of Pod %s cannot be read: %v", pod.GetName(), err)
 		return
@@ -225,25 +225,13 @@ func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
 	if len(content) >= maxLogSize {
 		content = content[:bytes.LastIndexByte(content, '\n')+1] // a part of a secret would not be recognised
 	}
-	e.learnSecrets(ctx, pod.GetNamespace())
+	e.learnSecrets(ctx, e.cluster, e.masker, pod.GetNamespace())
 	title := fmt.Sprintf("Log of Pod/%s, container %s", pod.GetName(), trouble.Container)
 	if trouble.Previous {
 		title += ", its last run"
 	}
 	text := strings.TrimSpace(e.masker.Text(string(content)))
 	e.section(title, " "+strings.ReplaceAll(text, "\n", "\n ")) // preformatted
-}
-
-// learnSecrets lets the masker know the values of the namespace's Secrets.
-func (e *explanation) learnSecrets(ctx context.Context, namespace string) {
-	var list corev1.SecretList
-	if err := e.cluster.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		e.hint("warning: the Secrets of namespace %s cannot be read, so the log is masked only where it looks like a secret: %v", namespace, err)
-		return
-	}
-	for _, secret := range list.Items {
-		e.masker.Learn(secret.Namespace+"/"+secret.Name, secret.Data)
-	}
 }
 
 // maxEvents bounds the events of one object. The newest are shown.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -220,8 +221,8 @@ func readObjects(t *testing.T, path string) []*unstructured.Unstructured {
 }
 
 // logsOf reads logs/POD.CONTAINER.log and logs/POD.CONTAINER.previous.log.
-func logsOf(folder string) func(context.Context, types.NamespacedName, *corev1.PodLogOptions) ([]byte, error) {
-	return func(_ context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) ([]byte, error) {
+func logsOf(folder string) func(context.Context, types.NamespacedName, *corev1.PodLogOptions) (io.ReadCloser, error) {
+	return func(_ context.Context, pod types.NamespacedName, options *corev1.PodLogOptions) (io.ReadCloser, error) {
 		name := pod.Name + "." + options.Container
 		if options.Previous {
 			name += ".previous"
@@ -230,7 +231,8 @@ func logsOf(folder string) func(context.Context, types.NamespacedName, *corev1.P
 		if err != nil {
 			return nil, errors.New("the container has no log")
 		}
-		return content[:min(int64(len(content)), *options.LimitBytes)], nil
+		content = content[:min(int64(len(content)), ptr.Deref(options.LimitBytes, int64(len(content))))]
+		return io.NopCloser(bytes.NewReader(content)), nil
 	}
 }
 

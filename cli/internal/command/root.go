@@ -13,13 +13,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/install"
+	"asterism.dev/cli/internal/mask"
 	"asterism.dev/cli/tree"
 )
 
@@ -102,6 +105,8 @@ with 2 after an error.`,
 		newCells(env),
 		newConfig(env),
 		newExplain(env),
+		newEvents(env),
+		newLogs(env),
 		newReport(env),
 		newCheck(env),
 		newInstall(env),
@@ -121,6 +126,18 @@ func (env *environment) hint(format string, arguments ...any) {
 func (env *environment) hintUnread(unread []cluster.UnreadError) {
 	for _, u := range unread {
 		env.hint("warning: %s. The output lacks them: ask for the role view in the namespace", u)
+	}
+}
+
+// learnSecrets lets a masker know the values of a namespace's Secrets.
+func (env *environment) learnSecrets(ctx context.Context, access *cluster.Cluster, masker *mask.Masker, namespace string) {
+	var list corev1.SecretList
+	if err := access.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		env.hint("warning: the Secrets of namespace %s cannot be read, so the log is masked only where it looks like a secret: %v", namespace, err)
+		return
+	}
+	for _, secret := range list.Items {
+		masker.Learn(secret.Namespace+"/"+secret.Name, secret.Data)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -118,10 +119,11 @@ func ready(nodes []tree.Node) error {
 	return nil
 }
 
-func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
+// roots returns the objects that the command line means, and the forest in which they stand.
+func (s *status) roots(ctx context.Context) (*tree.Forest, []*unstructured.Unstructured, error) {
 	objects, unread, err := s.cluster.Objects(ctx, s.namespace(), kinds()...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !s.warned {
 		s.hintUnread(unread)
@@ -137,15 +139,40 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 	}
 	switch {
 	case len(roots) == 0 && len(unread) > 0:
-		return nil, fmt.Errorf("nothing is found, and %w: ask for the role view in the namespace", unread[0])
+		return nil, nil, fmt.Errorf("nothing is found, and %w: ask for the role view in the namespace", unread[0])
 	case len(roots) == 0:
-		return nil, s.notFound()
+		return nil, nil, s.notFound()
+	}
+	return forest, roots, nil
+}
+
+func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
+	forest, roots, err := s.roots(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var nodes []tree.Node
 	for _, root := range roots {
 		nodes = append(nodes, forest.Node(root))
 	}
 	return nodes, nil
+}
+
+// below returns the objects that the arguments of a command mean, and all objects below them.
+func (env *environment) below(ctx context.Context, access *cluster.Cluster, arguments []string) ([]*unstructured.Unstructured, error) {
+	s := &status{environment: env, cluster: access}
+	if err := s.choose(arguments); err != nil {
+		return nil, err
+	}
+	forest, roots, err := s.roots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for _, root := range roots {
+		found = append(found, forest.Below(root)...)
+	}
+	return found, nil
 }
 
 func (s *status) notFound() error {

@@ -54,7 +54,7 @@ func (r *collection) log(ctx context.Context, pod corev1.Pod, container string, 
 		Container: container, Previous: previous, Timestamps: true,
 		LimitBytes: &bound, TailLines: new(int64(tail)), SinceSeconds: new(int64(r.Since.Seconds())),
 	}
-	content, err := r.cluster.Logs(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, options)
+	content, err := r.cluster.Log(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, options)
 	if err != nil {
 		r.miss(what, err)
 		return

@@ -23,7 +23,7 @@ var lists = []schema.GroupVersionKind{
 	cluster.Event, cluster.ConfigMap, cluster.Claim,
 	{Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "ServiceAccount"},
-	cluster.Deployment, cluster.StatefulSet, cluster.ReplicaSet, cluster.Job,
+	cluster.Deployment, cluster.StatefulSet, cluster.DaemonSet, cluster.ReplicaSet, cluster.Job,
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},

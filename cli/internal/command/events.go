@@ -1,0 +1,82 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"asterism.dev/cli/internal/mask"
+)
+
+func newEvents(env *environment) *cobra.Command {
+	var kinds []string
+	cmd := &cobra.Command{
+		Use:   "events [NAME | KIND/NAME]",
+		Short: "List the events of an object and of everything below it.",
+		Long: `List the events of a control plane, or of another object of Asterism, and of the objects
+that exist because of it, down to the pods. The newest event is the last. Without an
+argument, the events of all control planes of the namespace are listed.`,
+		Example: `  kubectl asterism events -n openstack
+  kubectl asterism events novacell/demo-cell1 -n openstack --types Warning`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().StringSliceVar(&kinds, "types", nil, "List only events of these types: Normal, Warning")
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
+		for _, kind := range kinds {
+			if kind != corev1.EventTypeNormal && kind != corev1.EventTypeWarning {
+				return fmt.Errorf("type %q of events is not known: use Normal or Warning", kind)
+			}
+		}
+		return env.events(cmd.Context(), arguments, kinds)
+	}
+	return cmd
+}
+
+func (env *environment) events(ctx context.Context, arguments, kinds []string) error {
+	access, err := env.connect()
+	if err != nil {
+		return err
+	}
+	objects, err := env.below(ctx, access, arguments)
+	if err != nil {
+		return err
+	}
+	known := map[types.UID]bool{}
+	for _, o := range objects {
+		known[o.GetUID()] = true
+	}
+	var list corev1.EventList
+	if err := access.WithWatch.List(ctx, &list, client.InNamespace(access.Namespace)); err != nil {
+		return fmt.Errorf("events cannot be listed: %w", err)
+	}
+	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
+		return !known[e.InvolvedObject.UID] || len(kinds) > 0 && !slices.Contains(kinds, e.Type)
+	})
+	if len(events) == 0 {
+		env.hint("no events: Kubernetes keeps an event for an hour, unless its administrator has set another time")
+		return nil
+	}
+	return env.table(env.eventRows(events))
+}
+
+// eventRows returns the rows of events, the newest last.
+func (env *environment) eventRows(events []corev1.Event) [][]string {
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	masker := mask.New()
+	rows := [][]string{{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}}
+	for _, e := range events {
+		age := duration.HumanDuration(env.now().Sub(lastSeen(e)))
+		if e.Count > 1 {
+			age += fmt.Sprintf(" (x%d)", e.Count)
+		}
+		rows = append(rows, []string{age, e.Type, e.Reason, e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, masker.Text(strings.Join(strings.Fields(e.Message), " "))})
+	}
+	return rows
+}
