@@ -39,6 +39,7 @@ var notRun = map[string]string{
 	"kubectl get csv":                               "the demo has no OLM",
 	"kubectl patch operatorcondition":               "the demo has no OLM",
 	"kubectl label node NODE":                       "a placeholder",
+	"kubectl patch configmap argocd-cm":             "the demo has no Argo CD",
 	"kubectl get podmonitor":                        "the demo has no Prometheus Operator",
 	"kubectl describe secret -n asterism-system":    "the demo has no Prometheus Operator",
 	"kubectl logs --previous":                       "the operator has not restarted",
