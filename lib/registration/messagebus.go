@@ -17,8 +17,9 @@ type MessageBus struct {
 	// ManagementPort of RabbitMQ. Default: the port management of the Service (with TLS
 	// management-tls, if it exists); of a host 15672, or 15671 with TLS.
 	ManagementPort *int32
-	// QuorumQueues tells the services to create replicated, durable queues.
-	QuorumQueues bool
+	// QuorumQueues tells the services to create replicated, durable queues, and
+	// TransientQuorumQueues also for the queues of one process.
+	QuorumQueues, TransientQuorumQueues bool
 }
 
 func (MessageBus) kind() string { return "MessageBus" }
@@ -40,12 +41,16 @@ func (m MessageBus) settings(a Account, in engine.Inputs) (map[string]string, er
 		name, defaultPort = "amqps", 5671
 	}
 	host, port, err := a.address(in, defaultPort, name)
-	return map[string]string{
+	settings := map[string]string{
 		config.KeyHostname:     host,
 		config.KeyPort:         strconv.Itoa(port),
 		config.KeyVHost:        a.Name,
 		config.KeyQuorumQueues: strconv.FormatBool(m.QuorumQueues),
-	}, err
+	}
+	if m.TransientQuorumQueues {
+		settings[config.KeyTransientQuorumQueues] = "true"
+	}
+	return settings, err
 }
 
 func (m MessageBus) connect(ctx context.Context, a Account, in engine.Inputs) ([]remoteObject, func(), error) {

@@ -19,7 +19,7 @@ const hidden = "***"
 // flags and certificates.
 var harmless = []string{
 	config.KeyUser, config.KeyUsername, config.KeyHostname, config.KeyPort, config.KeyDatabase, config.KeyTLS, config.KeyCA,
-	config.KeyVHost, config.KeyQuorumQueues, config.KeyAuthURL, config.KeyPublicAuthURL, config.KeyProject,
+	config.KeyVHost, config.KeyQuorumQueues, config.KeyTransientQuorumQueues, config.KeyAuthURL, config.KeyPublicAuthURL, config.KeyProject,
 	config.KeyUserDomain, config.KeyProjectDomain, config.KeyRegion,
 	"host", "provider", "type", "tls.crt", "namespace",
 }

@@ -123,6 +123,9 @@ func (c *Connections) MessageBus(m MessageBus) {
 	}
 	c.Sections.Set("DEFAULT", "transport_url", transport)
 	c.Sections.Set(rabbit, "rabbit_quorum_queue", strconv.FormatBool(m.QuorumQueues))
+	if m.TransientQuorumQueues { // not in the URL, which is refused with an option that is not known
+		c.Sections.Set(rabbit, "rabbit_transient_quorum_queue", "true")
+	}
 	c.Sections.Set(rabbit, "heartbeat_in_pthread", "false")
 	if ca != "" {
 		c.Sections.Set(rabbit, "ssl_ca_file", ca)

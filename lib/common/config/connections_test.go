@@ -289,3 +289,19 @@ func identityOf(t *testing.T, more ...string) Identity {
 	}
 	return identity
 }
+
+// A transport URL with an option that oslo.messaging does not know ends the process; in a file, such
+// an option is ignored.
+func TestTransientQuorumQueues(t *testing.T) {
+	bus, err := ParseMessageBus(with("quorumQueues", "true", "transientQuorumQueues", "true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewConnections("/etc/project")
+	c.MessageBus(bus)
+	const want = "DEFAULT: transport_url=rabbit://u:p@h:5672//?rabbit_quorum_queue=true; " +
+		"oslo_messaging_rabbit: rabbit_quorum_queue=true rabbit_transient_quorum_queue=true heartbeat_in_pthread=false"
+	if got := oneLine(c.Sections); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

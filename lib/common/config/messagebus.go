@@ -18,6 +18,9 @@ type MessageBus struct {
 	TLS          bool       // default: true if ca.crt exists
 	CA           []byte     // PEM, of the authority that verifies the server's certificate
 	QuorumQueues bool       // default false, as in oslo.messaging
+	// TransientQuorumQueues is for the queues of one process: replies, and messages to every process
+	// of a kind. All processes of a vhost need the same value, and an oslo.messaging that knows it.
+	TransientQuorumQueues bool // default false, as in oslo.messaging
 }
 
 // HostPort is one member of a message bus.
@@ -38,6 +41,8 @@ func ParseMessageBus(data map[string][]byte) (MessageBus, error) {
 		Password:     Password(r.required(KeyPassword)),
 		VHost:        r.vhost(),
 		QuorumQueues: r.boolean(KeyQuorumQueues, false),
+
+		TransientQuorumQueues: r.boolean(KeyTransientQuorumQueues, false),
 	}
 	r.refuseSlash(KeyUser, m.User)
 	r.refuseSlash(KeyPassword, string(m.Password))

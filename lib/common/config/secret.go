@@ -13,24 +13,25 @@ import (
 // Keys of connection Secrets. They are a public contract, equal for every service. The type
 // that a parser returns documents the defaults.
 const (
-	KeyUser          = "user"
-	KeyUsername      = "username" // accepted instead of user in an administrator's Secret
-	KeyPassword      = "password"
-	KeyHostname      = "hostname"
-	KeyPort          = "port"
-	KeyDatabase      = "database"
-	KeyTLS           = "tls"
-	KeyCA            = "ca.crt"
-	KeyVHost         = "vhost"
-	KeyQuorumQueues  = "quorumQueues"
-	KeyAuthURL       = "authURL"
-	KeyPublicAuthURL = "publicAuthURL"
-	KeyProject       = "project"
-	KeyUserDomain    = "userDomain"
-	KeyProjectDomain = "projectDomain"
-	KeyRegion        = "region"
-	KeySharedSecret  = "sharedSecret"
-	KeyEndpoint      = "endpoint"
+	KeyUser                  = "user"
+	KeyUsername              = "username" // accepted instead of user in an administrator's Secret
+	KeyPassword              = "password"
+	KeyHostname              = "hostname"
+	KeyPort                  = "port"
+	KeyDatabase              = "database"
+	KeyTLS                   = "tls"
+	KeyCA                    = "ca.crt"
+	KeyVHost                 = "vhost"
+	KeyQuorumQueues          = "quorumQueues"
+	KeyTransientQuorumQueues = "transientQuorumQueues"
+	KeyAuthURL               = "authURL"
+	KeyPublicAuthURL         = "publicAuthURL"
+	KeyProject               = "project"
+	KeyUserDomain            = "userDomain"
+	KeyProjectDomain         = "projectDomain"
+	KeyRegion                = "region"
+	KeySharedSecret          = "sharedSecret"
+	KeyEndpoint              = "endpoint"
 )
 
 // Password is a secret string that prints as *** unless it is converted with string(p).

@@ -46,8 +46,9 @@ type Connection struct {
 
 	// connectionSecretRef names the Secret of an account that an administrator has
 	// registered: hostname, user, password and optionally port, ca.crt (required for TLS),
-	// tls; for a database also database; for a message bus also vhost, quorumQueues. It can
-	// be changed only for a cell. The services restart when its content changes.
+	// tls; for a database also database; for a message bus also vhost, quorumQueues and
+	// transientQuorumQueues. It can be changed only for a cell. The services restart when its
+	// content changes.
 	// +optional
 	ConnectionSecretRef *commonv1.SecretReference `json:"connectionSecretRef,omitempty"`
 }

@@ -119,7 +119,7 @@ type NovaMetadataSpec struct {
 	// Cell of the cell.
 	// Required keys: hostname (or a list host[:port],...), user, password. Optional
 	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
-	// for TLS), tls, quorumQueues (default false).
+	// for TLS), tls, quorumQueues and transientQuorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 

@@ -78,7 +78,7 @@ type NovaNoVNCProxySpec struct {
 	// cell, through which the proxy asks a compute for the port of a console.
 	// Required keys: hostname (or a list host[:port],...), user, password. Optional
 	// keys: port (default 5672, with TLS 5671), vhost (default /), ca.crt (required
-	// for TLS), tls, quorumQueues (default false).
+	// for TLS), tls, quorumQueues and transientQuorumQueues (default false).
 	// +required
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 }

@@ -59,6 +59,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
+		Entry("only quorum queues", `spec: {messageBus: {queueType: AllQuorum}}`),
 		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
 		Entry("two computes of a cell", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, pod: {nodeSelector: {}}}, {name: rack1, driver: Ironic, ironic: {secretRef: {name: ironic}, shard: rack1}}]}]}`),
@@ -135,7 +136,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no bus", `spec: {messageBus: {serviceRef: null, adminSecretRef: null}}`, eitherAccounts),
 		Entry("a RabbitMQ and a connection Secret", `spec: {messageBus: {connectionSecretRef: {name: bus}}}`, eitherAccounts),
 		Entry("port 0", `spec: {messageBus: {managementPort: 0}}`, "managementPort in body should be greater than or equal to 1"),
-		Entry("an unknown type of queue", `spec: {messageBus: {queueType: Mirrored}}`, `supported values: "Quorum", "Classic"`),
+		Entry("an unknown type of queue", `spec: {messageBus: {queueType: Mirrored}}`, `supported values: "Quorum", "AllQuorum", "Classic"`),
 
 		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef, if the operator registers the user and the endpoints, or connectionSecretRef"),
 		Entry("an administrator of Keystone and a connection Secret", `spec: {identity: {connectionSecretRef: {name: nova-identity}}}`, "must have either adminSecretRef, if the operator registers the user and the endpoints, or connectionSecretRef"),

@@ -18,12 +18,15 @@ const (
 )
 
 // QueueType is the type of RabbitMQ's queues.
-// +kubebuilder:validation:Enum=Quorum;Classic
+// +kubebuilder:validation:Enum=Quorum;AllQuorum;Classic
 type QueueType string
 
 const (
-	// QueueQuorum creates replicated, durable queues.
+	// QueueQuorum creates replicated, durable queues for requests.
 	QueueQuorum QueueType = "Quorum"
+	// QueueAllQuorum creates only replicated, durable queues, also for answers and for messages to
+	// all services of a kind.
+	QueueAllQuorum QueueType = "AllQuorum"
 	// QueueClassic creates classic queues.
 	QueueClassic QueueType = "Classic"
 )
@@ -79,8 +82,10 @@ type MessageBus struct {
 	ManagementPort *int32 `json:"managementPort,omitempty"`
 
 	// queueType of the global services and of every cell whose vhost the operator
-	// registers: Quorum or Classic. A connection Secret has the key quorumQueues instead.
-	// Default: Quorum. It cannot be changed.
+	// registers: Quorum for queues of requests, AllQuorum also for answers and for messages to
+	// all services of a kind, or Classic. AllQuorum requires Nova 29 (2024.1) or later in every
+	// image and on every compute host. A connection Secret has the keys quorumQueues and
+	// transientQuorumQueues instead. Default: Quorum. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Quorum
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: queues of another type require new vhosts"

@@ -216,8 +216,10 @@ type NovaCellMessageBus struct {
 	// +kubebuilder:validation:Pattern=`^[a-z][-_a-z0-9]*$`
 	Vhost string `json:"vhost,omitempty"`
 
-	// queueType of the vhost: Quorum or Classic. A connection Secret has the key
-	// quorumQueues instead. Default: Quorum. It cannot be changed.
+	// queueType of the vhost: Quorum for queues of requests, AllQuorum also for answers and for
+	// messages to all services of a kind, or Classic. AllQuorum requires Nova 29 (2024.1) or later
+	// in every image and on every compute host. A connection Secret has the keys quorumQueues and
+	// transientQuorumQueues instead. Default: Quorum. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Quorum
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: queues of another type require a new vhost"

@@ -59,7 +59,10 @@ func messageBus(cr *novav1.Nova) registration.Account {
 	return registration.Account{
 		Owner:      cr,
 		Connection: m.Connection,
-		Server:     registration.MessageBus{ManagementPort: m.ManagementPort, QuorumQueues: m.QueueType != novav1.QueueClassic},
+		Server:     registration.MessageBus{
+			ManagementPort: m.ManagementPort,
+			QuorumQueues:   m.QueueType != novav1.QueueClassic, TransientQuorumQueues: m.QueueType == novav1.QueueAllQuorum,
+		},
 		Name:       prefix(cr) + "_api", Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }

@@ -77,7 +77,7 @@ func TestDescriptors(t *testing.T) {
 	for path, want := range map[string]string{
 		"ControlPlane spec.database.adminSecretRef.name":      kubernetes + ":Secret",
 		"ControlPlane spec.database.serviceRef.name":          kubernetes + ":Service",
-		"ControlPlane spec.messageBus.queueType":              ui + "select:Quorum " + ui + "select:Classic",
+		"ControlPlane spec.messageBus.queueType":              ui + "select:Quorum " + ui + "select:AllQuorum " + ui + "select:Classic",
 		"ControlPlane spec.metadataSecretRef.name":            kubernetes + ":Secret",
 		"Nova spec.scheduler.replicas":                        ui + "podCount",
 		"NovaAPI spec.containerImage":                         ui + "text",
