@@ -32,6 +32,14 @@ type Cell struct {
 	// +required
 	Name CellName `json:"name"`
 
+	// uuid of a cell that is in the API database already, under another name or, as kolla-ansible
+	// creates it, without a name. The cell gets the name of this entry. Default: the cell is found
+	// by its name, or created.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
+	UUID string `json:"uuid,omitempty"`
+
 	// apiDatabaseAccess lets the cell's conductor reach the API database: Enabled, or Disabled
 	// for a cell that must not reach it. Without access, Nova makes no up-calls: the rules of
 	// server groups are not checked again on the compute host. A change restarts the conductor.

@@ -37,6 +37,10 @@ const (
 // yet a copy of the database in status.database.
 const ReasonDatabaseNotCopied = "DatabaseNotCopied"
 
+// ReasonCellNotFound is the reason of DatabaseReady while the API database has no cell with the UUID
+// in the spec.
+const ReasonCellNotFound = "CellNotFound"
+
 // ReasonAuthorityNotRead is the reason of Mapped while a service that reads the mapping of the cell
 // does not have the certificate authorities of the cell's database and message bus.
 const ReasonAuthorityNotRead = "AuthorityNotRead"
@@ -111,6 +115,13 @@ type NovaCellSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: database, vhost and mapping are named after it"
 	CellName CellName `json:"cellName"`
+
+	// uuid of a cell that is in the API database already, under another name or without a name.
+	// Default: the cell is found by its name, or created.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
+	UUID string `json:"uuid,omitempty"`
 
 	// apiDatabaseAccess lets the cell's conductor reach the API database: Enabled, or Disabled
 	// for a cell that must not reach it. Default: Enabled.
@@ -264,6 +275,12 @@ type NovaCellStatus struct {
 	// mapping describes the cell's entry in the API database.
 	// +optional
 	Mapping *CellMapping `json:"mapping,omitempty"`
+
+	// corrections counts how often the cell's entry in the API database was written again because
+	// it differed from the spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Corrections int32 `json:"corrections,omitempty"`
 
 	CellContent `json:",inline"`
 }

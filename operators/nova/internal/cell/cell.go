@@ -70,11 +70,11 @@ func messageBus(cr *novav1.NovaCell) registration.Account {
 	return registration.Account{
 		Owner:      cr,
 		Connection: m.Connection,
-		Server:     registration.MessageBus{
+		Server: registration.MessageBus{
 			ManagementPort: m.ManagementPort,
 			QuorumQueues:   m.QueueType != novav1.QueueClassic, TransientQuorumQueues: m.QueueType == novav1.QueueAllQuorum,
 		},
-		Name:       m.Vhost, Purpose: "messagebus", Key: "messageBusPassword",
+		Name: m.Vhost, Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }
 

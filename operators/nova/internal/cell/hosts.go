@@ -33,6 +33,7 @@ func countEvery(cr *novav1.NovaCell) time.Duration {
 const (
 	observedUnmapped = "unmapped" // a hash of the names of the unmapped hosts, "" for none
 	observedUUID     = "uuid"     // of the mapping that was read
+	observedWritten  = "written"  // status.corrections of this mapping
 	observedContent  = "content"  // a CellContent
 	observedMissing  = "missing"  // hosts of computes that are not mapped, separated by ", "
 )
@@ -60,7 +61,7 @@ func countHosts(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 	content := contentOf(cell, unmapped)
 	content.Scheduling = scheduling
 	encoded, err := json.Marshal(content)
-	observed := engine.Observed{observedContent: string(encoded), observedUUID: cr.Status.UUID}
+	observed := engine.Observed{observedContent: string(encoded), observedUUID: cr.Status.UUID, observedWritten: number(cr.Status.Corrections)}
 	if len(unmapped) > 0 {
 		observed[observedUnmapped] = engine.Hash(unmapped)
 	}
@@ -138,8 +139,8 @@ func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {
 		return // not counted yet
 	}
 	cr.Status.Hosts, cr.Status.Servers, cr.Status.OldestServiceVersion = content.Hosts, content.Servers, content.OldestServiceVersion
-	if seen[observedUUID] != cr.Status.UUID {
-		return // the cell was mapped after the count
+	if seen[observedUUID] != cr.Status.UUID || seen[observedWritten] != number(cr.Status.Corrections) {
+		return // the mapping was written after the count
 	}
 	cr.Status.Scheduling = content.Scheduling
 	if content.Scheduling == "" {

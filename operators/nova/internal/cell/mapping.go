@@ -3,6 +3,7 @@ package cell
 import (
 	"cmp"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +69,7 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 	return service, nil
 }
 
-// mapScript finds the cell by the UUID in the status, otherwise by its name, and updates
+// mapScript finds the cell by its UUID if that is known, otherwise by its name, and updates
 // it. If it finds no cell, it creates one. (create_cell ignores names, and would create a
 // second cell after a change of passwords; nova: cmd/manage.py.) nova-manage reads the URLs
 // from the configuration, never from arguments. The arguments of the script are the name,
@@ -109,8 +110,8 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 	return service, workload.Task{
 		Purpose:   mapPurpose,
 		Script:    mapScript,
-		Arguments: []string{string(cr.Spec.CellName), cr.Status.UUID, state},
-		Depends:   []string{service.StoredHash(in), string(cr.Spec.CellName), mapScript, state, drift(cr), urlFormat},
+		Arguments: []string{string(cr.Spec.CellName), knownUUID(cr), state},
+		Depends:   []string{service.StoredHash(in), string(cr.Spec.CellName), mapScript, state, number(corrections(cr)), urlFormat},
 	}, nil
 }
 
@@ -118,17 +119,23 @@ func scheduling(cr *novav1.NovaCell) novav1.CellScheduling {
 	return cmp.Or(cr.Spec.Scheduling, novav1.SchedulingEnabled)
 }
 
-// drift returns the observed state of the mapping if it differs from the spec, so that the
-// Job runs again after somebody else has changed the mapping.
-func drift(cr *novav1.NovaCell) string {
-	switch {
-	case cr.Status.UUID != "" && cr.Status.Mapping == nil:
-		return "not mapped"
-	case cr.Status.Scheduling != scheduling(cr):
-		return string(cr.Status.Scheduling)
-	}
-	return ""
+// drifted tells whether the observed mapping differs from the spec.
+func drifted(cr *novav1.NovaCell) bool {
+	isLost := cr.Status.UUID != "" && cr.Status.Mapping == nil
+	return isLost || cr.Status.Scheduling != "" && cr.Status.Scheduling != scheduling(cr)
 }
+
+// corrections numbers the Jobs that write a mapping again because it differs. The number stays when
+// the mapping is right again, so that no second Job runs for it.
+func corrections(cr *novav1.NovaCell) int32 {
+	if drifted(cr) {
+		return cr.Status.Corrections + 1
+	}
+	return cr.Status.Corrections
+}
+
+// number returns "" for 0, which is no input of a Job.
+func number(n int32) string { return strings.TrimPrefix(strconv.Itoa(int(n)), "0") }
 
 // mapCell builds the Job that writes the connections of the cell into the API database. It
 // waits for the schemas, and for the readers of the mapping, before the first mapping, and before
@@ -169,6 +176,9 @@ func reportMapping(cr *novav1.NovaCell, in engine.Inputs) {
 	bus, err := registration.BusLocation(messageBus(cr), in)
 	if err != nil {
 		return
+	}
+	if drifted(cr) {
+		cr.Status.Corrections, cr.Status.Scheduling = corrections(cr), scheduling(cr)
 	}
 	cr.Status.UUID, cr.Status.Database, cr.Status.MessageBus = uuid, location, bus
 	cr.Status.CAFileRefs, _, _ = authorities(cr, in) // the mapping exists, so there is no error

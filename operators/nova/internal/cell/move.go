@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -39,6 +40,9 @@ func copied(s stage) stage {
 				return nil, err
 			}
 		}
+		if uuid := cr.Spec.UUID; uuid != "" && cr.Status.UUID != uuid {
+			return nil, engine.Fail(novav1.ReasonCellNotFound, notFound(cr))
+		}
 		former := cr.Status.Database
 		if former != target {
 			if err := checkUnused(cr, in, target, usedDatabase); err != nil {
@@ -46,6 +50,9 @@ func copied(s stage) stage {
 			}
 		}
 		observed, err := register(ctx, cr, in)
+		if err == nil && cr.Status.UUID == "" {
+			err = checkUnmapped(ctx, cr, in, target)
+		}
 		if cr.Status.UUID == "" || former == target {
 			return observed, err
 		}
@@ -93,7 +100,7 @@ func unshared(s stage) stage {
 // and recreated knows nothing of its cell. The number of servers is the smaller one of both: a
 // server may have been deleted after the last count, and before the former database was locked.
 func remembered(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (*novav1.NovaCell, error) {
-	entry, err := records.EntryOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), string(cr.Spec.CellName))
+	entry, err := records.EntryOf(ctx, in.Secret(cr.Spec.APIDatabaseSecretRef.Name), knownUUID(cr), string(cr.Spec.CellName))
 	if entry == nil || err != nil {
 		return cr, err
 	}
@@ -103,6 +110,27 @@ func remembered(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (*no
 	}
 	cr.Status.Servers = ptr.To(min(int32(entry.Servers), ptr.Deref(cr.Status.Servers, math.MaxInt32))) //nolint:gosec // a number of servers
 	return cr, nil
+}
+
+// knownUUID returns the UUID of a cell that is mapped, or that another tool has mapped.
+func knownUUID(cr *novav1.NovaCell) string { return cmp.Or(cr.Status.UUID, cr.Spec.UUID) }
+
+func notFound(cr *novav1.NovaCell) error {
+	if cr.Status.UUID == "" {
+		return fmt.Errorf("the API database has no cell with UUID %s: correct uuid of the cell, or leave it out to create a cell", cr.Spec.UUID) //nolint:err113 // only a condition shows it
+	}
+	return fmt.Errorf("the cell is mapped with UUID %s, not %s: correct uuid of the cell, or leave it out", cr.Status.UUID, cr.Spec.UUID) //nolint:err113 // only a condition shows it
+}
+
+// checkUnmapped returns an error if the API database has another cell with this database: tools
+// that create cells without a name or with another one have made it. Nova refuses a second cell
+// only if both URLs are the same text.
+func checkUnmapped(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs, target string) error {
+	owner, err := records.OwnerOf(ctx, database(cr), in, in.Secret(cr.Spec.APIDatabaseSecretRef.Name))
+	if err != nil || owner == "" {
+		return err
+	}
+	return engine.Fail("DatabaseInUse", fmt.Errorf("%s %s in the API database: set uuid of the cell to this UUID, or name another database", target, owner)) //nolint:err113 // only a condition shows it
 }
 
 func usedDatabase(cr *novav1.NovaCell) string   { return cr.Status.Database }

@@ -108,7 +108,7 @@ func contents(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (uuid 
 		if api == nil {
 			return "", content, nil
 		}
-		entry, err := records.EntryOf(ctx, api, string(cr.Spec.CellName))
+		entry, err := records.EntryOf(ctx, api, knownUUID(cr), string(cr.Spec.CellName))
 		if entry == nil || err != nil {
 			return "", content, err
 		}

@@ -39,6 +39,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 			Spec: novav1.NovaCellSpec{
 				NovaRef:              commonv1.ObjectReference{Name: cr.Name},
 				CellName:             cell.Name,
+				UUID:                 cell.UUID,
 				APIDatabaseAccess:    cell.APIDatabaseAccess,
 				Scheduling:           cell.Scheduling,
 				DeletionPolicy:       cr.Spec.DeletionPolicy,

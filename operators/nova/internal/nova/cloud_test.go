@@ -255,6 +255,9 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 			if c.api == "" {
 				return -1, ""
 			}
+			if known := command[len(command)-2]; known != "" {
+				uuid = known
+			}
 			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("INSERT INTO %s.cell_mappings (uuid, disabled, id) VALUES ('%s', %t, %s) ON DUPLICATE KEY UPDATE disabled = VALUES(disabled)",
 				c.api, uuid, last == "disable", idOf(name)))
 			message = uuid
@@ -275,14 +278,14 @@ func (c *cloud) syncAPI(schema string) {
 	defer c.mu.Unlock()
 	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN, id INT, name VARCHAR(255), database_connection TEXT)",
 		"CREATE TABLE "+schema+".host_mappings (cell_id INT, host VARCHAR(255), UNIQUE (cell_id, host))",
-		"CREATE TABLE "+schema+".instance_mappings (cell_id INT, queued_for_delete BOOLEAN)")
+		"CREATE TABLE "+schema+".instance_mappings (cell_id INT, queued_for_delete BOOLEAN, instance_uuid VARCHAR(36) INVISIBLE)")
 	c.api = schema
 }
 
 // syncCell creates the tables of a cell's database that the operator reads.
 func syncCell(schema string) {
 	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
-		"CREATE TABLE "+schema+".instances (host VARCHAR(255), deleted INT)",
+		"CREATE TABLE "+schema+".instances (host VARCHAR(255), deleted INT, uuid VARCHAR(36) INVISIBLE)",
 		"CREATE TABLE "+schema+".services (version INT, deleted INT)")
 }
 

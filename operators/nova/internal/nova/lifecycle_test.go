@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -34,11 +35,12 @@ import (
 
 var _ = Describe("A cell of a Nova", func() {
 	var (
-		c  *cloud
-		cr *novav1.Nova
+		c       *cloud
+		cr      *novav1.Nova
+		servers int
 	)
 	BeforeEach(func() {
-		c = newCloud()
+		c, servers = newCloud(), 0
 		cr = c.given()
 		c.Create(cr)
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
@@ -62,6 +64,20 @@ var _ = Describe("A cell of a Nova", func() {
 		return child
 	}
 
+	// awaitCount waits until the operator has counted after the last change of the mapping.
+	awaitCount := func() {
+		GinkgoHelper()
+		servers++
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".instances VALUES (NULL, 0)")
+		enginetest.Eventually(GinkgoTB(), "the server is counted", func() error {
+			if counted := ptr.Deref(c.cell1(cr).Status.Servers, 0); int(counted) != servers {
+				return fmt.Errorf("servers: %d, want %d", counted, servers)
+			}
+			return nil
+		})
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+	}
+
 	It("gets no new servers while its scheduling is disabled, whatever nova-manage does", func() {
 		Expect(scheduler().Spec.RestartTriggers["cell1"]).NotTo(HaveSuffix("-disabled"))
 		c.Change(cr, func() { cr.Spec.Cells[0].Scheduling = novav1.SchedulingDisabled })
@@ -76,15 +92,22 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(c.cell1(cr).Status.Scheduling).To(Equal(novav1.SchedulingDisabled))
 		Expect(c.superconductor(cr).Spec.RestartTriggers["cell1"]).NotTo(HaveSuffix("-disabled"), "only the scheduler reads it")
 
-		ended := c.ended("given-cell1-map")
-		inAPI("UPDATE %s SET disabled = FALSE WHERE uuid = '%s'")
-		awaitMappings(ended+1, "1")
+		for range 2 {
+			ended := c.ended("given-cell1-map")
+			inAPI("UPDATE %s SET disabled = FALSE WHERE uuid = '%s'")
+			awaitMappings(ended+1, "1")
+			awaitCount()
+			Expect(c.ended("given-cell1-map")).To(Equal(ended+1), "one Job for each change")
+		}
+		Expect(c.ended("given-cell1-map")).To(Equal(4))
 	})
 
 	It("is mapped again after its mapping was deleted", func() {
 		ended := c.ended("given-cell1-map")
 		inAPI("DELETE FROM %s WHERE uuid = '%s'")
 		awaitMappings(ended+1, "0")
+		awaitCount()
+		Expect(c.ended("given-cell1-map")).To(Equal(ended + 1))
 		enginetest.Eventually(GinkgoTB(), "the NovaCell reports its mapping", func() error {
 			if c.cell1(cr).Status.Mapping == nil {
 				return errors.New("no mapping")
@@ -137,6 +160,33 @@ var _ = Describe("A cell of a Nova", func() {
 		compute := &corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}
 		Expect(c.Read(compute)).To(BeTrue())
 		Expect(string(compute.Data["50-connections.conf"])).To(And(ContainSubstring("rabbit://cell2:"), Not(ContainSubstring("nova_cell1:"))))
+	})
+
+	It("that another tool has mapped without a name is found by its UUID, and its database is not mapped twice", func() {
+		const unnamed = "bd0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a44"
+		c.cellDatabase("cell2")
+		c.cellBus()
+		at := func(address string) {
+			mariaDB.Exec(GinkgoTB(), "REPLACE INTO "+c.api+".cell_mappings (uuid, disabled, id, database_connection) VALUES ('"+unnamed+"', FALSE, 2, "+
+				"'mysql+pymysql://nova:s3cret@"+address+"/"+c.schema("cell2")+"?charset=utf8')")
+		}
+		at(mariaDB.Host + ":" + mariaDB.Port)
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseInUse", "is the database of the cell with UUID "+unnamed)
+
+		By("finding its servers under another address of the database")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell2")+".instances (deleted, uuid) VALUES (0, 'server')",
+			"INSERT INTO "+c.api+".instance_mappings (cell_id, instance_uuid) VALUES (2, 'server')")
+		at("db.example.org:3306")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseInUse", "has instances of the cell with UUID "+unnamed)
+
+		c.Change(cr, func() { cr.Spec.Cells[1].UUID = uuids["cell10"] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "CellNotFound", uuids["cell10"])
+		c.Change(cr, func() { cr.Spec.Cells[1].UUID = unnamed })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.cell(cr, "cell2").Status.UUID).To(Equal(unnamed))
+		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings ORDER BY id")).To(Equal([]string{uuids["cell1"], unnamed}))
 	})
 
 	It("that is removed from the list runs until it has no host and no server", func() {

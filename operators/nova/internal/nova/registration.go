@@ -59,11 +59,11 @@ func messageBus(cr *novav1.Nova) registration.Account {
 	return registration.Account{
 		Owner:      cr,
 		Connection: m.Connection,
-		Server:     registration.MessageBus{
+		Server: registration.MessageBus{
 			ManagementPort: m.ManagementPort,
 			QuorumQueues:   m.QueueType != novav1.QueueClassic, TransientQuorumQueues: m.QueueType == novav1.QueueAllQuorum,
 		},
-		Name:       prefix(cr) + "_api", Purpose: "messagebus", Key: "messageBusPassword",
+		Name: prefix(cr) + "_api", Purpose: "messagebus", Key: "messageBusPassword",
 	}
 }
 

@@ -137,18 +137,18 @@ type Entry struct {
 	Servers int
 }
 
-// EntryOf reads the entry of the cell with the name in the API database of a connection
-// Secret. It returns nil if the database has no such entry, or no tables yet
-// (nova/db/api/models.py).
-func EntryOf(ctx context.Context, secret map[string][]byte, cell string) (entry *Entry, err error) {
+// EntryOf reads the entry of the cell with the UUID, or otherwise with the name, in the API
+// database of a connection Secret. It returns nil if the database has no such entry, or no tables
+// yet (nova/db/api/models.py).
+func EntryOf(ctx context.Context, secret map[string][]byte, uuid, cell string) (entry *Entry, err error) {
 	err = registration.WithDatabaseOf(ctx, secret, nova.APIDatabaseName, func(c *database.Client, name string) error {
-		entry, err = readEntry(ctx, c, name, cell)
+		entry, err = readEntry(ctx, c, name, uuid, cell)
 		return err
 	})
 	return entry, err
 }
 
-func readEntry(ctx context.Context, c *database.Client, name, cell string) (*Entry, error) {
+func readEntry(ctx context.Context, c *database.Client, name, uuid, cell string) (*Entry, error) {
 	schema, err := database.Quote(name)
 	if err != nil {
 		return nil, err
@@ -156,13 +156,76 @@ func readEntry(ctx context.Context, c *database.Client, name, cell string) (*Ent
 	var entry Entry
 	var connection string // has a password
 	query := "SELECT uuid, COALESCE(database_connection, ''), (SELECT COUNT(*) FROM " + schema + ".instance_mappings WHERE cell_id = cell.id AND NOT COALESCE(queued_for_delete, FALSE))" +
-		" FROM " + schema + ".cell_mappings AS cell WHERE name = ? ORDER BY id LIMIT 1"
-	err = c.QueryRow(ctx, []any{&entry.UUID, &connection, &entry.Servers}, query, cell)
+		" FROM " + schema + ".cell_mappings AS cell WHERE uuid = ? OR name = ? ORDER BY uuid = ? DESC, id LIMIT 1"
+	err = c.QueryRow(ctx, []any{&entry.UUID, &connection, &entry.Servers}, query, uuid, cell, uuid)
 	if errors.Is(err, sql.ErrNoRows) || database.Lacks(err) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	entry.Location = locationIn(connection)
 	return &entry, err
+}
+
+// OwnerOf tells of which cell in the API database a database is, "" for none: by the URL in the
+// entry of the cell or, because the URL may have another name of the same server, by an instance.
+func OwnerOf(ctx context.Context, account registration.Account, in engine.Inputs, api map[string][]byte) (owner string, err error) {
+	location, err := registration.Location(account, in)
+	if err != nil {
+		return "", err
+	}
+	var instance string
+	err = registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
+		instance, err = anInstance(ctx, c, name)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	err = registration.WithDatabaseOf(ctx, api, nova.APIDatabaseName, func(c *database.Client, name string) error {
+		owner, err = readOwner(ctx, c, name, location, instance)
+		return err
+	})
+	return owner, err
+}
+
+// anInstance returns the UUID of an instance of a cell, "" for none.
+func anInstance(ctx context.Context, c *database.Client, name string) (uuid string, err error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return "", err
+	}
+	err = c.QueryRow(ctx, []any{&uuid}, "SELECT COALESCE(MAX(uuid), '') FROM "+schema+".instances WHERE deleted = 0")
+	if database.Lacks(err) {
+		return "", nil // before its schema is synchronised
+	}
+	return uuid, err
+}
+
+func readOwner(ctx context.Context, c *database.Client, name, location, instance string) (owner string, err error) {
+	schema, err := database.Quote(name)
+	if err != nil {
+		return "", err
+	}
+	err = c.QueryRows(ctx, "SELECT uuid, COALESCE(database_connection, '') FROM "+schema+".cell_mappings", func(rows *sql.Rows) error {
+		var uuid, connection string
+		err := rows.Scan(&uuid, &connection)
+		if locationIn(connection) == location {
+			owner = "is the database of the cell with UUID " + remote.Quote(uuid)
+		}
+		return err
+	})
+	if database.Lacks(err) {
+		return "", nil
+	}
+	if err != nil || owner != "" || instance == "" {
+		return owner, err
+	}
+	var uuid string
+	err = c.QueryRow(ctx, []any{&uuid}, "SELECT cell.uuid FROM "+schema+".cell_mappings AS cell JOIN "+schema+".instance_mappings AS instance"+
+		" ON instance.cell_id = cell.id WHERE instance.instance_uuid = ?", instance)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return "has instances of the cell with UUID " + remote.Quote(uuid), err
 }
 
 // locationIn returns the location in a URL of SQLAlchemy.

@@ -26,6 +26,7 @@ func TestRecords(t *testing.T) {
 	t.Run("cell", func(t *testing.T) { countsHostsAndServers(t, server, client) })
 	t.Run("mapping", func(t *testing.T) { readsMappings(t, server, client) })
 	t.Run("entry", func(t *testing.T) { readsEntries(t, server, client) })
+	t.Run("owner", func(t *testing.T) { findsOwners(t, server, client) })
 }
 
 func refusesUnsafeNames(t *testing.T, client *database.Client) {
@@ -34,8 +35,10 @@ func refusesUnsafeNames(t *testing.T, client *database.Client) {
 		_, cell := readCell(t.Context(), client, name)
 		_, servers := countServers(t.Context(), client, name)
 		_, mapping := readMapping(t.Context(), client, name, "uuid")
-		_, entry := readEntry(t.Context(), client, name, "cell1")
-		for what, err := range map[string]error{"cell": cell, "servers": servers, "mapping": mapping, "entry": entry} {
+		_, entry := readEntry(t.Context(), client, name, "", "cell1")
+		_, instance := anInstance(t.Context(), client, name)
+		_, owner := readOwner(t.Context(), client, name, "db:3306/nova", "instance")
+		for what, err := range map[string]error{"cell": cell, "servers": servers, "mapping": mapping, "entry": entry, "instance": instance, "owner": owner} {
 			if err == nil || !strings.Contains(err.Error(), "database name") {
 				t.Errorf("%s accepts the name %q: %v", what, name, err)
 			}
@@ -95,7 +98,7 @@ func readsMappings(t *testing.T, server registrationtest.MariaDB, client *databa
 func readsEntries(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
 	t.Helper()
 	server.Exec(t, "CREATE DATABASE entries")
-	if entry, err := readEntry(t.Context(), client, "entries", "cell1"); entry != nil || err != nil {
+	if entry, err := readEntry(t.Context(), client, "entries", "", "cell1"); entry != nil || err != nil {
 		t.Errorf("without a schema: %+v, %v", entry, err)
 	}
 	server.Exec(t,
@@ -110,8 +113,42 @@ func readsEntries(t *testing.T, server registrationtest.MariaDB, client *databas
 		"cell10": {UUID: "u10", Servers: 1},
 		"cell":   nil,
 	} {
-		if entry, err := readEntry(t.Context(), client, "entries", cell); err != nil || !reflect.DeepEqual(entry, want) {
+		if entry, err := readEntry(t.Context(), client, "entries", "", cell); err != nil || !reflect.DeepEqual(entry, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", cell, entry, err, want)
+		}
+	}
+	if entry, err := readEntry(t.Context(), client, "entries", "u10", "cell1"); err != nil || entry == nil || entry.UUID != "u10" {
+		t.Errorf("the UUID comes before the name: got %+v, %v", entry, err)
+	}
+}
+
+func findsOwners(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
+	t.Helper()
+	server.Exec(t, "CREATE DATABASE owned", "CREATE DATABASE owners")
+	if instance, err := anInstance(t.Context(), client, "owned"); instance != "" || err != nil {
+		t.Errorf("without a schema: %q, %v", instance, err)
+	}
+	if owner, err := readOwner(t.Context(), client, "owners", "db:3306/nova", "i1"); owner != "" || err != nil {
+		t.Errorf("without a schema: %q, %v", owner, err)
+	}
+	server.Exec(t,
+		"CREATE TABLE owned.instances (uuid VARCHAR(36), deleted INT)",
+		"INSERT INTO owned.instances VALUES ('i1', 0), ('i2', 5)",
+		"CREATE TABLE owners.cell_mappings (id INT, uuid VARCHAR(36), database_connection TEXT)",
+		"CREATE TABLE owners.instance_mappings (cell_id INT, instance_uuid VARCHAR(36))",
+		"INSERT INTO owners.cell_mappings VALUES (1, 'u1', 'mysql+pymysql://nova:secret@db:3306/nova?charset=utf8'), (2, 'u2', NULL)",
+		"INSERT INTO owners.instance_mappings VALUES (2, 'i1'), (1, 'i2')")
+	if instance, err := anInstance(t.Context(), client, "owned"); instance != "i1" || err != nil {
+		t.Errorf("got %q, %v", instance, err)
+	}
+	for _, c := range []struct{ location, instance, want string }{
+		{"db:3306/nova", "", "is the database of the cell with UUID u1"},
+		{"10.0.0.1:3306/nova", "i1", "has instances of the cell with UUID u2"},
+		{"10.0.0.1:3306/nova", "i3", ""},
+		{"10.0.0.1:3306/nova", "", ""},
+	} {
+		if owner, err := readOwner(t.Context(), client, "owners", c.location, c.instance); owner != c.want || err != nil {
+			t.Errorf("%s with %s: got %q, %v, want %q", c.location, c.instance, owner, err, c.want)
 		}
 	}
 }
