@@ -58,6 +58,14 @@ func Once(job *applybatchv1.JobApplyConfiguration, depends ...string) Child {
 	return apply.Child{Object: job, Mode: apply.Once, Depends: depends}
 }
 
+// Uninterrupted is for a Job that leaves something unfinished if it is killed: while its pod runs,
+// a Once Job with other content waits for its end. A pod that does not start is not waited for.
+func Uninterrupted(child Child) Child {
+	c := unwrap(child)
+	c.Uninterrupted = true
+	return c
+}
+
 // Unowned omits the owner reference, so that a foreground deletion of the owner does not
 // delete the child before the teardown does. The teardown must delete the child.
 func Unowned(child Child) Child {

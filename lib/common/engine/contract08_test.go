@@ -53,7 +53,11 @@ func contract08(w *world) {
 					if cr.Annotations["wait"] == "true" {
 						return nil, engine.Wait("the gate is closed")
 					}
-					return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}, nil
+					sync := engine.Once(job(cr, cr.Name+"-sync"))
+					if cr.Name == "whole" {
+						sync = engine.Uninterrupted(sync)
+					}
+					return []engine.Child{sync}, nil
 				},
 				Report: func(cr *widget.Widget, in engine.Inputs) { cr.Status.Reported = in.Result(cr.Name + "-sync") },
 			},
@@ -71,6 +75,7 @@ func contract08(w *world) {
 	w.retriesInATeardown(&script)
 	w.keepsTheResult(&script)
 	w.runsAgain(&script)
+	w.runsToItsEnd(&script)
 }
 
 // retries checks that a failed Job runs again, and that the message has the failure meanwhile,
@@ -155,6 +160,41 @@ func (w *world) runsAgain(script *jobScript) {
 	w.awaitReady(cr)
 	w.Expect(w.jobs("again")).To(HaveLen(1))
 	w.Expect(w.jobs("again")[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("second"))
+}
+
+// runsToItsEnd checks that a Job that must not be interrupted is not deleted while its pod runs,
+// and that the changed Job runs afterwards.
+func (w *world) runsToItsEnd(script *jobScript) {
+	w.t.Helper()
+	script.say("whole", end{code: -1})
+	cr := w.widget("whole", widget.Spec{Text: "first"})
+	w.Eventually(func() int { return script.runs("whole") }).Should(Equal(1))
+	w.setPhase("whole", corev1.PodRunning)
+	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
+	w.decides(w.condition(cr, "SchemaReady"), ContainSubstring("superseded, and is replaced when it ends"), ContainSubstring("being deleted"), "runs to its end")
+	script.say("whole", end{message: "done"})
+	w.setPhase("whole", corev1.PodSucceeded)
+	w.awaitReady(cr)
+	w.Expect(w.created("whole")).To(Equal(2), "runs to its end")
+	w.Expect(w.jobs("whole")).To(HaveLen(1))
+}
+
+// setPhase sets the phase of the pods of a widget's Jobs.
+func (w *world) setPhase(name string, phase corev1.PodPhase) {
+	w.t.Helper()
+	w.Eventually(func() error {
+		var all corev1.PodList
+		if err := w.client.List(w.ctx, &all, client.InNamespace(w.namespace), jobPods(name)); err != nil {
+			return err
+		}
+		for _, pod := range all.Items {
+			pod.Status.Phase = phase
+			if err := w.client.Status().Update(w.ctx, &pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}).Should(Succeed())
 }
 
 // hold delays the deletion of the pods of a widget's Jobs by a finalizer, like a slow node.

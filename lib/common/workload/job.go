@@ -26,6 +26,8 @@ type Task struct {
 	Arguments []string
 	// Depends are the values whose change runs the task again.
 	Depends []string
+	// Uninterrupted lets the Job run to its end when its Depends change, once its pod has started.
+	Uninterrupted bool
 	// Deadline ends a Job that hangs, or whose pod cannot start. Default: an hour.
 	Deadline time.Duration
 }
@@ -65,7 +67,11 @@ func (s Service) once(task Task, pod *applycorev1.PodTemplateSpecApplyConfigurat
 		WithBackoffLimit(0).
 		WithActiveDeadlineSeconds(int64(cmp.Or(task.Deadline, jobDeadline).Seconds())).
 		WithTemplate(pod)
-	return engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(spec), task.Depends...)
+	job := engine.Once(applybatchv1.Job(s.JobName(task), "").WithSpec(spec), task.Depends...)
+	if task.Uninterrupted {
+		return engine.Uninterrupted(job)
+	}
+	return job
 }
 
 // longestRun is the length of a Job's name without -<hash>: the whole name becomes a label, and

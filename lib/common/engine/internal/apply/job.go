@@ -3,10 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,12 +17,8 @@ import (
 
 // ensureOnce runs the Job unless a Job with this content exists.
 func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
-	superseded, err := c.deleteOneSuperseded(ctx, want)
-	if err != nil {
+	if err := c.deleteOneSuperseded(ctx, want); err != nil {
 		return Result{}, err
-	}
-	if superseded != "" {
-		return Result{}, progressing("Job %s is superseded and being deleted", superseded)
 	}
 	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
@@ -68,13 +66,13 @@ func (c *Children) resultOrRerun(ctx context.Context, stage Stage, want stampedC
 	return result, nil
 }
 
-// deleteOneSuperseded deletes a Job of this name with other content, and returns its name;
-// "" if no such Job exists. The new Job is created when all such Jobs and their pods are
-// deleted, so that two runs never overlap.
-func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (string, error) {
+// deleteOneSuperseded deletes a Job of this name with other content; it returns nil if no such
+// Job exists. The new Job is created when all such Jobs and their pods are deleted, so that two
+// runs never overlap.
+func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) error {
 	jobs, err := c.View.Children(ctx, want.key.Kind, c.Owner.GetUID())
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, job := range jobs {
 		if job.GetLabels()[labelRunOf] != want.run || job.GetName() == want.key.Name || !c.IsChild(job) {
@@ -83,14 +81,36 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (
 		key := observe.KeyOf(want.key.Kind, job)
 		current, err := c.View.Get(ctx, key) // may return a newer version
 		if err != nil {
-			return "", err
+			return err
 		}
-		if current != nil && c.IsChild(current) {
-			c.Memory.forget(key)
-			return key.Name, c.delete(ctx, key, current)
+		if current == nil || !c.IsChild(current) {
+			continue
 		}
+		if want.Uninterrupted {
+			switch runs, err := c.runs(ctx, current); {
+			case err != nil:
+				return err
+			case runs:
+				return progressing("%s is superseded, and is replaced when it ends", key)
+			}
+		}
+		c.Memory.forget(key)
+		if err := c.delete(ctx, key, current); err != nil {
+			return err
+		}
+		return progressing("%s is superseded and being deleted", key)
 	}
-	return "", nil
+	return nil
+}
+
+// runs tells whether a pod of a Job runs that is not being deleted. The end of the pod changes the
+// Job, which starts a pass.
+func (c *Children) runs(ctx context.Context, job client.Object) (bool, error) {
+	if job.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	pods, err := c.pods(ctx, job)
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }), err
 }
 
 // running is the outcome of a Job that runs. It keeps the message of the last failure.

@@ -39,8 +39,10 @@ type Child struct {
 	SecretKeys []string
 	// Depends runs a Once Job again when it changes; nil: every change of the Job does.
 	Depends []string
-	Unowned bool
-	Lingers bool
+	// Uninterrupted is true for a Once Job that is not deleted while its pod runs.
+	Uninterrupted bool
+	Unowned       bool
+	Lingers       bool
 	// TearsDown is true for an Absent child that is deleted before its dependents.
 	TearsDown bool
 	// FormerOwner is the deleted owner of an Absent child that still exists.
