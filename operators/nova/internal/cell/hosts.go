@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"asterism.dev/lib/common/engine"
@@ -19,11 +20,12 @@ import (
 )
 
 // countEvery is the interval between counts in the databases of the cell and of the API, with
-// five short queries. It is shorter while a host of a compute is missing or not mapped, and while
-// the cell has another scheduling than its spec.
+// five short queries. It is shorter for a minute while a host of a compute is missing or not mapped:
+// a mapping that somebody has deleted does not come back by itself.
 func countEvery(cr *novav1.NovaCell) time.Duration {
-	hosts := cr.Status.Hosts
-	if hosts == nil || cr.Status.Scheduling != scheduling(cr) || int(hosts.Mapped) < len(expected(cr)) || hosts.Unmapped > 0 {
+	hosts, condition := cr.Status.Hosts, meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionHostsMapped)
+	isAwaited := hosts == nil || int(hosts.Mapped) < len(expected(cr)) || hosts.Unmapped > 0
+	if isAwaited && (condition == nil || time.Since(condition.LastTransitionTime.Time) < time.Minute) {
 		return 2 * time.Second
 	}
 	return 10 * time.Second

@@ -109,13 +109,27 @@ func contents(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (uuid 
 			return "", content, nil
 		}
 		entry, err := records.EntryOf(ctx, api, knownUUID(cr), string(cr.Spec.CellName))
-		if entry == nil || err != nil {
+		if err != nil {
+			return "", content, err
+		}
+		if entry == nil {
+			content.Servers, err = unmappedServers(ctx, cr, in)
 			return "", content, err
 		}
 		uuid = entry.UUID
 	}
 	counted, err := count(ctx, cr, in)
 	return uuid, contentOf(counted, nil), err
+}
+
+// unmappedServers counts the servers of a cell without a mapping, for example one that another
+// control plane has used. The database of a cell that was never mapped may not answer, or not exist.
+func unmappedServers(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (*int32, error) {
+	counted, err := count(ctx, cr, in)
+	if err != nil && (cr.Status.UUID == "" || lost(cr, in) != "") {
+		return nil, nil
+	}
+	return contentOf(counted, nil).Servers, err
 }
 
 // count counts in the database of the mapping. During a move, the spec has another database.

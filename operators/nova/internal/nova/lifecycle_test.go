@@ -317,6 +317,20 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 	})
 
+	It("keeps its servers if it is removed while it has no mapping", func() {
+		c.cellDatabase("cell2")
+		c.cellBus()
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell2")+".instances VALUES ('compute-0', 0)")
+		c.hold("given-cell2-map", true)
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionMapped, engine.ReasonProgressing)
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "CellNotEmpty", "Emptied: the cell has servers: 1")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".instances SET deleted = 1")
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
+	})
+
 	It("lets its computes go when its Nova is deleted", func() {
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 0, 0)")
 		c.Change(cr, func() {
