@@ -65,18 +65,31 @@ def empty(nova, services, reason, hosts):
 
 
 def unregister(nova, services, placement, hosts):
+    providers = [(name, "/resource_providers/" + provider["uuid"]) for name in sorted(nodes(nova, hosts))
+                 for provider in placement.get("/resource_providers", params={"name": name}).json()["resource_providers"]]
+    for name, path in providers:  # Nova deletes the service also if Placement then keeps the provider
+        consumers = sorted(placement.get(path + "/allocations").json()["allocations"])
+        if consumers:
+            sys.exit("Placement has allocations on host %s: %d, for example of %s, which is on no host; delete this "
+                     "server or, if no server has this ID: openstack resource provider allocation delete %s"
+                     % (name, len(consumers), consumers[0], consumers[0]))
     for service in services:
         answer = nova.delete("/os-services/" + service["id"], raise_exc=False)
         if not answer.ok and answer.status_code != 404:
             sys.exit("Nova refuses to delete the compute service of host %s: %s" % (service["host"], answer.text))
-    for host in hosts:
-        for provider in placement.get("/resource_providers", params={"name": host}).json()["resource_providers"]:
-            path = "/resource_providers/" + provider["uuid"]
-            if placement.delete(path, raise_exc=False).status_code != 409:
-                continue
-            consumers = sorted(placement.get(path + "/allocations").json()["allocations"])
-            sys.exit("Placement has allocations on host %s: %d, for example of server %s, which is on no host; "
-                     "delete this server" % (host, len(consumers), "".join(consumers[:1])))
+    for name, path in providers:
+        if placement.delete(path, raise_exc=False).status_code == 409:
+            sys.exit("Placement keeps the resource provider of host %s" % name)
+
+
+def nodes(nova, hosts):
+    """Return the names of the hosts and of their nodes, of which Placement has resource providers:
+    libvirt names a node as its kernel does, and Ironic by a UUID."""
+    names, marker = set(hosts), {}
+    while page := nova.get("/os-hypervisors/detail", params=marker).json()["hypervisors"]:
+        names |= {h["hypervisor_hostname"] for h in page if h["service"]["host"] in hosts}
+        marker = {"marker": page[-1]["id"]}
+    return names
 
 
 def main(step, owner, *hosts):

@@ -36,6 +36,7 @@ class Cloud:
         self.services = [
             {"id": "id-" + host, "host": host, "status": "enabled", "disabled_reason": None} for host in (HOST, "other")]
         self.servers, self.migrations, self.allocations = {HOST: []}, {HOST: []}, {HOST: {}}
+        self.hypervisors = [{"id": h, "hypervisor_hostname": h, "service": {"host": h}} for h in ("other", HOST)]
         self.refusals, self.writes, self.slept, self.at = {}, [], 0, {}
 
     def catalog(self, kind, version=None):
@@ -58,8 +59,11 @@ class Cloud:
             return Answer(servers=[{"id": s} for s in self.servers[params["host"]]])
         if path == "/os-migrations":
             return Answer(migrations=[{"instance_uuid": "server-m", "status": s} for s in self.migrations[params["host"]]])
+        if path == "/os-hypervisors/detail":  # in pages of one
+            ids = [None] + [h["id"] for h in self.hypervisors]
+            return Answer(hypervisors=self.hypervisors[ids.index(params.get("marker")):][:1])
         if path == "/resource_providers":
-            return Answer(resource_providers=[{"uuid": "rp-" + params["name"]}])
+            return Answer(resource_providers=[{"uuid": "rp-" + params["name"]}] if params["name"] in self.allocations else [])
         provider = path.removeprefix("/resource_providers/rp-").removesuffix("/allocations")
         return Answer(allocations=self.allocations[provider])
 
@@ -124,10 +128,18 @@ class RemoveTest(unittest.TestCase):
         self.refused("empty", "migrations of host compute-0: 1")
         self.assertEqual(self.cloud.slept, 55)
 
-    def test_allocations_keep_the_resource_provider(self):
+    def test_allocations_keep_the_service_and_the_resource_provider(self):
         self.cloud.allocations[HOST] = {"server-b": {}, "server-a": {}}
-        self.refused("unregister", "Placement has allocations on host compute-0: 2, for example of server server-a")
-        self.assertEqual(self.cloud.writes, ["delete /os-services/id-compute-0"])
+        self.refused("unregister", "Placement has allocations on host compute-0: 2, for example of server-a")
+        self.assertEqual(self.cloud.writes, [])
+
+    def test_a_node_may_have_another_name_than_its_host(self):
+        self.cloud.hypervisors[1]["hypervisor_hostname"] = "node.example.org"
+        self.cloud.allocations = {"node.example.org": {"migration": {}}}
+        self.refused("unregister", "Placement has allocations on host node.example.org: 1, for example of migration")
+        self.cloud.allocations["node.example.org"] = {}
+        self.assertEqual(remove.main("unregister", OWNER, HOST), "done")
+        self.assertEqual(self.cloud.writes, ["delete /os-services/id-compute-0", "delete /resource_providers/rp-node.example.org"])
 
     def test_a_service_that_nova_keeps_keeps_the_resource_provider(self):
         self.cloud.refusals["/os-services/id-compute-0"] = 409
