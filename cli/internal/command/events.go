@@ -25,7 +25,8 @@ that exist because of it, down to the pods. The newest event is the last. Withou
 argument, the events of all control planes of the namespace are listed.`,
 		Example: `  kubectl asterism events -n openstack
   kubectl asterism events novacell/demo-cell1 -n openstack --types Warning`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: env.completeObject,
 	}
 	cmd.Flags().StringSliceVar(&kinds, "types", nil, "List only events of these types: Normal, Warning")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {

@@ -47,12 +47,18 @@ conditions of every kind are listed.`,
   kubectl asterism explain novacell/demo-cell1 HostsMapped -n openstack`,
 		Args: cobra.MaximumNArgs(2),
 	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, arguments []string, typed string) ([]string, cobra.ShellCompDirective) {
 		book, err := meaning.Read()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		return book.Types(""), cobra.ShellCompDirectiveNoFileComp
+		if len(arguments) == 1 {
+			word, _, _ := strings.Cut(arguments[0], "/")
+			kind, _ := cluster.KindOf(word) // no kind has all conditions
+			return book.Types(kind.Kind), cobra.ShellCompDirectiveNoFileComp
+		}
+		objects, directive := env.completeObject(cmd, arguments, typed)
+		return append(book.Types(""), objects...), directive
 	}
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		book, err := meaning.Read()

@@ -47,7 +47,8 @@ read and texts in the form of a secret are replaced by ***.`,
 		Example: `  kubectl asterism logs novacell/demo-cell1 -n openstack
   kubectl asterism logs novaapi/demo-api -n openstack --follow
   kubectl asterism logs demo -n openstack --since 10m --tail -1`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: env.completeObject,
 	}
 	cmd.Flags().BoolVarP(&l.options.Follow, "follow", "f", false, "Show new lines, until the program is interrupted. Pods that start later are not followed")
 	cmd.Flags().BoolVarP(&l.options.Previous, "previous", "p", false, "Show the logs of the containers' previous runs")

@@ -46,7 +46,8 @@ with 2 if there is no object, if objects of Asterism cannot be read, or after an
 		Example: `  kubectl asterism status -n openstack
   kubectl asterism status demo -n openstack --watch
   kubectl asterism status novacell/demo-cell1 -n openstack -o yaml`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: env.completeObject,
 	}
 	output := addOutput(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show the state again after each change, until the program is interrupted")
