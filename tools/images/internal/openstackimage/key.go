@@ -78,21 +78,25 @@ func newRecipe(release, architecture string) recipe {
 var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_python3", "/usr/bin/uwsgi_python311", "/usr/bin/uwsgi_python313"}
 
 // variants are the images with Apache and mod_wsgi, with the server of Nova alone, with no
-// server, and with the layout of kolla's images.
+// server, with the layout of kolla's images, and in this layout with what a compute of libvirt
+// needs, and with Glance.
 func variants(release, architecture string) ([]addition, []variant) {
 	kolla := config(release, architecture)
 	kolla.Config.User, kolla.Config.Cmd = "42436:42436", []string{"kolla_start"}
 	kolla.Config.Env[0] = strings.Replace(kolla.Config.Env[0], "=", "=/var/lib/kolla/venv/bin:/usr/local/bin:", 1)
-	const apacheLayer, kollaLayer = "Apache", "kolla's layout"
+	const apacheLayer, kollaLayer, libvirtLayer = "Apache", "kolla's layout", "nova-compute and Glance"
 	additions := []addition{
 		{Name: apacheLayer, Packages: []string{"libapache2-mod-wsgi-py3"}, Script: "true"},
 		{Name: kollaLayer, Packages: []string{"sudo"}, Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}},
+		// Of the packages that nova-compute accepts for a hypervisor, Ironic's has no libvirtd and no QEMU.
+		{Name: libvirtLayer, Packages: []string{"nova-compute", "nova-compute-ironic", "genisoimage", "glance-api"}, Script: "chmod u+s /usr/bin/sudo"},
 	}
 	return additions, []variant{
 		{Tag: "-apache", Layers: []string{apacheLayer}, Without: uwsgi, Config: config(release, architecture)},
 		{Tag: "-nova", Without: uwsgi, Config: config(release, architecture)},
 		{Tag: "-none", Without: append(slices.Clone(uwsgi), "/usr/bin/nova-api"), Config: config(release, architecture)},
 		{Tag: "-kolla", Layers: []string{apacheLayer, kollaLayer}, Without: uwsgi, Config: kolla},
+		{Tag: "-libvirt", Layers: []string{apacheLayer, kollaLayer, libvirtLayer}, Config: kolla},
 	}
 }
 
