@@ -191,8 +191,8 @@ $(benches): bench-%:
 
 ##### Demo
 
-# CLUSTER, OPERATORS, IMAGE_REGISTRY and RELEASE are set in the environment or on the command line.
-demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' RELEASE='$(RELEASE)' GOWORK=off $(go-run) ./demo
+# CLUSTER, OPERATORS, IMAGE_REGISTRY, RELEASE and LIBVIRT are set in the environment or on the command line.
+demo := cd tools && CLUSTER='$(CLUSTER)' OPERATORS='$(OPERATORS)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' RELEASE='$(RELEASE)' LIBVIRT='$(LIBVIRT)' GOWORK=off $(go-run) ./demo
 
 .PHONY: demo
 demo: ## Boot a cluster, deploy Nova on it, start a server (as root).

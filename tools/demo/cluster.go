@@ -60,6 +60,9 @@ func (d *demo) down(ctx context.Context) error {
 			if err := d.run(ctx, line, d.clusterCommand("down")); err != nil {
 				return err
 			}
+			if err := d.endGuests(ctx, line); err != nil {
+				return err
+			}
 			return removeDriverFolders()
 		}},
 	}

@@ -34,6 +34,7 @@ type demo struct {
 	installed bool              // the operators run on this cluster, installed by other means
 	registry  string            // prefix of every image's name; "" on the embedded cluster
 	release   string            // of Debian, whose packages are in the OpenStack image
+	libvirt   bool              // an instance boots in QEMU on this machine
 	timeout   time.Duration     // for each wait on the cluster
 	env       []string          // of the programs that the demo runs
 	kube      *kube             // set once the cluster is up
@@ -55,12 +56,16 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 	d := &demo{
 		root: root, dir: dir, timeout: timeout, env: os.Environ(),
 		registry: os.Getenv("IMAGE_REGISTRY"), release: cmp.Or(os.Getenv("RELEASE"), defaultRelease),
+		libvirt: os.Getenv("LIBVIRT") != "",
 	}
 	switch cluster := os.Getenv("CLUSTER"); cluster {
 	case "", "embedded":
 		d.registry = ""
 	case "existing":
 		d.existing = true
+		if d.libvirt {
+			return nil, errors.New("LIBVIRT needs the cluster on this machine, which is then the node of the compute: unset LIBVIRT or CLUSTER")
+		}
 	default:
 		return nil, fmt.Errorf("CLUSTER=%s is invalid: set it to existing (the cluster of KUBECONFIG), or unset it (a cluster is booted on this machine)", cluster)
 	}

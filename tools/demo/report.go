@@ -67,6 +67,9 @@ func (d *demo) commands() []shown {
 	if d.existing {
 		return all
 	}
+	if d.libvirt {
+		all = append(all, client("openstack console log show "+guestName+" | tail -n 1"))
+	}
 	return append(all, d.filesOf("shared-files-0", "shared-files-1"), d.filesOf("shared-files-1", "shared-files-0"))
 }
 
@@ -88,6 +91,9 @@ func (d *demo) retry(ctx context.Context, c command) (output string, err error) 
 
 // next prints commands to try next.
 func (d *demo) next(out io.Writer, elapsed time.Duration) {
+	if d.libvirt {
+		_, _ = fmt.Fprintf(out, "\nThe screen of instance %s, through nova-novncproxy: %s\n", guestName, d.short(d.work(guestPicture)))
+	}
 	_, _ = fmt.Fprintf(out, "\nDone in %s. Next:\n", elapsed.Truncate(time.Second))
 	if !d.existing {
 		_, _ = fmt.Fprintf(out, "  . %s/env\n", d.short(d.dir))
@@ -98,6 +104,8 @@ func (d *demo) next(out io.Writer, elapsed time.Duration) {
   kubectl edit controlplane %[2]s --namespace %[1]s
   make cli && kubectl asterism status --namespace %[1]s
   make demo-down
-The demo has no Glance and no Neutron, without which "openstack server list", show and delete fail.
 `, namespace, controlPlane)
+	if !d.libvirt {
+		_, _ = fmt.Fprintln(out, `The demo has no Glance and no Neutron, without which "openstack server list", show and delete fail.`)
+	}
 }

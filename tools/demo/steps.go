@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"asterism.dev/tools/internal/gobuild"
 	"asterism.dev/tools/internal/progress"
@@ -21,6 +22,8 @@ const (
 	stepCompute    = "Mapping the host of a compute"
 	stepServer     = "Booting a server"
 	stepFiles      = "Sharing files between two pods"
+	stepVariants   = "Loading the images of Glance and of a compute with libvirt"
+	stepGuest      = "Booting an instance in QEMU"
 	stepConnection = "Connecting to the cluster"
 	stepPush       = "Pushing the images"
 )
@@ -52,8 +55,11 @@ func (d *demo) steps() []step {
 		{stepOpenStack, []string{stepTools}, d.buildOpenStack},
 		{stepLoad, []string{stepCluster, stepOpenStack}, d.loadOpenStack},
 	}
-	files := step{stepFiles, []string{stepServices, stepDeploy}, d.shareFiles}
-	return append(append(first, d.deployment(stepLoad, stepCluster, stepOperators, stepDriver)...), files)
+	last := []step{{stepFiles, []string{stepServices, stepDeploy}, d.shareFiles}}
+	if d.libvirt {
+		last = append(last, step{stepVariants, []string{stepLoad}, d.loadVariants}, step{stepGuest, []string{stepServer, stepVariants}, d.bootGuest})
+	}
+	return slices.Concat(first, d.deployment(stepLoad, stepCluster, stepOperators, stepDriver), last)
 }
 
 // deployment returns the steps inside the cluster.
