@@ -16,6 +16,10 @@ import (
 // notRun has the programs, and the beginnings of commands, in the pages that this suite does
 // not run, with the reason.
 var notRun = map[string]string{
+	"apt-get":                              "prepares a node",
+	"groupadd":                             "prepares a node",
+	"useradd":                              "prepares a node",
+	"install":                              "prepares a node",
 	"make":                                 "tools/docs compares the targets with the Makefile",
 	"cd":                                   "builds an image",
 	"helm":                                 "the demo installs the operators without Helm",
@@ -51,6 +55,13 @@ var notRun = map[string]string{
 	"kubectl describe sharedvolume -n team-a": "an example of another namespace",
 	"kubectl wait -n openstack controlplane/demo --for=jsonpath='{.status.nova.readyCells}'=2": "the demo has one cell",
 	`kubectl get secret -n openstack mariadb-admin -o go-template='{{index .data "ca.crt"`:     "the demo has no TLS",
+
+	"examples/demo-libvirt/":                                                         "the specs of an instance run these scripts",
+	"kubectl get novacompute -n openstack demo-cell1-rack2":                          "an example of another compute",
+	"kubectl exec -i -n openstack deploy/openstackclient -- python3":                 "a placeholder",
+	"kubectl exec -n openstack deploy/openstackclient -- openstack flavor create":    "changes the demo",
+	"kubectl exec -n openstack deploy/openstackclient --   openstack --os-compute":   "changes the demo",
+	"kubectl exec -n openstack deploy/openstackclient -- openstack console log show": "the demo has no such instance",
 
 	`kubectl patch controlplane demo -n openstack --type=json -p '[{"op": "test", "path": "/spec/nova/cells/0/computes/1`: "an example of another compute",
 }

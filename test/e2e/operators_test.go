@@ -22,6 +22,8 @@ const (
 	cloudNamespace = "e2e-cloud" // its own infrastructure, with TLS and every fault
 	aloneNamespace = "e2e-alone" // service CRs without a Nova
 	imageNamespace = "e2e-image" // services with every build of the image
+
+	libvirtNamespace = "e2e-libvirt" // its own infrastructure, with instances in QEMU
 )
 
 // operatorLabel is the label of the operators' Deployments and pods.

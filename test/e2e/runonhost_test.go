@@ -103,7 +103,7 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 		awaitFalse(ctx, compute, "WorkloadReady", "Waiting", "no node has the labels e2e.asterism.dev/servers=rack1")
 		kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers=rack1")
 		awaitFalse(ctx, compute, "WorkloadReady", "Progressing",
-			"the node "+nodes.Items[0].Name+" lacks a socket of libvirt in /run/libvirt", "a directory /var/lib/nova that user", "the Python module libvirt of the image")
+			"the node "+nodes.Items[0].Name+" lacks ", "a socket of libvirt in /run/libvirt", "a directory /var/lib/nova that user", "the Python module libvirt of the image")
 	}, SpecTimeout(5*time.Minute))
 
 	It("runs one compute with driver Libvirt on a node", func(ctx SpecContext) {
@@ -127,9 +127,11 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 		out, _ := execIn(ctx, namespace, "restricted", "iscsiadm", "--version")
 		Expect(out).NotTo(ContainSubstring("of the node"))
 	})
+
+	Describe("An instance", libvirtSpecs)
 })
 
-// libvirtCompute needs a libvirt, which the node of the tests does not have.
+// libvirtCompute needs a libvirt, which the node of the tests does not have before libvirtSpecs.
 const libvirtCompute = `
 apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaCompute
