@@ -55,6 +55,7 @@ spec:
 		Entry("a prefix for the database of a cell, and connection Secrets", fmt.Sprintf(given, `database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}, messageBus: {connectionSecretRef: {name: bus1}}`)+"  namePrefix: cloud"),
 		Entry("the metadata Secret of a Neutron", `spec: {metadataSecretRef: {name: neutron-metadata}}`),
 		Entry("no shared volumes", `spec: {sharedVolumes: []}`),
+		Entry("a shared volume without an access point", `spec: {sharedVolumes: [{name: images, fileSystemID: fs-484648c8}]}`),
 		Entry("a shared volume with every field", fmt.Sprintf(shared, `name: images, claimName: a.b, access: ReadOnly, mountOptions: [noexec, nosuid], capacity: 2Gi`)+`]}`),
 	)
 
@@ -101,7 +102,6 @@ spec:
 		Entry("two shared volumes of one name", fmt.Sprintf(shared, `name: images`)+fmt.Sprintf(`, {name: images, %s}]}`, volume), `Duplicate value: {"name":"images"}`),
 		Entry("a shared volume without a name", fmt.Sprintf(shared, `claimName: images`)+`]}`, "spec.sharedVolumes[0].name: Required value"),
 		Entry("a shared volume whose name is a path", fmt.Sprintf(shared, `name: ../images`)+`]}`, "spec.sharedVolumes[0].name: Invalid value"),
-		Entry("a shared volume without an access point", `spec: {sharedVolumes: [{name: images, fileSystemID: fs-484648c8}]}`, "spec.sharedVolumes[0].accessPointID: Required value"),
 		Entry("a file system in upper case", `spec: {sharedVolumes: [{name: images, fileSystemID: FS-484648C8, accessPointID: fsap-0000000a}]}`, "spec.sharedVolumes[0].fileSystemID: Invalid value"),
 		Entry("an unsupported mount option", fmt.Sprintf(shared, `name: images, mountOptions: [tls]`)+`]}`, "spec.sharedVolumes[0].mountOptions[0]: Unsupported value"),
 	)

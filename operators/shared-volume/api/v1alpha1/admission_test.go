@@ -39,6 +39,7 @@ var _ = Describe("SharedVolume", Ordered, func() {
 	},
 		Entry("the sample", `{}`),
 		Entry("every field", `spec: {claimName: pictures.web, access: ReadOnly, capacity: 20Gi, mountOptions: [noatime, noresvport]}`),
+		Entry("no access point", `spec: {accessPointID: null}`),
 		Entry("a capacity in bytes", `spec: {capacity: 1048576}`),
 		Entry("a capacity with a fraction", `spec: {capacity: 1.5Ti}`),
 		Entry("the largest capacity", `spec: {capacity: 1Ei}`),
@@ -58,7 +59,6 @@ var _ = Describe("SharedVolume", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("no file system", `spec: {fileSystemID: null}`, "spec.fileSystemID: Required value"),
-		Entry("no access point", `spec: {accessPointID: null}`, "spec.accessPointID: Required value"),
 		Entry("a file system in upper case", `spec: {fileSystemID: FS-484648C8}`, "must be the ID of a file system"),
 		Entry("hexadecimal in upper case", `spec: {fileSystemID: fs-484648C8}`, "must be the ID of a file system"),
 		Entry("a file system that is too short", `spec: {fileSystemID: fs-484648c}`, "must be the ID of a file system"),
@@ -128,6 +128,8 @@ spec:
       - {key: example.org/team, operator: In, values: [a, b]}
       - {key: sandbox, operator: DoesNotExist}
 `),
+		Entry("managed access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {}}]}`),
+		Entry("managed access points with every field", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {rootDirectory: /a.b/_c, posixUser: {uid: 1, gid: 4294967295}, permissions: "2770", maxPerNamespace: 1000}}]}`),
 		Entry("read-only access to every access point", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, access: ReadOnly}]}`),
 	)
 
@@ -139,7 +141,17 @@ spec:
 		Entry("no file system", `spec: {fileSystems: []}`, "spec.fileSystems in body should have at least 1 items"),
 		Entry("a file system twice", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any}, {fileSystemID: fs-484648c8, accessPoints: Any}]}`, "Duplicate value"),
 		Entry("Listed without access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8}]}`, "must have accessPointIDs if accessPoints is Listed"),
-		Entry("Any with access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none if it is Any"),
+		Entry("Any with access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none otherwise"),
+		Entry("Managed without a description", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed}]}`, "must have managed if accessPoints is Managed"),
+		Entry("Any with a description", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Any, managed: {}}]}`, "and none otherwise"),
+		Entry("Managed with access points", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {}, accessPointIDs: [fsap-097bd0daaba932e64]}]}`, "and none otherwise"),
+		Entry("root as the owner of files", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {posixUser: {uid: 0, gid: 5}}}]}`, "uid in body should be greater than or equal to 1"),
+		Entry("the group of root", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {posixUser: {uid: 5, gid: 0}}}]}`, "gid in body should be greater than or equal to 1"),
+		Entry("a directory upwards", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {rootDirectory: /a/..}}]}`, "rootDirectory in body should match"),
+		Entry("the root of the file system", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {rootDirectory: /}}]}`, "rootDirectory in body should match"),
+		Entry("a directory too deep for EFS", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {rootDirectory: /a/b/c}}]}`, "rootDirectory in body should match"),
+		Entry("permissions in letters", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {permissions: rwx}}]}`, "permissions in body should match"),
+		Entry("no access point at all", `spec: {fileSystems: [{fileSystemID: fs-484648c8, accessPoints: Managed, managed: {maxPerNamespace: 0}}]}`, "maxPerNamespace in body should be greater than or equal to 1"),
 		Entry("a pattern of file systems", `spec: {fileSystems: [{fileSystemID: "fs-*", accessPoints: Any}]}`, "must be the ID of a file system"),
 		Entry("values for Exists", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}`, "must have values for In and NotIn"),
 		Entry("In without values", `spec: {namespaces: {selector: {matchExpressions: [{key: a, operator: In}]}}}`, "must have values for In and NotIn"),
@@ -166,6 +178,10 @@ var _ = Describe("SharedVolumeDriver", Ordered, func() {
 	},
 		Entry("another name", `metadata: {name: other}`, "metadata.name must be cluster: a cluster has one driver"),
 		Entry("an unknown managementState", `spec: {managementState: External}`, `Unsupported value: "External"`),
+		Entry("AWS without a region", `spec: {aws: {}}`, "spec.aws.region: Required value"),
+		Entry("the zone of a region", `spec: {aws: {region: eu-central-1a}}`, "spec.aws.region in body should match"),
+		Entry("a server instead of a region", `spec: {aws: {region: "evil.example.org/"}}`, "spec.aws.region in body should match"),
+		Entry("a role that is a user", `spec: {aws: {region: eu-central-1, roleARN: "arn:aws:iam::123456789012:user/a"}}`, "spec.aws.roleARN in body should match"),
 		Entry("a mistyped toleration", `spec: {tolerations: [{kee: a}]}`, `unknown field "spec.tolerations[0].kee"`),
 	)
 })

@@ -16,6 +16,9 @@ const (
 	// on the nodes. While the driver is to be removed, DriverReady is True only for a
 	// SharedVolume that has a claim.
 	ConditionDriverReady = "DriverReady"
+	// ConditionAccessPointReady is True when the access point that the operator manages for
+	// the SharedVolume is available, or the spec has an access point.
+	ConditionAccessPointReady = "AccessPointReady"
 	// ConditionCleared is True when no claim or volume of an earlier spec exists, and the
 	// names of the claim and of the volume belong to no other owner.
 	ConditionCleared = "Cleared"
@@ -31,6 +34,27 @@ const (
 // ReasonDenied is the reason of Allowed while no policy grants the access.
 const ReasonDenied = "Denied"
 
+// ReasonLimitReached is the reason of Allowed or AccessPointReady while the namespace has as
+// many managed access points as its grant allows.
+const ReasonLimitReached = "LimitReached"
+
+// Reasons of AccessPointReady that concern AWS.
+const (
+	// ReasonAWSNotConfigured is the reason while the operator has no region or no credentials.
+	ReasonAWSNotConfigured = "AWSNotConfigured"
+	// ReasonAWSDenied is the reason while the operator lacks a right in AWS.
+	ReasonAWSDenied = "AWSDenied"
+	// ReasonAWSLimitReached is the reason while a quota of AWS is used up.
+	ReasonAWSLimitReached = "AWSLimitReached"
+	// ReasonAWSThrottled is the reason while AWS refuses calls because there are too many.
+	ReasonAWSThrottled = "AWSThrottled"
+	// ReasonAWSRefused is the reason while AWS refuses a call for another cause.
+	ReasonAWSRefused = "AWSRefused"
+	// ReasonAWSUnreachable is the reason while AWS does not answer, or answers with its own
+	// failure.
+	ReasonAWSUnreachable = "AWSUnreachable"
+)
+
 // ReasonGone is the reason of a condition while the claim or the volume is gone and cannot
 // be recreated.
 const ReasonGone = "Gone"
@@ -39,6 +63,7 @@ const ReasonGone = "Gone"
 var SharedVolumeConditions = []string{
 	ConditionAllowed,
 	ConditionDriverReady,
+	ConditionAccessPointReady,
 	ConditionCleared,
 	ConditionClaimed,
 	ConditionVolumeReady,
@@ -93,6 +118,8 @@ type SharedVolume struct {
 	// recreates the claim when no pod uses the claim. Until then no new pod can start with
 	// the claim, and the deletion cannot be cancelled. The data stay.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.accessPointID) == has(oldSelf.accessPointID)",message="accessPointID must not be added or removed: create another SharedVolume"
+	// +kubebuilder:validation:XValidation:rule="has(self.accessPointID) || self.fileSystemID == oldSelf.fileSystemID",message="fileSystemID must not change without accessPointID: create another SharedVolume"
 	Spec SharedVolumeSpec `json:"spec"`
 
 	// status is the observed state.
@@ -119,9 +146,11 @@ type SharedVolumeSpec struct {
 
 	// accessPointID is the ID of an access point of that file system, for example
 	// fsap-097bd0daaba932e64. The access point determines the mounted directory and the
-	// owner of files.
-	// +required
-	AccessPointID AccessPointID `json:"accessPointID"`
+	// owner of files. Default: the operator creates an access point with a directory of its
+	// own, if a SharedVolumePolicy has a grant with accessPoints Managed. It deletes this
+	// access point with the SharedVolume and keeps the files.
+	// +optional
+	AccessPointID AccessPointID `json:"accessPointID,omitempty"`
 
 	// claimName is the name of the PersistentVolumeClaim. Default: the name of the
 	// SharedVolume.
@@ -185,6 +214,12 @@ type SharedVolumeStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	AccessPointID string `json:"accessPointID,omitempty"`
+
+	// managedAccessPointID is the ID of the access point that the operator has created for
+	// the SharedVolume. Absent if the spec has an access point.
+	// +optional
+	// +kubebuilder:validation:MaxLength=45
+	ManagedAccessPointID string `json:"managedAccessPointID,omitempty"`
 
 	// blockedBy lists the pods that delay the deletion of the claim.
 	// +optional

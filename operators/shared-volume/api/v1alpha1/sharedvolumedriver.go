@@ -115,6 +115,30 @@ type SharedVolumeDriverSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// aws lets the operator create access points for SharedVolumes, where a
+	// SharedVolumePolicy has a grant with accessPoints Managed. Absent: the operator sends no
+	// request to AWS.
+	// +optional
+	AWS *AWS `json:"aws,omitempty"`
+}
+
+// AWS describes the account that has the file systems. Without roleARN, the operator has the
+// access key in the Secret asterism-shared-volume-aws of its own namespace.
+type AWS struct {
+	// region of the file systems, for example eu-central-1.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z]{2,4}(-[a-z]+)+-[0-9]$`
+	Region string `json:"region"`
+
+	// roleARN is the IAM role that the operator assumes with a token of its ServiceAccount,
+	// whose audience is sts.amazonaws.com. It needs an identity provider for the cluster in
+	// IAM. Default: no role; the operator uses the access key.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$`
+	RoleARN string `json:"roleARN,omitempty"`
 }
 
 // SharedVolumeDriverStatus is the observed state of the driver.

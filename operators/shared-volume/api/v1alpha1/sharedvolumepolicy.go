@@ -168,7 +168,7 @@ type LabelRequirement struct {
 }
 
 // AccessPoints defines which access points of a file system are granted.
-// +kubebuilder:validation:Enum=Listed;Any
+// +kubebuilder:validation:Enum=Listed;Any;Managed
 type AccessPoints string
 
 const (
@@ -176,19 +176,24 @@ const (
 	AccessPointsListed AccessPoints = "Listed"
 	// AccessPointsAny grants every access point of the file system.
 	AccessPointsAny AccessPoints = "Any"
+	// AccessPointsManaged lets the operator create an access point for each SharedVolume that
+	// has no accessPointID, and grants no other access point.
+	AccessPointsManaged AccessPoints = "Managed"
 )
 
 // FileSystemGrant grants access points of one file system.
 //
-// +kubebuilder:validation:XValidation:rule="(self.accessPoints == 'Listed') == has(self.accessPointIDs)",message="must have accessPointIDs if accessPoints is Listed, and none if it is Any"
+// +kubebuilder:validation:XValidation:rule="(self.accessPoints == 'Listed') == has(self.accessPointIDs)",message="must have accessPointIDs if accessPoints is Listed, and none otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.accessPoints == 'Managed') == has(self.managed)",message="must have managed if accessPoints is Managed, and none otherwise"
 type FileSystemGrant struct {
 	// fileSystemID is the ID of the EFS file system.
 	// +required
 	FileSystemID FileSystemID `json:"fileSystemID"`
 
 	// accessPoints is Listed, which grants the access points in accessPointIDs, or Any,
-	// which grants every present and future access point of the file system. Default:
-	// Listed.
+	// which grants every present and future access point of the file system, or Managed: the
+	// operator creates an access point for each SharedVolume without accessPointID. Managed
+	// needs spec.aws of the SharedVolumeDriver. Default: Listed.
 	// +optional
 	// +default="Listed"
 	AccessPoints AccessPoints `json:"accessPoints,omitempty"`
@@ -200,11 +205,66 @@ type FileSystemGrant struct {
 	// +kubebuilder:validation:MaxItems=128
 	AccessPointIDs []AccessPointID `json:"accessPointIDs,omitempty"`
 
+	// managed describes the access points that the operator creates, for Managed.
+	// +optional
+	Managed *ManagedAccessPoints `json:"managed,omitempty"`
+
 	// access is the highest access that is granted: ReadWrite or ReadOnly. Default:
 	// ReadWrite.
 	// +optional
 	// +default="ReadWrite"
 	Access Access `json:"access,omitempty"`
+}
+
+// ManagedAccessPoints describes the access points that the operator creates. A change applies
+// to access points that are created afterwards.
+type ManagedAccessPoints struct {
+	// rootDirectory is the directory below which the access points have their directories:
+	// <rootDirectory>/<namespace>-<hash>/<name of the SharedVolume>. The hash belongs to the
+	// UID of the namespace, so that a recreated namespace finds no files of its namesake. EFS
+	// creates missing directories. Default: /asterism.
+	// +optional
+	// +default="/asterism"
+	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*){1,2}$`
+	RootDirectory string `json:"rootDirectory,omitempty"`
+
+	// posixUser is the owner of all files that pods create through the access points,
+	// whatever user the pods run as. Default: a uid and a gid from 1000000000 to 1999999999,
+	// the same for all SharedVolumes of a namespace.
+	// +optional
+	PosixUser *PosixUser `json:"posixUser,omitempty"`
+
+	// permissions of a new directory, as an octal number. Default: 0700, which suffices,
+	// because all pods have the same owner.
+	// +optional
+	// +default="0700"
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^[0-7]{3,4}$`
+	Permissions string `json:"permissions,omitempty"`
+
+	// maxPerNamespace is the number of managed access points of this file system that a
+	// namespace may have. Default: 10.
+	// +optional
+	// +default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxPerNamespace int32 `json:"maxPerNamespace,omitempty"`
+}
+
+// PosixUser is a user and a group. Neither may be root.
+type PosixUser struct {
+	// uid of the user.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4294967295
+	UID int64 `json:"uid"`
+
+	// gid of the group.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4294967295
+	GID int64 `json:"gid"`
 }
 
 // SharedVolumePolicyList is a list of SharedVolumePolicies.

@@ -25,7 +25,7 @@ var siblings = engine.Labelled[*storagev1.SharedVolume](nil)
 func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
 	if cr.Status.ClaimName != cr.ClaimName() && meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared) {
-		needs = append(needs, siblings.Counting(func(client.Object) any { return nil }))
+		needs = append(needs, siblings.Counting(nothing))
 	}
 	return needs
 }

@@ -47,7 +47,7 @@ func parseHandle(volume *corev1.PersistentVolume) (fileSystem, accessPoint strin
 // volume: it is a hash of the UID of the SharedVolume and of the handle, and the name and
 // the handle of a volume are immutable.
 func Name(cr *storagev1.SharedVolume) string {
-	return nameFor(cr, Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
+	return nameFor(cr, Handle(cr.Spec.FileSystemID, accessPoint(cr)))
 }
 
 // names matches the names of the volumes of SharedVolumes.
@@ -80,7 +80,7 @@ func volume(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error
 		return nil, engine.Wait("PersistentVolumeClaim %s does not exist", cr.ClaimName())
 	}
 	source := applycorev1.CSIPersistentVolumeSource().WithDriver(DriverName).
-		WithVolumeHandle(Handle(cr.Spec.FileSystemID, cr.Spec.AccessPointID))
+		WithVolumeHandle(Handle(cr.Spec.FileSystemID, accessPoint(cr)))
 	if readOnly(cr) {
 		source.WithReadOnly(true) // immutable, unlike the mount option
 	}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
 
@@ -19,12 +18,15 @@ var policyList = engine.Labelled[*storagev1.SharedVolumePolicy](nil)
 // evaluates them again. Their contents are no inputs, because a policy for other namespaces
 // must not cause writes for this SharedVolume.
 func policies(cr *storagev1.SharedVolume) []engine.Need {
-	nothing := func(client.Object) any { return nil }
-	return []engine.Need{
+	needs := []engine.Need{
 		engine.Existing(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cr.Namespace}}).Counting(nothing),
 		policyList.Counting(nothing),
 		engine.Children(),
 	}
+	if isManaged(cr) && cr.Status.ManagedAccessPointID == "" {
+		needs = append(needs, siblings.Counting(nothing))
+	}
+	return needs
 }
 
 // allowed has no children. If it fails, the pass ends and existing objects stay: no running
@@ -37,20 +39,27 @@ func allowed(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 	var highest storagev1.Access
 	for _, policy := range policyList.In(in) {
 		granted := grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
-		if granted == storagev1.AccessReadWrite || granted == wanted(cr) {
-			return nil, nil
+		if suffices(granted, cr) {
+			return nil, withinLimit(cr, in)
 		}
 		if granted != "" {
 			highest = granted
 		}
 	}
 	target := "access point " + string(cr.Spec.AccessPointID) + " of file system " + string(cr.Spec.FileSystemID)
+	if isManaged(cr) {
+		target = "a managed access point of file system " + string(cr.Spec.FileSystemID)
+	}
 	if highest != "" {
 		return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may use %s only to read: set spec.access to ReadOnly, or ask an administrator of the cluster for a SharedVolumePolicy with access %s",
 			cr.Namespace, target, wanted(cr))
 	}
 	return nil, engine.WaitAs(storagev1.ReasonDenied, "namespace %s may not use %s: ask an administrator of the cluster for a SharedVolumePolicy with this namespace, file system and access point, and access %s",
 		cr.Namespace, target, wanted(cr))
+}
+
+func suffices(granted storagev1.Access, cr *storagev1.SharedVolume) bool {
+	return granted == storagev1.AccessReadWrite || granted != "" && granted == wanted(cr)
 }
 
 func wanted(cr *storagev1.SharedVolume) storagev1.Access {
@@ -64,20 +73,33 @@ func wanted(cr *storagev1.SharedVolume) storagev1.Access {
 // this version does not know allows nothing. A value of accessPoints that this version does
 // not know means Listed.
 func grant(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) storagev1.Access {
-	if policy.DeletionTimestamp != nil || !includes(policy.Spec.Namespaces, namespace) {
-		return ""
+	if found := grantOf(policy, namespace, fileSystem, accessPoint); found != nil {
+		return found.Access
 	}
-	for _, granted := range policy.Spec.FileSystems {
+	return ""
+}
+
+// grantOf returns the grant of an access point, or of a managed one for the ID "".
+func grantOf(policy *storagev1.SharedVolumePolicy, namespace *corev1.Namespace, fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) *storagev1.FileSystemGrant {
+	if policy.DeletionTimestamp != nil || !includes(policy.Spec.Namespaces, namespace) {
+		return nil
+	}
+	for i, granted := range policy.Spec.FileSystems {
 		if granted.FileSystemID != fileSystem {
 			continue
 		}
-		listed := granted.AccessPoints != storagev1.AccessPointsAny
-		if listed && !slices.Contains(granted.AccessPointIDs, accessPoint) {
-			continue
+		includes := slices.Contains(granted.AccessPointIDs, accessPoint)
+		switch granted.AccessPoints {
+		case storagev1.AccessPointsAny:
+			includes = accessPoint != ""
+		case storagev1.AccessPointsManaged:
+			includes = accessPoint == "" && granted.Managed != nil
 		}
-		return granted.Access
+		if includes {
+			return &policy.Spec.FileSystems[i]
+		}
 	}
-	return ""
+	return nil
 }
 
 func includes(set storagev1.NamespaceSet, namespace *corev1.Namespace) bool {

@@ -14,6 +14,7 @@ import (
 	"asterism.dev/lib/common/engine"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/efs"
 )
 
 // +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedvolumes,verbs=get;list;watch;patch
@@ -25,32 +26,45 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Service lists the stages of a SharedVolume.
-var Service = engine.Service[*storagev1.SharedVolume]{
-	Name: "shared-volume",
-	Stages: []engine.Stage[*storagev1.SharedVolume]{
-		{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
-		{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
-		{Condition: storagev1.ConditionCleared, Needs: freeNames, Build: cleared},
-		{Condition: storagev1.ConditionClaimed, Build: claim, Report: reportClaim},
-		{Condition: storagev1.ConditionVolumeReady, Build: volume},
-		{Condition: storagev1.ConditionBound, Needs: bound},
-	},
-	Teardown: []engine.Stage[*storagev1.SharedVolume]{
-		{Condition: "ClaimRemoved", Needs: children, Build: withoutClaim},
-		{Condition: "VolumeRemoved", Needs: children, Build: withoutVolume},
-	},
-	Report: report,
-	Proof:  proven,
-	Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
+// Service is New with the connection to AWS.
+var Service = New(efs.NewConnector())
+
+// New returns the stages of a SharedVolume.
+func New(aws *efs.Connector) engine.Service[*storagev1.SharedVolume] {
+	points := managed{aws}
+	return engine.Service[*storagev1.SharedVolume]{
+		Name: "shared-volume",
+		Stages: []engine.Stage[*storagev1.SharedVolume]{
+			{Condition: storagev1.ConditionAllowed, Needs: policies, Build: allowed},
+			{Condition: storagev1.ConditionDriverReady, Needs: driver, Build: driverReady},
+			{Condition: storagev1.ConditionAccessPointReady, Needs: account, Do: points.ensure, Every: checkEvery, Report: reportAccessPoint},
+			{Condition: storagev1.ConditionCleared, Needs: freeNames, Build: cleared},
+			{Condition: storagev1.ConditionClaimed, Build: claim, Report: reportClaim},
+			{Condition: storagev1.ConditionVolumeReady, Build: volume},
+			{Condition: storagev1.ConditionBound, Needs: bound},
+		},
+		Teardown: []engine.Stage[*storagev1.SharedVolume]{
+			{Condition: "ClaimRemoved", Needs: children, Build: withoutClaim},
+			{Condition: "VolumeRemoved", Needs: children, Build: withoutVolume},
+			{Condition: "AccessPointRemoved", Needs: account, Do: points.remove},
+		},
+		Report: report,
+		Proof:  proven,
+		Owns:   []client.Object{&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}},
+	}
 }
 
 // driver is judged by a field of its status. A condition would have to be of the newest
 // generation, so that a change of nodeSelector would cause writes for every SharedVolume.
 func driver(*storagev1.SharedVolume) []engine.Need {
-	cluster := &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
-	return []engine.Need{engine.Existing(cluster).Counting(func(client.Object) any { return nil }).Optional()}
+	return []engine.Need{engine.Existing(theDriver()).Counting(nothing).Optional()}
 }
+
+func theDriver() *storagev1.SharedVolumeDriver {
+	return &storagev1.SharedVolumeDriver{ObjectMeta: metav1.ObjectMeta{Name: storagev1.SharedVolumeDriverName}}
+}
+
+func nothing(client.Object) any { return nil }
 
 // driverReady ignores the rollout of the driver: the restart of a node would cause writes
 // for every SharedVolume. The message does not repeat the driver's message, which concerns
@@ -100,7 +114,10 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 	if cr.DeletionTimestamp != nil {
 		return
 	}
-	status := storagev1.SharedVolumeStatus{Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy, ClaimName: cr.Status.ClaimName}
+	status := storagev1.SharedVolumeStatus{
+		Status: cr.Status.Status, BlockedBy: cr.Status.BlockedBy, ClaimName: cr.Status.ClaimName,
+		ManagedAccessPointID: cr.Status.ManagedAccessPointID,
+	}
 	for _, claim := range claims {
 		if claim.Status.Phase != corev1.ClaimBound {
 			continue

@@ -1,0 +1,323 @@
+package efs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/efs"
+	"asterism.dev/operators/shared-volume/internal/efs/efstest"
+)
+
+func init() { log.SetLogger(logr.Discard()) }
+
+var (
+	account = storagev1.AWS{Region: "eu-central-1"}
+	unique  sync.Mutex
+	last    = time.Now().UnixNano()
+)
+
+// newPoint returns an access point of a new file system.
+func newPoint() efs.AccessPoint {
+	unique.Lock()
+	defer unique.Unlock()
+	last++
+	return efs.AccessPoint{
+		FileSystem: fmt.Sprintf("fs-%017x", last), Cluster: "cluster", NamespaceUID: "namespace", OwnerUID: fmt.Sprint("owner-", last),
+		Owner: "team-a/images", Path: "/asterism/team-a/images", Permissions: "0700", UID: 1_000_000_007, GID: 1_000_000_008, Max: 10,
+	}
+}
+
+// of returns another access point of the file system.
+func of(point efs.AccessPoint, namespace, name string) efs.AccessPoint {
+	point.NamespaceUID, point.OwnerUID, point.Owner = namespace, namespace+name, namespace+"/"+name
+	point.Path = "/asterism/" + namespace + "/" + name
+	return point
+}
+
+func mustEnsure(t *testing.T, c *efs.Connector, point efs.AccessPoint, known string) string {
+	t.Helper()
+	id, err := c.Ensure(t.Context(), account, point, known)
+	if err != nil {
+		t.Fatalf("%s: %v", point.Owner, err)
+	}
+	return id
+}
+
+func TestAccessPointIsCreatedAsDescribed(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	c := proxy.Connector(t)
+	id := mustEnsure(t, c, point, "")
+	if calls := proxy.Calls(); !slices.Equal(calls, []string{"DescribeAccessPoints", "CreateAccessPoint"}) {
+		t.Errorf("a creation makes the calls %v", calls)
+	}
+	found := proxy.Points(t, point.FileSystem)
+	if len(found) != 1 {
+		t.Fatalf("the file system has %d access points", len(found))
+	}
+	p := found[0]
+	info := p.RootDirectory.CreationInfo
+	if *p.AccessPointId != id || *p.PosixUser.Uid != point.UID || *p.PosixUser.Gid != point.GID || *p.RootDirectory.Path != point.Path ||
+		*info.OwnerUid != point.UID || *info.OwnerGid != point.GID || *info.Permissions != "0700" {
+		t.Errorf("the access point is %+v", p)
+	}
+	if efstest.Tag(p, "asterism.dev/owner-uid") != point.OwnerUID || efstest.Tag(p, "asterism.dev/owner") != "team-a/images" || efstest.Tag(p, "asterism.dev/cluster") != "cluster" {
+		t.Errorf("its tags are %v", p.Tags)
+	}
+	proxy.Fail(nil)
+	if again := mustEnsure(t, c, point, id); again != id || !slices.Equal(proxy.Calls(), []string{"DescribeAccessPoints"}) {
+		t.Errorf("a check of %s finds %s with the calls %v", id, again, proxy.Calls())
+	}
+	if again := mustEnsure(t, c, point, ""); again != id {
+		t.Errorf("without a status, %s is not found again, but %s", id, again)
+	}
+}
+
+// TestEveryCallMayFail while an access point is created and removed: once, so that the SDK
+// tries again, or three times, so that the stage does. The cases wait most of their time.
+func TestEveryCallMayFail(t *testing.T) {
+	t.Parallel()
+	var group sync.WaitGroup
+	for _, fault := range []efstest.Fault{efstest.Lost, efstest.Throttled, efstest.Failed, efstest.Denied} {
+		for n := 1; n <= 5; n++ {
+			for _, times := range []int{1, 3} {
+				group.Go(func() {
+					if problem := survive(t, fault, n, times); problem != "" {
+						t.Errorf("%s, %d times from call %d: %s", fault, times, n, problem)
+					}
+				})
+			}
+		}
+	}
+	group.Wait()
+}
+
+func survive(t *testing.T, fault efstest.Fault, n, times int) string {
+	t.Helper()
+	proxy, point := efstest.Start(t), newPoint()
+	faults := 0
+	proxy.Fail(func(call int, _ string) efstest.Fault {
+		if call < n || faults >= times {
+			return efstest.None
+		}
+		faults++
+		return fault
+	})
+	c, id := proxy.Connector(t), ""
+	ensure := func() (err error) { id, err = c.Ensure(t.Context(), account, point, id); return err }
+	remove := func() error { return c.Remove(t.Context(), account, point, id) }
+	if !succeeds(ensure) {
+		return "it is not created"
+	}
+	if found := proxy.Points(t, point.FileSystem); len(found) != 1 || *found[0].AccessPointId != id {
+		return fmt.Sprintf("%s was created, and EFS has %d access points", id, len(found))
+	}
+	if !succeeds(ensure) || !succeeds(remove) || !succeeds(remove) { // again after a crash
+		return "it is not removed"
+	}
+	if found := proxy.Points(t, point.FileSystem); len(found) != 0 || faults != times {
+		return fmt.Sprintf("EFS still has %d access points, after %d faults", len(found), faults)
+	}
+	return ""
+}
+
+func succeeds(call func() error) bool {
+	for range 10 {
+		if call() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMeanings: a condition has the code, the missing right or the quota, and nothing of the
+// text of AWS, which names the account.
+func TestMeanings(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[efstest.Fault][]string{
+		efstest.Denied:     {storagev1.ReasonAWSDenied, "AccessDeniedException: ", "elasticfilesystem:CreateAccessPoint"},
+		efstest.Unsigned:   {storagev1.ReasonAWSDenied, "UnrecognizedClientException: ", "credentials"},
+		efstest.Full:       {storagev1.ReasonAWSLimitReached, "AccessPointLimitExceeded: ", "quota"},
+		efstest.Missing:    {storagev1.ReasonAWSRefused, "FileSystemNotFound: ", "does not exist in this region"},
+		efstest.Throttled:  {storagev1.ReasonAWSThrottled, "ThrottlingException: ", "too many calls"},
+		efstest.Failed:     {storagev1.ReasonAWSUnreachable, "InternalServerError: ", "tries again"},
+		efstest.Lost:       {storagev1.ReasonAWSUnreachable, "does not answer"},
+		efstest.BadRequest: {storagev1.ReasonAWSRefused, "BadRequest: ", "operator's log"},
+	} {
+		proxy, point := efstest.Start(t), newPoint()
+		proxy.Fail(func(_ int, action string) efstest.Fault {
+			if action == "CreateAccessPoint" {
+				return fault
+			}
+			return efstest.None
+		})
+		_, err := proxy.Connector(t).Ensure(t.Context(), account, point, "")
+		if engine.Reason(err) != want[0] {
+			t.Errorf("%s: the reason is %s", fault, engine.Reason(err))
+			continue
+		}
+		for _, text := range want[1:] {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q lacks %q", fault, err, text)
+			}
+		}
+		if strings.Contains(err.Error(), "arn:") || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %q", fault, err)
+		}
+	}
+}
+
+func TestForeignAccessPointIsAConflict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*efs.AccessPoint)
+		conflict bool
+	}{
+		"another cluster has the same object":    {func(a *efs.AccessPoint) { a.Cluster = "other" }, true},
+		"another namespace has the directory":    {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID = "other", "other" }, true},
+		"another namespace has a part of it":     {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID, a.Path = "other", "other", a.Path+"/x" }, true},
+		"an administrator has a directory above": {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID, a.Path = "other", "other", "/asterism" }, false},
+		"a directory with the same beginning":    {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID, a.Path = "other", "other", a.Path+"2" }, false},
+	} {
+		proxy, point := efstest.Start(t), newPoint()
+		connector, foreign := proxy.Connector(t), point
+		c.change(&foreign)
+		mustEnsure(t, connector, foreign, "")
+		_, err := connector.Ensure(t.Context(), account, point, "")
+		if (engine.Reason(err) == engine.ReasonConflict) != c.conflict {
+			t.Errorf("%s: %v", name, err)
+		}
+		if foreign.OwnerUID == point.OwnerUID && engine.Reason(connector.Remove(t.Context(), account, point, "")) != engine.ReasonConflict {
+			t.Errorf("%s: it is deleted", name)
+		}
+		if !c.conflict {
+			continue
+		}
+		if found := proxy.Points(t, point.FileSystem); len(found) != 1 {
+			t.Errorf("%s: EFS has %d access points", name, len(found))
+		}
+	}
+}
+
+// TestRefusalIsNotRepeated: what only a person can correct causes no calls for a while, but a
+// changed account does.
+func TestRefusalIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	proxy.Fail(func(int, string) efstest.Fault { return efstest.Denied })
+	c := proxy.Connector(t)
+	c.Pause = time.Hour
+	for range 3 {
+		if _, err := c.Ensure(t.Context(), account, point, ""); engine.Reason(err) != storagev1.ReasonAWSDenied {
+			t.Errorf("%v", err)
+		}
+	}
+	if calls := proxy.Calls(); len(calls) != 1 {
+		t.Errorf("the calls are %v", calls)
+	}
+	proxy.Fail(nil)
+	if _, err := c.Ensure(t.Context(), storagev1.AWS{Region: "eu-central-2"}, point, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimitIsExact although all SharedVolumes of the namespace are created at once.
+func TestLimitIsExact(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	c := proxy.Connector(t)
+	var group sync.WaitGroup
+	reasons := make([]string, 8)
+	for i := range reasons {
+		group.Go(func() {
+			one := of(point, "greedy", fmt.Sprint(i))
+			one.Max = 3
+			_, err := c.Ensure(t.Context(), account, one, "")
+			reasons[i] = engine.Reason(err)
+		})
+	}
+	group.Wait()
+	slices.Sort(reasons)
+	if want := append(slices.Repeat([]string{""}, 3), slices.Repeat([]string{storagev1.ReasonLimitReached}, 5)...); !slices.Equal(reasons, want) {
+		t.Errorf("the outcomes are %q", reasons)
+	}
+	mustEnsure(t, c, of(point, "modest", "a"), "")
+}
+
+func TestSearchReadsEveryPage(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	c := proxy.Connector(t)
+	var last string
+	for i := range 205 {
+		one := of(point, fmt.Sprint("namespace-", i), "images")
+		last = mustEnsure(t, c, one, "")
+	}
+	if again := mustEnsure(t, c, of(point, "namespace-204", "images"), ""); again != last {
+		t.Errorf("%s is found as %s", last, again)
+	}
+	if err := c.Remove(t.Context(), account, of(point, "namespace-204", "images"), ""); err != nil || len(proxy.Points(t, point.FileSystem)) != 204 {
+		t.Errorf("an access point of the last page is not removed: %v", err)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	_, err := (&efs.Connector{Endpoint: proxy.URL, Folder: t.TempDir()}).Ensure(t.Context(), account, point, "")
+	if engine.Reason(err) != storagev1.ReasonAWSNotConfigured || !strings.Contains(err.Error(), "create Secret asterism-shared-volume-aws") {
+		t.Errorf("without a Secret: %v", err)
+	}
+	role := storagev1.AWS{Region: "eu-central-1", RoleARN: "arn:aws:iam::123456789012:role/asterism"}
+	if _, err := proxy.Connector(t).Ensure(t.Context(), role, point, ""); err != nil {
+		t.Errorf("with a role: %v", err)
+	}
+	if calls := proxy.Calls(); calls[0] != "AssumeRoleWithWebIdentity" {
+		t.Errorf("with a role, the calls are %v", calls)
+	}
+}
+
+// TestPolicyHasTheCalls compares the IAM policy with the calls that the operator makes.
+func TestPolicyHasTheCalls(t *testing.T) {
+	t.Parallel()
+	proxy, point := efstest.Start(t), newPoint()
+	c := proxy.Connector(t)
+	id := mustEnsure(t, c, point, "")
+	if err := c.Remove(t.Context(), account, point, id); err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{"elasticfilesystem:TagResource": true} // EFS checks it for the tags of CreateAccessPoint
+	for _, call := range proxy.Calls() {
+		made["elasticfilesystem:"+call] = true
+	}
+	content, err := os.ReadFile("../../config/aws/policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct{ Statement []struct{ Action []string } }
+	if err := json.Unmarshal(content, &policy); err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]bool{}
+	for _, statement := range policy.Statement {
+		for _, action := range statement.Action {
+			allowed[action] = true
+		}
+	}
+	if !maps.Equal(allowed, made) {
+		t.Errorf("the policy allows %v, and the operator calls %v", allowed, made)
+	}
+}

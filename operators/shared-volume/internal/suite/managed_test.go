@@ -1,0 +1,170 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/enginetest"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/efs/efstest"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+// managedScene has a policy with managed access points, and a server of EFS.
+type managedScene struct {
+	*scene
+	efs *efstest.Proxy
+}
+
+func newManaged(t *testing.T, most int32) managedScene {
+	t.Helper()
+	m := managedScene{newScene(t), efstest.Start(t)}
+	m.must(m.patch(&storagev1.SharedVolumeDriver{ObjectMeta: named("", storagev1.SharedVolumeDriverName)}, `{"spec":{"aws":{"region":"eu-central-1"}}}`))
+	m.must(m.patch(m.policy, fmt.Sprintf(`{"spec":{"fileSystems":[{"fileSystemID":%q,"accessPoints":"Managed","managed":{"maxPerNamespace":%d}}]}}`, m.fileSystem, most)))
+	return m
+}
+
+// start runs the operator.
+func (m managedScene) start(options ...enginetest.Option) {
+	m.t.Helper()
+	m.runServices(options, []enginetest.Runnable{volume.New(m.efs.Connector(m.t))})
+}
+
+func (m managedScene) create(name string) *storagev1.SharedVolume {
+	m.t.Helper()
+	return m.shared(name, func(cr *storagev1.SharedVolume) { cr.Spec.AccessPointID = "" })
+}
+
+// points returns the paths of the access points by their IDs.
+func (m managedScene) points() map[string]string {
+	m.t.Helper()
+	paths := map[string]string{}
+	for _, point := range m.efs.Points(m.t, string(m.fileSystem)) {
+		paths[*point.AccessPointId] = *point.RootDirectory.Path
+	}
+	return paths
+}
+
+func TestManagedAccessPoint(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	cr := m.create("images")
+	m.ready(cr)
+	m.Expect(m.efs.Calls()).To(Equal([]string{"DescribeAccessPoints", "CreateAccessPoint"}))
+	m.Expect(m.points()).To(HaveKeyWithValue(cr.Status.ManagedAccessPointID, And(HavePrefix("/asterism/"+m.namespace[:10]), HaveSuffix("/images"))))
+	m.Expect(cr.Status.AccessPointID).To(Equal(cr.Status.ManagedAccessPointID))
+	m.Expect(m.volume(cr).Spec.CSI.VolumeHandle).To(Equal(string(m.fileSystem) + "::" + cr.Status.ManagedAccessPointID))
+
+	m.operator.Stop() // at rest, a new process makes one call for an access point
+	m.efs.Fail(nil)
+	m.start()
+	m.Eventually(m.efs.Calls).Should(Equal([]string{"DescribeAccessPoints"}))
+	m.pass(cr) // without a status, the access point is found again
+	m.ready(cr)
+	m.Expect(m.points()).To(HaveLen(1))
+
+	pod := m.pod("user")
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(func() *storagev1.Blockers { m.must(m.get(cr)); return cr.Status.BlockedBy }).ShouldNot(BeNil())
+	m.Expect(m.points()).To(HaveLen(1), "a pod still uses the access point")
+	m.end(pod)
+	m.Eventually(m.gone(cr)).Should(BeTrue())
+	m.Expect(m.points()).To(BeEmpty())
+	m.leavesNothing()
+
+	again := m.create("images")
+	m.ready(again)
+	m.Expect(m.points()).To(HaveKeyWithValue(again.Status.ManagedAccessPointID, HaveSuffix("/images")), "with the same directory")
+}
+
+// TestEveryWriteMayBeTheLastWithAWS stops the operator after each write, and the first calls to
+// EFS fail as well.
+func TestEveryWriteMayBeTheLastWithAWS(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 5; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			m := newManaged(t, 10)
+			m.efs.Fail(func(call int, action string) efstest.Fault {
+				if action == "CreateAccessPoint" && call <= n {
+					return efstest.Lost
+				}
+				return efstest.None
+			})
+			fence := enginetest.NewFence(n, true)
+			m.start(fence.Option)
+			cr := m.create("images")
+			m.Eventually(fence.Reached()).Should(BeClosed())
+			m.operator.Stop()
+			m.start()
+			m.ready(cr)
+			m.Expect(m.points()).To(HaveLen(1))
+			m.Expect(m.points()).To(HaveKey(cr.Status.ManagedAccessPointID))
+			m.must(m.client.Delete(m.ctx, cr))
+			m.Eventually(m.gone(cr)).Should(BeTrue())
+			m.Expect(m.points()).To(BeEmpty())
+			m.leavesNothing()
+		})
+	}
+}
+
+// TestManagedLimit: a SharedVolume beyond the number waits without calls, until another is
+// deleted.
+func TestManagedLimit(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 1)
+	m.start()
+	first := m.create("first")
+	m.ready(first)
+	second := m.create("second")
+	m.Eventually(m.condition(second, "Ready")).Should(HavePrefix("False LimitReached: the namespace has 1 managed access points"))
+	m.Expect(m.efs.Calls()).To(HaveLen(2), "no call for the second")
+	m.must(m.client.Delete(m.ctx, first))
+	m.ready(second)
+	m.Expect(m.points()).To(HaveLen(1))
+}
+
+// TestTenantReachesNoOtherDirectory: a managed grant gives no access point that the tenant
+// names, and no field names a directory or a user.
+func TestTenantReachesNoOtherDirectory(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	own := m.create("images")
+	m.ready(own)
+	other := m.shared("theirs", func(cr *storagev1.SharedVolume) {
+		cr.Spec.AccessPointID = storagev1.AccessPointID(own.Status.ManagedAccessPointID)
+	})
+	m.Eventually(m.condition(other, "Allowed")).Should(HavePrefix("False Denied"))
+	up := &storagev1.SharedVolume{ObjectMeta: named(m.namespace, "..")}
+	up.Spec.FileSystemID = m.fileSystem
+	m.Expect(m.client.Create(m.ctx, up)).To(MatchError(ContainSubstring("metadata.name")))
+	m.Expect(m.patch(own, `{"spec":{"accessPointID":"fsap-00000001"}}`)).To(MatchError(ContainSubstring("accessPointID must not be added or removed")))
+	m.Expect(m.patch(own, `{"spec":{"fileSystemID":"fs-00000001"}}`)).To(MatchError(ContainSubstring("fileSystemID must not change without accessPointID")))
+}
+
+// TestDeletionWithoutRights waits with the missing right, and ends with the annotation.
+func TestDeletionWithoutRights(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	cr := m.create("images")
+	m.ready(cr)
+	m.efs.Fail(func(_ int, action string) efstest.Fault {
+		if strings.HasPrefix(action, "Delete") {
+			return efstest.Denied
+		}
+		return efstest.None
+	})
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(m.condition(cr, "Ready")).Should(HavePrefix("False AWSDenied: AccessPointRemoved: AccessDeniedException: the operator may not call elasticfilesystem:DeleteAccessPoint"))
+	m.must(m.patch(cr, `{"metadata":{"annotations":{"`+commonv1.AnnotationAbandon+`":"true"}}}`))
+	m.Eventually(m.gone(cr)).Should(BeTrue())
+	m.Expect(m.points()).To(HaveLen(1))
+}

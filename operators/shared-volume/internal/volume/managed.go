@@ -1,0 +1,180 @@
+package volume
+
+import (
+	"cmp"
+	"context"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/efs"
+)
+
+// checkPeriod is the time after which an access point is looked up again: one call per
+// access point. Nothing else calls AWS at rest.
+const checkPeriod = 30 * time.Minute
+
+// observedID is the key of the ID in what the stage observes.
+const observedID = "id"
+
+// Default owners of files are from firstUser to twice of it.
+const firstUser = 1_000_000_000
+
+// Lengths of the parts of a directory, of which EFS allows 100 characters: the root of the
+// grant has 36, the namespace with its hash 34, the name 30.
+const (
+	maxNamespacePart = 20
+	maxNamePart      = 29
+	hashLength       = 12
+)
+
+// isManaged says whether the operator creates the access point.
+func isManaged(cr *storagev1.SharedVolume) bool { return cr.Spec.AccessPointID == "" }
+
+// accessPoint returns the access point of the spec, or the managed one; "" before it exists.
+func accessPoint(cr *storagev1.SharedVolume) storagev1.AccessPointID {
+	return cmp.Or(cr.Spec.AccessPointID, storagev1.AccessPointID(cr.Status.ManagedAccessPointID))
+}
+
+// withinLimit waits, without a call to AWS, until the namespace may have another access
+// point. Exact is only the count of the access points themselves.
+func withinLimit(cr *storagev1.SharedVolume, in engine.Inputs) error {
+	granted := managedGrant(cr, in)
+	if granted == nil || cr.Status.ManagedAccessPointID != "" {
+		return nil
+	}
+	count := 0
+	for _, other := range siblings.In(in) {
+		if other.UID != cr.UID && other.Spec.FileSystemID == cr.Spec.FileSystemID && other.Status.ManagedAccessPointID != "" {
+			count++
+		}
+	}
+	if most := int(granted.MaxPerNamespace); count >= most {
+		return efs.LimitReached(string(cr.Spec.FileSystemID), most)
+	}
+	return nil
+}
+
+// managedGrant returns the description of the access point that the operator creates, from
+// the first policy by name; nil if the spec has an access point.
+func managedGrant(cr *storagev1.SharedVolume, in engine.Inputs) *storagev1.ManagedAccessPoints {
+	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
+	if !isManaged(cr) || namespace == nil {
+		return nil
+	}
+	for _, policy := range policyList.In(in) {
+		if found := grantOf(policy, namespace, cr.Spec.FileSystemID, ""); found != nil && suffices(found.Access, cr) {
+			return found.Managed
+		}
+	}
+	return nil
+}
+
+// account is an input only of a SharedVolume with a managed access point.
+func account(cr *storagev1.SharedVolume) []engine.Need {
+	if !isManaged(cr) {
+		return nil
+	}
+	return []engine.Need{engine.Cluster(), engine.Existing(theDriver()).Counting(func(obj client.Object) any {
+		return obj.(*storagev1.SharedVolumeDriver).Spec.AWS //nolint:forcetypeassert // of theDriver
+	}).Optional()}
+}
+
+func checkEvery(cr *storagev1.SharedVolume) time.Duration {
+	if !isManaged(cr) {
+		return 0
+	}
+	return checkPeriod
+}
+
+// managed has the calls to AWS.
+type managed struct{ aws *efs.Connector }
+
+// ensure creates the access point, or finds it.
+func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engine.Inputs) (engine.Observed, error) {
+	if !isManaged(cr) {
+		return nil, nil
+	}
+	cluster, err := configured(in)
+	if err != nil {
+		return nil, err
+	}
+	granted := managedGrant(cr, in)
+	if granted == nil {
+		return nil, engine.Wait("no policy grants a managed access point any more")
+	}
+	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
+	point := describe(cr, namespace.UID, in.Cluster(), granted)
+	id, err := m.aws.Ensure(ctx, *cluster, point, cr.Status.ManagedAccessPointID)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Observed{observedID: id}, nil
+}
+
+// remove deletes the access point when no claim and no volume uses it any more.
+func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engine.Inputs) (engine.Observed, error) {
+	id := cr.Status.ManagedAccessPointID
+	cluster, err := configured(in)
+	switch {
+	case !isManaged(cr) || err != nil && id == "":
+		return nil, nil
+	case err == nil:
+		err = m.aws.Remove(ctx, *cluster, describe(cr, "", in.Cluster(), nil), id)
+	}
+	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
+		return nil, engine.Abandon("access point %s of file system %s: %s", id, cr.Spec.FileSystemID, err)
+	}
+	return nil, err
+}
+
+func configured(in engine.Inputs) (*storagev1.AWS, error) {
+	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
+	if cluster == nil || cluster.Spec.AWS == nil {
+		return nil, engine.WaitAs(storagev1.ReasonAWSNotConfigured, "the operator has no region of AWS: ask an administrator of the cluster to set spec.aws of SharedVolumeDriver %s, or to name an access point in accessPointID", storagev1.SharedVolumeDriverName)
+	}
+	return cluster.Spec.AWS, nil
+}
+
+// describe returns the access point of a SharedVolume. Users choose no part of a path except
+// the name of the SharedVolume, which has no slash: no directory contains another, and none
+// belongs to two namespaces.
+func describe(cr *storagev1.SharedVolume, namespaceUID types.UID, cluster string, granted *storagev1.ManagedAccessPoints) efs.AccessPoint {
+	point := efs.AccessPoint{
+		FileSystem: string(cr.Spec.FileSystemID), Cluster: cluster, NamespaceUID: string(namespaceUID),
+		OwnerUID: string(cr.UID), Owner: cr.Namespace + "/" + cr.Name,
+	}
+	if granted == nil {
+		return point
+	}
+	name := cr.Name
+	if len(name) > maxNamePart {
+		name = name[:maxNamePart-hashLength-1] + "-" + engine.Hash(name)[:hashLength]
+	}
+	part := cr.Namespace[:min(len(cr.Namespace), maxNamespacePart)] + "-" + engine.Hash(cluster, namespaceUID)[:hashLength]
+	point.Path = granted.RootDirectory + "/" + part + "/" + name
+	point.Permissions, point.Max = granted.Permissions, int(granted.MaxPerNamespace)
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(namespaceUID))
+	point.UID = firstUser + int64(sum.Sum32())%firstUser
+	point.GID = point.UID
+	if user := granted.PosixUser; user != nil {
+		point.UID, point.GID = user.UID, user.GID
+	}
+	return point
+}
+
+// reportAccessPoint copies the ID into the status, where later stages read it. Only the
+// operator may write the status.
+func reportAccessPoint(cr *storagev1.SharedVolume, in engine.Inputs) {
+	if id := in.Observed(storagev1.ConditionAccessPointReady)[observedID]; id != "" {
+		cr.Status.ManagedAccessPointID = id
+	}
+}
