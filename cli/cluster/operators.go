@@ -31,6 +31,7 @@ var addKinds = []func(*runtime.Scheme) error{
 
 // clusterScoped are the kinds of Asterism that have no namespace.
 var clusterScoped = []string{
+	"SharedFileSystem",
 	"SharedVolumeDriver",
 	"SharedVolumePolicy",
 }
@@ -46,6 +47,7 @@ var shortNames = map[string]string{
 	"nmeta":  "NovaMetadata",
 	"nvnc":   "NovaNoVNCProxy",
 	"nsched": "NovaScheduler",
+	"svf":    "SharedFileSystem",
 	"svd":    "SharedVolumeDriver",
 	"svp":    "SharedVolumePolicy",
 	"shvol":  "SharedVolume",

@@ -9,11 +9,12 @@ import (
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 	"asterism.dev/operators/shared-volume/internal/driver"
+	"asterism.dev/operators/shared-volume/internal/filesystem"
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
 func main() {
 	kinds := runtime.NewSchemeBuilder(storagev1.AddToScheme, securityv1.Install)
 	operator.Main("shared-volume", kinds.AddToScheme,
-		volume.Service, volume.Grants, driver.Confined(driver.ImagesFromEnvironment()), driver.Singleton{})
+		volume.Service, volume.Grants, filesystem.Service, driver.Confined(driver.ImagesFromEnvironment()), driver.Singleton{})
 }

@@ -28,4 +28,5 @@ var conditions = map[string][]string{
 	"SharedVolume":       sharedvolume.SharedVolumeConditions,
 	"SharedVolumeDriver": sharedvolume.SharedVolumeDriverConditions,
 	"SharedVolumePolicy": sharedvolume.SharedVolumePolicyConditions,
+	"SharedFileSystem":   sharedvolume.SharedFileSystemConditions,
 }

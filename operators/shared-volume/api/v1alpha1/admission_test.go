@@ -160,6 +160,42 @@ spec:
 	)
 })
 
+var _ = Describe("SharedFileSystem", Ordered, func() {
+	var (
+		server enginetest.Admission
+		sample *unstructured.Unstructured
+	)
+
+	BeforeAll(func() {
+		server = enginetest.NewAdmission(GinkgoTB(), definitions)
+		sample = enginetest.ReadSample(GinkgoTB(), "../../config/samples/sharedfilesystem.yaml", "SharedFileSystem")
+		sample.SetName("admission")
+	})
+
+	DescribeTable("accepts", func(patch string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("the sample", `{}`),
+		Entry("an existing file system", `spec: {managed: null, fileSystemID: fs-484648c8}`),
+		Entry("every field", `spec: {managed: {performanceMode: maxIO, throughputMode: bursting, encryption: Enabled, kmsKeyID: "arn:aws:kms:eu-central-1:123456789012:key/a", backup: Disabled, deletionPolicy: Delete}}`),
+	)
+
+	DescribeTable("refuses", func(patch, message string) {
+		_, err := server.Create(sample, patch)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("neither", `spec: {managed: null}`, "must have either fileSystemID or managed"),
+		Entry("both", `spec: {fileSystemID: fs-484648c8}`, "must have either fileSystemID or managed"),
+		Entry("no mount target", `spec: {managed: {mountTargets: []}}`, "should have at least 1 items"),
+		Entry("a subnet twice", `spec: {managed: {mountTargets: [{subnetID: subnet-0a1b2c3d}, {subnetID: subnet-0a1b2c3d}]}}`, "Duplicate value"),
+		Entry("an address instead of a subnet", `spec: {managed: {mountTargets: [{subnetID: 10.0.0.0/24}]}}`, "subnetID in body should match"),
+		Entry("a name of a security group", `spec: {managed: {mountTargets: [{subnetID: subnet-0a1b2c3d, securityGroupIDs: [default]}]}}`, "should match"),
+		Entry("a key without encryption", `spec: {managed: {encryption: Disabled, kmsKeyID: a}}`, "must have encryption Enabled to have kmsKeyID"),
+		Entry("an unknown deletionPolicy", `spec: {managed: {deletionPolicy: Recycle}}`, `Unsupported value: "Recycle"`),
+	)
+})
+
 var _ = Describe("SharedVolumeDriver", Ordered, func() {
 	var (
 		server enginetest.Admission

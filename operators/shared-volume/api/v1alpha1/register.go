@@ -17,5 +17,6 @@ var (
 		&SharedVolume{}, &SharedVolumeList{},
 		&SharedVolumePolicy{}, &SharedVolumePolicyList{},
 		&SharedVolumeDriver{}, &SharedVolumeDriverList{},
+		&SharedFileSystem{}, &SharedFileSystemList{},
 	)
 )

@@ -9,6 +9,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/filesystem"
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
@@ -26,7 +27,7 @@ func TestConform(t *testing.T) { subject.Conform(t) }
 // operator grants to the driver's account, and the creation of the SharedVolumeDriver, and
 // no other right.
 func TestRole(t *testing.T) {
-	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, policies, otherRights{})
+	enginetest.Role(t, "../../config/rbac/role.yaml", subject, volumes, policies, fileSystems, otherRights{})
 }
 
 var volumes = enginetest.Subject[*storagev1.SharedVolume]{
@@ -41,6 +42,13 @@ var policies = enginetest.Subject[*storagev1.SharedVolumePolicy]{
 	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
 	Conditions:  storagev1.SharedVolumePolicyConditions,
 	Testdata:    "../volume/testdata-policy",
+}
+
+var fileSystems = enginetest.Subject[*storagev1.SharedFileSystem]{
+	Service:     filesystem.Service,
+	AddToScheme: []func(*runtime.Scheme) error{storagev1.AddToScheme},
+	Conditions:  storagev1.SharedFileSystemConditions,
+	Testdata:    "../filesystem/testdata",
 }
 
 type otherRights struct{}

@@ -45,6 +45,13 @@ var meanings = map[string]meaning{
 	"ServiceUnavailable":                failed,
 	"AccessPointLimitExceeded":          {storagev1.ReasonAWSLimitReached, "file system %[2]s has as many access points as the quota of AWS allows: ask AWS for a higher quota \"Access points for each file system\", or use another file system"},
 	"FileSystemNotFound":                {storagev1.ReasonAWSRefused, "file system %[2]s does not exist in this region: correct fileSystemID, or spec.aws.region of SharedVolumeDriver cluster"},
+	"FileSystemLimitExceeded":           {storagev1.ReasonAWSLimitReached, "the account has as many file systems as its quota allows: ask AWS for a higher quota \"File systems for each account\""},
+	"NetworkInterfaceLimitExceeded":     {storagev1.ReasonAWSLimitReached, "the account has as many network interfaces as its quota allows: ask AWS for a higher quota \"Network interfaces per Region\""},
+	"NoFreeAddressesInSubnet":           {storagev1.ReasonAWSRefused, "a subnet in spec.managed.mountTargets has no free address: name another subnet of the zone"},
+	"SubnetNotFound":                    {storagev1.ReasonAWSRefused, "a subnet in spec.managed.mountTargets does not exist in this region: create another SharedFileSystem with the right subnets"},
+	"SecurityGroupNotFound":             {storagev1.ReasonAWSRefused, "a security group in spec.managed.mountTargets does not exist in the VPC of its subnet"},
+	"MountTargetConflict":               {storagev1.ReasonAWSRefused, "two subnets in spec.managed.mountTargets are in one availability zone or in different VPCs, or the zone has a mount target already"},
+	"FileSystemInUse":                   {engine.ReasonProgressing, "EFS still deletes the mount targets of file system %[2]s"},
 	"IncorrectFileSystemLifeCycleState": {storagev1.ReasonAWSRefused, "file system %[2]s is not available: it is being created, changed or deleted"},
 }
 

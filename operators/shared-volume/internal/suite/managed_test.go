@@ -5,13 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/efs"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/enginetest"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 	"asterism.dev/operators/shared-volume/internal/efs/efstest"
+	"asterism.dev/operators/shared-volume/internal/filesystem"
 	"asterism.dev/operators/shared-volume/internal/volume"
 )
 
@@ -167,4 +170,34 @@ func TestDeletionWithoutRights(t *testing.T) {
 	m.must(m.patch(cr, `{"metadata":{"annotations":{"`+commonv1.AnnotationAbandon+`":"true"}}}`))
 	m.Eventually(m.gone(cr)).Should(BeTrue())
 	m.Expect(m.points()).To(HaveLen(1))
+}
+
+// TestSharedFileSystem from its creation to its deletion, which waits for SharedVolumes.
+func TestSharedFileSystem(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	connector := m.efs.Connector(t)
+	m.runServices(nil, []enginetest.Runnable{volume.New(connector), filesystem.New(connector)})
+	fs := &storagev1.SharedFileSystem{ObjectMeta: named("", m.namespace)}
+	fs.Spec.Managed = &storagev1.ManagedFileSystem{DeletionPolicy: storagev1.DeletionDelete}
+	for _, subnet := range efstest.Subnets() {
+		fs.Spec.Managed.MountTargets = append(fs.Spec.Managed.MountTargets, storagev1.MountTarget{SubnetID: subnet})
+	}
+	m.must(m.client.Create(m.ctx, fs))
+	t.Cleanup(func() { m.release(fs); m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, fs))) })
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("True"))
+	m.Expect(fs.Status.State).To(Equal("available"))
+	m.Expect(fs.Status.MountTargets).To(HaveLen(2))
+	m.Expect(m.patch(fs, `{"spec":{"managed":{"encryption":"Disabled"}}}`)).To(MatchError(ContainSubstring("must not change except deletionPolicy")))
+	m.Expect(m.patch(fs, `{"spec":{"managed":{"mountTargets":[{"subnetID":"subnet-0000000c"}]}}}`)).To(MatchError(ContainSubstring("mountTargets must not be removed")))
+
+	cr := m.shared("user", func(cr *storagev1.SharedVolume) {
+		cr.Spec.FileSystemID, cr.Spec.AccessPointID = storagev1.FileSystemID(fs.Status.FileSystemID), ""
+	})
+	m.must(m.client.Delete(m.ctx, fs))
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False InUse: FileSystemRemoved: SharedVolumes use file system " + fs.Status.FileSystemID))
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(m.gone(fs)).Should(BeTrue())
+	_, err := m.efs.Direct().DescribeFileSystems(m.ctx, &efs.DescribeFileSystemsInput{FileSystemId: &fs.Status.FileSystemID})
+	m.Expect(err).To(MatchError(ContainSubstring("FileSystemNotFound")))
 }

@@ -82,6 +82,11 @@ func account(cr *storagev1.SharedVolume) []engine.Need {
 	if !isManaged(cr) {
 		return nil
 	}
+	return Account()
+}
+
+// Account returns the needs of calls to AWS.
+func Account() []engine.Need {
 	return []engine.Need{engine.Cluster(), engine.Existing(theDriver()).Counting(func(obj client.Object) any {
 		return obj.(*storagev1.SharedVolumeDriver).Spec.AWS //nolint:forcetypeassert // of theDriver
 	}).Optional()}
@@ -102,7 +107,7 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	if !isManaged(cr) {
 		return nil, nil
 	}
-	cluster, err := configured(in)
+	cluster, err := Configured(in)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +127,7 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 // remove deletes the access point when no claim and no volume uses it any more.
 func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engine.Inputs) (engine.Observed, error) {
 	id := cr.Status.ManagedAccessPointID
-	cluster, err := configured(in)
+	cluster, err := Configured(in)
 	switch {
 	case !isManaged(cr) || err != nil && id == "":
 		return nil, nil
@@ -135,7 +140,8 @@ func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	return nil, err
 }
 
-func configured(in engine.Inputs) (*storagev1.AWS, error) {
+// Configured returns the account of AWS, which Account has found.
+func Configured(in engine.Inputs) (*storagev1.AWS, error) {
 	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
 	if cluster == nil || cluster.Spec.AWS == nil {
 		return nil, engine.WaitAs(storagev1.ReasonAWSNotConfigured, "the operator has no region of AWS: ask an administrator of the cluster to set spec.aws of SharedVolumeDriver %s, or to name an access point in accessPointID", storagev1.SharedVolumeDriverName)

@@ -1,14 +1,16 @@
 // Package efstest has a server with the calls of EFS that the operator makes, for the suites:
-// they need no Python. TestAnswersLikeMoto compares its answers with those of moto.
+// they need no Python. The same tests run against moto, with EnvironmentEndpoint.
 package efstest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +30,15 @@ import (
 // tests use instead of a Server.
 const EnvironmentEndpoint = "EFS_TEST_ENDPOINT"
 
-const pathOfPoints = "/2015-02-01/access-points"
+// EnvironmentSubnets is a variable with two subnets of that server, separated by a comma.
+const EnvironmentSubnets = "EFS_TEST_SUBNETS"
+
+// Subnets returns two subnets.
+func Subnets() []string {
+	return strings.Split(cmp.Or(os.Getenv(EnvironmentSubnets), "subnet-0000000a,subnet-0000000b"), ",")
+}
+
+const pathOfEFS = "/2015-02-01/"
 
 // Tag returns the value of a tag.
 func Tag(point types.AccessPointDescription, key string) string {
@@ -76,7 +86,7 @@ func Start(t testing.TB) *Proxy {
 	t.Helper()
 	backend := os.Getenv(EnvironmentEndpoint)
 	if backend == "" {
-		server := httptest.NewServer(&Server{points: map[string]*point{}})
+		server := httptest.NewServer(&Server{all: map[string]object{}})
 		t.Cleanup(server.Close)
 		backend = server.URL
 	}
@@ -106,6 +116,14 @@ func (p *Proxy) Calls() []string {
 	return slices.Clone(p.calls)
 }
 
+// Direct returns a client without faults.
+func (p *Proxy) Direct() *awsefs.Client {
+	return awsefs.New(awsefs.Options{Region: "eu-central-1", BaseEndpoint: &p.backend, Credentials: aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
+		})})
+}
+
 // Points returns the access points of a file system, without a fault.
 func (p *Proxy) Points(t testing.TB, fileSystem string) []types.AccessPointDescription {
 	t.Helper()
@@ -131,20 +149,26 @@ func (p *Proxy) Fail(fault func(n int, action string) Fault) {
 	p.fault, p.calls = fault, nil
 }
 
-func actionOf(r *http.Request) string {
+// paths are those of the kinds of objects.
+var paths = map[string]string{"access-points": "AccessPoint", "file-systems": "FileSystem", "mount-targets": "MountTarget"}
+
+// actionOf returns the action, the kind of object, and its ID in the path.
+func actionOf(r *http.Request) (action, kind, id string) {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, pathOfEFS), "/")
+	kind = paths[parts[0]]
 	switch {
-	case !strings.HasPrefix(r.URL.Path, pathOfPoints):
-		return "AssumeRoleWithWebIdentity"
+	case kind == "":
+		return "AssumeRoleWithWebIdentity", "", ""
 	case r.Method == http.MethodPost:
-		return "CreateAccessPoint"
+		return "Create" + kind, kind, ""
 	case r.Method == http.MethodDelete:
-		return "DeleteAccessPoint"
+		return "Delete" + kind, kind, parts[1]
 	}
-	return "DescribeAccessPoints"
+	return "Describe" + kind + "s", kind, ""
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	action := actionOf(r)
+	action, _, _ := actionOf(r)
 	p.mu.Lock()
 	p.calls = append(p.calls, action)
 	fault := None
@@ -173,21 +197,21 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, answer.Body)
 }
 
-// point is an access point; what the Server does not read is as it was sent.
-type point struct {
-	AccessPointId, ClientToken, FileSystemId, LifeCycleState string
-	Tags, PosixUser, RootDirectory                           json.RawMessage
-}
+// object is an access point, a file system or a mount target, with the fields of its request.
+type object map[string]any
 
-// Server is a small EFS. An access point is available at once.
+// Server is a small EFS. All objects are available at once. A token is remembered for file
+// systems only.
 type Server struct {
-	mu     sync.Mutex
-	points map[string]*point
-	last   int
+	mu   sync.Mutex
+	all  map[string]object // by ID
+	last int
 }
 
-// page is the greatest number of access points in an answer.
+// page is the greatest number of objects in an answer.
 const page = 100
+
+var prefixes = map[string]string{"AccessPoint": "fsap-", "FileSystem": "fs-", "MountTarget": "fsmt-"}
 
 func refuse(w http.ResponseWriter, code string, status int) {
 	w.Header().Set("X-Amzn-Errortype", code)
@@ -198,51 +222,80 @@ func refuse(w http.ResponseWriter, code string, status int) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, pathOfPoints), "/")
-	switch actionOf(r) {
-	case "AssumeRoleWithWebIdentity":
+	action, kind, id := actionOf(r)
+	switch {
+	case kind == "":
 		_, _ = fmt.Fprint(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
-	case "CreateAccessPoint":
-		s.create(w, r)
-	case "DeleteAccessPoint":
-		delete(s.points, id)
-		w.WriteHeader(http.StatusNoContent)
+	case strings.HasPrefix(action, "Create"):
+		s.create(w, r, kind)
+	case id != "":
+		s.remove(w, kind, id)
 	default:
-		s.describe(w, r)
+		s.describe(w, r.URL.Query(), kind)
 	}
 }
 
-func (s *Server) create(w http.ResponseWriter, r *http.Request) {
-	s.last++
-	created := &point{AccessPointId: fmt.Sprintf("fsap-%017x", s.last), LifeCycleState: "available"}
-	if err := json.NewDecoder(r.Body).Decode(created); err != nil {
+func (s *Server) create(w http.ResponseWriter, r *http.Request, kind string) {
+	made := object{}
+	if err := json.NewDecoder(r.Body).Decode(&made); err != nil {
 		refuse(w, "BadRequest", http.StatusBadRequest)
 		return
 	}
-	s.points[created.AccessPointId] = created
-	_ = json.NewEncoder(w).Encode(created)
-}
-
-func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if id := query.Get("AccessPointId"); id != "" {
-		if s.points[id] == nil {
-			refuse(w, "AccessPointNotFound", http.StatusNotFound)
+	for _, other := range s.all {
+		if kind == "FileSystem" && other["CreationToken"] == made["CreationToken"] {
+			refuse(w, "FileSystemAlreadyExists", http.StatusConflict)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"AccessPoints": []*point{s.points[id]}})
-		return
 	}
-	found := []*point{}
-	for _, point := range s.points {
-		if point.FileSystemId == query.Get("FileSystemId") && point.AccessPointId > query.Get("NextToken") {
-			found = append(found, point)
+	s.last++
+	id := fmt.Sprintf("%s%017x", prefixes[kind], s.last)
+	made[kind+"Id"], made["LifeCycleState"], made["OwnerId"] = id, "available", "123456789012"
+	switch kind {
+	case "FileSystem":
+		made["SizeInBytes"], made["NumberOfMountTargets"], made["CreationTime"] = map[string]any{"Value": 6144}, 0, 1
+	case "MountTarget":
+		made["AvailabilityZoneName"] = "zone-of-" + made["SubnetId"].(string) //nolint:forcetypeassert // the operator sends it
+	}
+	s.all[id] = made
+	_ = json.NewEncoder(w).Encode(made)
+}
+
+func (s *Server) remove(w http.ResponseWriter, kind, id string) {
+	for _, target := range s.all {
+		if kind == "FileSystem" && target["MountTargetId"] != nil && target["FileSystemId"] == id {
+			refuse(w, "FileSystemInUse", http.StatusConflict)
+			return
 		}
 	}
-	slices.SortFunc(found, func(a, b *point) int { return strings.Compare(a.AccessPointId, b.AccessPointId) })
-	out := map[string]any{"AccessPoints": found}
-	if len(found) > page {
-		out["AccessPoints"], out["NextToken"] = found[:page], found[page-1].AccessPointId
+	delete(s.all, id)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// describe returns the objects with all fields of the query.
+func (s *Server) describe(w http.ResponseWriter, query url.Values, kind string) {
+	if id := query.Get(kind + "Id"); id != "" && s.all[id] == nil {
+		refuse(w, kind+"NotFound", http.StatusNotFound)
+		return
 	}
+	found := []string{}
+	for id, one := range s.all {
+		matches := strings.HasPrefix(id, prefixes[kind]) && id > query.Get("NextToken")
+		for name := range query {
+			matches = matches && (one[name] == nil || one[name] == query.Get(name))
+		}
+		if matches {
+			found = append(found, id)
+		}
+	}
+	slices.Sort(found)
+	out := map[string]any{}
+	if len(found) > page {
+		found, out["NextToken"] = found[:page], found[page-1]
+	}
+	objects := []object{}
+	for _, id := range found {
+		objects = append(objects, s.all[id])
+	}
+	out[kind+"s"] = objects
 	_ = json.NewEncoder(w).Encode(out)
 }

@@ -1,0 +1,107 @@
+// Package filesystem shows an EFS file system, or creates it.
+package filesystem
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
+	"asterism.dev/operators/shared-volume/internal/efs"
+	"asterism.dev/operators/shared-volume/internal/volume"
+)
+
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedfilesystems,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.asterism.dev,resources=sharedfilesystems/status,verbs=patch
+
+// checkPeriod is the time after which the state is read again, with two calls.
+const checkPeriod = 10 * time.Minute
+
+// observedState is the key of the state in what the stage observes.
+const observedState = "state"
+
+// Service is New with the connection to AWS.
+var Service = New(efs.NewConnector())
+
+// New returns the stages of a SharedFileSystem, which has no children.
+func New(aws *efs.Connector) engine.Service[*storagev1.SharedFileSystem] {
+	calls := calls{aws}
+	return engine.Service[*storagev1.SharedFileSystem]{
+		Name: "shared-file-system",
+		Stages: []engine.Stage[*storagev1.SharedFileSystem]{{
+			Condition: storagev1.ConditionFileSystemReady, Needs: account, Do: calls.ensure, Report: reportState,
+			Every: func(*storagev1.SharedFileSystem) time.Duration { return checkPeriod },
+		}},
+		Teardown: []engine.Stage[*storagev1.SharedFileSystem]{{Condition: "FileSystemRemoved", Needs: accountAndUsers, Do: calls.remove}},
+	}
+}
+
+func account(*storagev1.SharedFileSystem) []engine.Need { return volume.Account() }
+
+var users = engine.Labelled[*storagev1.SharedVolume](nil)
+
+// accountAndUsers reads the SharedVolumes only for the deletion of a file system.
+func accountAndUsers(cr *storagev1.SharedFileSystem) []engine.Need {
+	if !deletes(cr) {
+		return nil
+	}
+	return append(volume.Account(), users.Counting(func(client.Object) any { return nil }))
+}
+
+func deletes(cr *storagev1.SharedFileSystem) bool {
+	return cr.Spec.Managed != nil && cr.Spec.Managed.DeletionPolicy == storagev1.DeletionDelete
+}
+
+type calls struct{ aws *efs.Connector }
+
+func describe(cr *storagev1.SharedFileSystem, in engine.Inputs) efs.FileSystem {
+	return efs.FileSystem{Cluster: in.Cluster(), UID: string(cr.UID), Name: cr.Name, Spec: cr.Spec}
+}
+
+func (c calls) ensure(ctx context.Context, cr *storagev1.SharedFileSystem, in engine.Inputs) (engine.Observed, error) {
+	configured, err := volume.Configured(in)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.aws.EnsureFileSystem(ctx, *configured, describe(cr, in))
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(state)
+	return engine.Observed{observedState: string(encoded)}, err
+}
+
+// remove deletes a managed file system with deletionPolicy Delete.
+func (c calls) remove(ctx context.Context, cr *storagev1.SharedFileSystem, in engine.Inputs) (engine.Observed, error) {
+	if !deletes(cr) {
+		return nil, nil
+	}
+	inUse := func(id string) error {
+		if slices.ContainsFunc(users.In(in), func(user *storagev1.SharedVolume) bool { return string(user.Spec.FileSystemID) == id }) {
+			return engine.WaitAs(storagev1.ReasonInUse, "SharedVolumes use file system %s: delete them", id)
+		}
+		return nil
+	}
+	configured, err := volume.Configured(in)
+	if err == nil {
+		err = c.aws.RemoveFileSystem(ctx, *configured, describe(cr, in), inUse)
+	}
+	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
+		return nil, engine.Abandon("file system %s: %s", cr.Status.FileSystemID, err)
+	}
+	return nil, err
+}
+
+func reportState(cr *storagev1.SharedFileSystem, in engine.Inputs) {
+	var state efs.FileSystemState
+	if json.Unmarshal([]byte(in.Observed(storagev1.ConditionFileSystemReady)[observedState]), &state) != nil {
+		return
+	}
+	cr.Status.FileSystemID, cr.Status.State, cr.Status.SizeBytes, cr.Status.MountTargets = state.FileSystemID, state.State, state.SizeBytes, state.MountTargets
+}
