@@ -46,6 +46,9 @@ func (p *passOf[T]) applyChildren(ctx context.Context, s Stage[T], children appl
 			break
 		}
 		incomplete = cmp.Or(incomplete, err)
+		if result.Awaited.Name != "" {
+			p.wantedKeys = append(p.wantedKeys, result.Awaited)
+		}
 		if result.Object != nil {
 			record.Children = append(record.Children, result.Title)
 			p.addToInputs(result)

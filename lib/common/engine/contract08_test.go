@@ -170,12 +170,15 @@ func (w *world) runsToItsEnd(script *jobScript) {
 	cr := w.widget("whole", widget.Spec{Text: "first"})
 	w.Eventually(func() int { return script.runs("whole") }).Should(Equal(1))
 	w.setPhase("whole", corev1.PodRunning)
+	w.operator.Requests.Reset()
 	w.change(cr, func(s *widget.Spec) { s.Text = "second" })
 	w.decides(w.condition(cr, "SchemaReady"), ContainSubstring("superseded, and is replaced when it ends"), ContainSubstring("being deleted"), "runs to its end")
+	w.pass(cr)
+	w.Expect(w.operator.Requests.Of("delete", "jobs")).NotTo(ContainElement(HaveField("Name", HavePrefix("whole"))), "runs to its end")
 	script.say("whole", end{message: "done"})
 	w.setPhase("whole", corev1.PodSucceeded)
 	w.awaitReady(cr)
-	w.Expect(w.created("whole")).To(Equal(2), "runs to its end")
+	w.Expect(w.created("whole")).To(Equal(1), "one more Job")
 	w.Expect(w.jobs("whole")).To(HaveLen(1))
 }
 

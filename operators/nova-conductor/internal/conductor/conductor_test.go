@@ -31,6 +31,7 @@ func TestSuite(t *testing.T) {
 	subject.Run(t, func() {
 		It("syncs the schema again for another image or database only", syncsWhenNeeded)
 		It("reports the error of a failed sync without secrets, and tries again", retriesSync)
+		It("lets a running sync end before another one starts", letsSyncEnd)
 		It("runs no sync if schema.management is External", leavesSchema)
 		It("syncs the schema and does not change the pods while the rollout is held", holds)
 		It("runs the conductor of a cell without the API database", runsCell)

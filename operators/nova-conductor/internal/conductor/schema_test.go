@@ -121,6 +121,37 @@ func retriesSync() {
 	Expect(synced.count()).To(Equal(2))
 }
 
+func letsSyncEnd() {
+	synced := &runs{begin: make(chan struct{})}
+	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
+	cr := subject.Object()
+	w.Create(cr)
+	first := held(w)
+	w.Change(first, func() { controllerutil.RemoveFinalizer(first, heldFinalizer) })
+	setPhase := func(phase corev1.PodPhase) {
+		GinkgoHelper()
+		enginetest.Eventually(GinkgoTB(), "the pod of the Job has another phase", func() error {
+			pods := &corev1.PodList{}
+			if err := w.Client.List(context.Background(), pods, client.InNamespace(w.Namespace), client.MatchingLabels{batchv1.JobNameLabel: first.Name}); err != nil {
+				return err
+			}
+			if len(pods.Items) == 0 {
+				return errors.New("no pod")
+			}
+			before := pods.Items[0].DeepCopy()
+			pods.Items[0].Status.Phase = phase
+			return w.Client.Status().Patch(context.Background(), &pods.Items[0], client.MergeFrom(before))
+		})
+	}
+	setPhase(corev1.PodRunning)
+	w.Change(cr, func() { cr.Spec.ContainerImage = "quay.example/openstack/nova:next" })
+	enginetest.AwaitReason(GinkgoTB(), w.Client, cr, novav1.ConditionSchemaReady, engine.ReasonProgressing, first.Name+" is superseded, and is replaced when it ends")
+	close(synced.begin)
+	setPhase(corev1.PodSucceeded)
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Expect(synced.count()).To(Equal(1), "the second Job")
+}
+
 const heldFinalizer = "test.asterism.dev/held"
 
 // held waits for the Job, and adds a finalizer, with which it outlives its deletion.

@@ -74,6 +74,8 @@ type Result struct {
 	// Run is the name that the builder gave to a Once Job, set when the Job is complete.
 	// Message is the Job's termination message.
 	Run, Message string
+	// Awaited is a superseded Job that runs to its end; the zero Key for none.
+	Awaited observe.Key
 }
 
 // All returns the children of every kind and stage, as the watches show them. They are

@@ -17,8 +17,8 @@ import (
 
 // ensureOnce runs the Job unless a Job with this content exists.
 func (c *Children) ensureOnce(ctx context.Context, stage Stage, want stampedChild) (Result, error) {
-	if err := c.deleteOneSuperseded(ctx, want); err != nil {
-		return Result{}, err
+	if awaited, err := c.deleteOneSuperseded(ctx, want); err != nil {
+		return Result{Awaited: awaited}, err
 	}
 	current, err := c.View.Get(ctx, want.key)
 	if err != nil {
@@ -66,13 +66,13 @@ func (c *Children) resultOrRerun(ctx context.Context, stage Stage, want stampedC
 	return result, nil
 }
 
-// deleteOneSuperseded deletes a Job of this name with other content; it returns nil if no such
-// Job exists. The new Job is created when all such Jobs and their pods are deleted, so that two
-// runs never overlap.
-func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) error {
+// deleteOneSuperseded deletes a Job of this name with other content, or returns its key while its
+// end is awaited; the error is nil if no such Job exists. The new Job is created when all such Jobs
+// and their pods are deleted, so that two runs never overlap.
+func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) (awaited observe.Key, err error) {
 	jobs, err := c.View.Children(ctx, want.key.Kind, c.Owner.GetUID())
 	if err != nil {
-		return err
+		return awaited, err
 	}
 	for _, job := range jobs {
 		if job.GetLabels()[labelRunOf] != want.run || job.GetName() == want.key.Name || !c.IsChild(job) {
@@ -81,7 +81,7 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) e
 		key := observe.KeyOf(want.key.Kind, job)
 		current, err := c.View.Get(ctx, key) // may return a newer version
 		if err != nil {
-			return err
+			return awaited, err
 		}
 		if current == nil || !c.IsChild(current) {
 			continue
@@ -89,18 +89,18 @@ func (c *Children) deleteOneSuperseded(ctx context.Context, want stampedChild) e
 		if want.Uninterrupted {
 			switch runs, err := c.runs(ctx, current); {
 			case err != nil:
-				return err
+				return key, err
 			case runs:
-				return progressing("%s is superseded, and is replaced when it ends", key)
+				return key, progressing("%s is superseded, and is replaced when it ends", key)
 			}
 		}
 		c.Memory.forget(key)
 		if err := c.delete(ctx, key, current); err != nil {
-			return err
+			return awaited, err
 		}
-		return progressing("%s is superseded and being deleted", key)
+		return awaited, progressing("%s is superseded and being deleted", key)
 	}
-	return nil
+	return awaited, nil
 }
 
 // runs tells whether a pod of a Job runs that is not being deleted. The end of the pod changes the
