@@ -59,6 +59,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no prefix", `spec: {namePrefix: null}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
+		Entry("hyphens", `spec: {cells: [{name: cell-1, computes: [{name: compute-a, driver: Fake}, {name: compute, driver: Fake}]}, {name: cell-10}]}`),
 		Entry("only quorum queues", `spec: {messageBus: {queueType: AllQuorum}}`),
 		Entry("servers without Services", `spec: {database: {serviceRef: null, host: db.example.org}, messageBus: {serviceRef: null, host: "2001:db8::1", port: 5671, managementPort: 15671}}`),
 		Entry("a cell with its own bus", `spec: {cells: [{name: cell1, messageBus: {serviceRef: {name: rabbitmq-cell1}, adminSecretRef: {name: rabbitmq-cell1-default-user}, managementPort: 15672}}]}`),
@@ -100,6 +101,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no cells", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),
 		Entry("65 cells", cells(65), "Too many: 65: must have at most 64 items"),
 		Entry("two cells of one name", `spec: {cells: [{name: cell1}, {name: cell1}]}`, `Duplicate value: {"name":"cell1"}`),
+		Entry("a cell named like another one", `spec: {cells: [{name: cell-1}, {name: cell-1-a}]}`, "must not have a cell with the name of another cell and '-'"),
+		Entry("a cell whose name ends with a hyphen", `spec: {cells: [{name: cell-}]}`, "spec.cells[0].name in body should match"),
+		Entry("a compute whose name ends with a hyphen", `spec: {cells: [{name: cell1, computes: [{name: compute-, driver: Fake}]}]}`, "spec.cells[0].computes[0].name in body should match"),
 		Entry("a cell named in capitals", `spec: {cells: [{name: Cell1}]}`, "spec.cells[0].name in body should match"),
 		Entry("a cell's name of 16 characters", `spec: {cells: [{name: c234567890123456}]}`, "spec.cells[0].name: Too long: may not be more than 15"),
 		Entry("unknown access to the API database", `spec: {cells: [{name: cell1, apiDatabaseAccess: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
@@ -114,6 +118,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("two computes of one name", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake}, {name: fake, driver: Fake}]}]}`, `Duplicate value: {"name":"fake"}`),
 		Entry("a compute's name of 12 characters", `spec: {cells: [{name: cell1, computes: [{name: c23456789012, driver: Fake}]}]}`, "spec.cells[0].computes[0].name: Too long: may not be more than 11"),
 		Entry("a compute with the name of another service", `spec: {cells: [{name: cell1, computes: [{name: conductor, driver: Fake}]}]}`, "must not be one of the reserved names conductor, metadata, novncproxy"),
+		Entry("a compute with the name of an object of another service", `spec: {cells: [{name: cell1, computes: [{name: metadata-a, driver: Fake}]}]}`, "nor begin with one and '-'"),
 		Entry("a compute without a driver", `spec: {cells: [{name: cell1, computes: [{name: fake}]}]}`, "spec.cells[0].computes[0].driver: Required value"),
 		Entry("a compute for an Ironic without its Secret", `spec: {cells: [{name: cell1, computes: [{name: rack1, driver: Ironic}]}]}`, "must have ironic for driver Ironic and for no other driver"),
 		Entry("consoles with two certificates", `spec: {cells: [{name: cell1, noVNCProxy: {tlsSecretRef: {name: a}, exposure: {tlsSecretRef: {name: b}}}}]}`, "must not have tlsSecretRef together with exposure.tlsSecretRef for a Route"),
@@ -172,7 +177,7 @@ spec:
 		_, err := server.Create(registered, `spec: {cells: [{name: `+name+`}]}`)
 		Expect(err).To(MatchError(ContainSubstring("must not be one of the reserved names cell0, api,")))
 	},
-		Entry(nil, "cell0"), Entry(nil, "api"), Entry(nil, "scheduler"), Entry(nil, "metadata"),
+		Entry(nil, "cell0"), Entry(nil, "api-database"), Entry(nil, "api"), Entry(nil, "scheduler"), Entry(nil, "metadata"),
 		Entry(nil, "conductor"), Entry(nil, "superconductor"), Entry(nil, "identity"), Entry(nil, "messagebus"),
 	)
 

@@ -6,12 +6,13 @@ import (
 	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
 )
 
-// CellName is the name of a cell. The objects of the Nova itself have the reserved names.
+// CellName is the name of a cell. The names of the objects of the Nova itself begin with the
+// reserved names.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=15
-// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]{0,14}$`
-// +kubebuilder:validation:XValidation:rule="!(self in ['cell0', 'api', 'scheduler', 'metadata', 'conductor', 'superconductor', 'identity', 'messagebus'])",message="must not be one of the reserved names cell0, api, scheduler, metadata, conductor, superconductor, identity, messagebus: call it cell1, for example"
+// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+// +kubebuilder:validation:XValidation:rule="!self.matches('^(cell0|api|scheduler|metadata|conductor|superconductor|identity|messagebus)(-|$)')",message="must not be one of the reserved names cell0, api, scheduler, metadata, conductor, superconductor, identity, messagebus, nor begin with one and '-': call it cell1, for example"
 type CellName string
 
 // APIDatabaseAccess decides whether the conductor of a cell reaches the API database.
@@ -27,8 +28,8 @@ const (
 
 // Cell is one cell of a Nova.
 type Cell struct {
-	// name of the cell: at most 15 lower-case letters and digits, beginning with a
-	// letter.
+	// name of the cell: at most 15 lower-case letters, digits and '-', beginning with a
+	// letter. No cell may have the name of another cell, continued with '-'.
 	// +required
 	Name CellName `json:"name"`
 
@@ -111,13 +112,13 @@ func (p *CellNoVNCProxy) WithDefaults(containerImage string, defaults commonv1.S
 	return completed
 }
 
-// ComputeName is the name of a compute in its cell. The other services of the cell have the
-// reserved names.
+// ComputeName is the name of a compute in its cell. The names of the objects of the cell's other
+// services begin with the reserved names.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=11
-// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]{0,10}$`
-// +kubebuilder:validation:XValidation:rule="!(self in ['conductor', 'metadata', 'novncproxy'])",message="must not be one of the reserved names conductor, metadata, novncproxy: call it compute1, for example"
+// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+// +kubebuilder:validation:XValidation:rule="!self.matches('^(conductor|metadata|novncproxy)(-|$)')",message="must not be one of the reserved names conductor, metadata, novncproxy, nor begin with one and '-': call it compute1, for example"
 type ComputeName string
 
 // ComputeState tells whether a compute of a cell runs.
@@ -129,7 +130,7 @@ const ComputeRetired ComputeState = "Retired"
 
 // Compute is one compute of a cell.
 type Compute struct {
-	// name of the compute: at most 11 lower-case letters and digits, beginning with a
+	// name of the compute: at most 11 lower-case letters, digits and '-', beginning with a
 	// letter. Its host in Nova is <nova>-<cell>-<name>, except with driver Libvirt.
 	// +required
 	Name ComputeName `json:"name"`

@@ -195,6 +195,7 @@ type NovaTemplate struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.database) || !has(a.database.connectionSecretRef) || self.exists_one(b, has(b.database) && has(b.database.connectionSecretRef) && b.database.connectionSecretRef.name == a.database.connectionSecretRef.name))",message="must have a different database.connectionSecretRef for every cell: cells cannot share a database"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.messageBus) || !has(a.messageBus.connectionSecretRef) || self.exists_one(b, has(b.messageBus) && has(b.messageBus.connectionSecretRef) && b.messageBus.connectionSecretRef.name == a.messageBus.connectionSecretRef.name))",message="must have a different messageBus.connectionSecretRef for every cell: cells cannot share a vhost"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.name.startsWith(a.name + '-')))",message="must not have a cell with the name of another cell and '-', as cell1 and cell1-a: objects of both could have one name; call them cell1-a and cell1-b"
 	Cells []Cell `json:"cells"`
 }
 

@@ -172,7 +172,7 @@ func caFiles(cr *novav1.Nova, in engine.Inputs) (files []commonv1.KeyReference) 
 			continue
 		}
 		for _, file := range last {
-			if strings.HasPrefix(file.Key, string(cell.Name)+"-") {
+			if file.Name == cellName(cr, cell)+"-database-ca" || file.Name == cellName(cr, cell)+"-messagebus-ca" {
 				files = append(files, file)
 			}
 		}
