@@ -28,6 +28,7 @@ type Inputs struct {
 	observed map[string]Observed
 	served   map[schema.GroupVersionKind]bool
 	met      map[string]bool
+	unmet    map[string]string
 	masks    *config.Masks
 
 	cluster       string
@@ -48,6 +49,7 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		observed:  map[string]Observed{},
 		served:    map[schema.GroupVersionKind]bool{},
 		met:       map[string]bool{},
+		unmet:     map[string]string{},
 		masks:     config.NewMasks(),
 	}
 }
@@ -74,6 +76,9 @@ func (in Inputs) Served(kind schema.GroupVersionKind) bool { return in.served[ki
 
 // Met tells whether the need with this name, given by As, is met.
 func (in Inputs) Met(name string) bool { return in.met[name] }
+
+// Unmet tells why the need with this name is not met.
+func (in Inputs) Unmet(name string) string { return in.unmet[name] }
 
 // IsChild tells whether an object is a child, and not a foreign object.
 func (in Inputs) IsChild(obj client.Object) bool { return in.isChild(obj) }

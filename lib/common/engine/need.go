@@ -266,7 +266,8 @@ func AllOf(needs ...Need) Need {
 }
 
 // As returns a need that the stage does not wait for: Inputs.Met tells by the name
-// whether the need is met. An error that is retried still fails the stage.
+// whether the need is met, and Inputs.Unmet why not. An error that is retried still fails the
+// stage.
 func (n Need) As(name string) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {
 		_, err := n.evaluate(ctx, p)
@@ -276,6 +277,7 @@ func (n Need) As(name string) Need {
 			if unmet.Retry {
 				return nil, err
 			}
+			p.in.unmet[name] = unmet.Message
 			p.wakeAfter(unmet.After)
 		}
 		return []any{name, err == nil}, nil

@@ -57,6 +57,12 @@ func WaitAs(reason, format string, args ...any) error {
 	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// ProgressAs is Progressing with another reason: for a stage that continues by itself. Its event
+// is no warning.
+func ProgressAs(reason, format string, args ...any) error {
+	return &outcome{Reason: reason, Message: fmt.Sprintf(format, args...), Expected: true}
+}
+
 // waitFor is Wait for a change that cannot be watched: the stage is tried again after d.
 func waitFor(d time.Duration, format string, args ...any) error {
 	return &outcome{Reason: ReasonWaiting, Message: fmt.Sprintf(format, args...), After: d}
@@ -93,7 +99,7 @@ func resolvesItself(o *outcome) bool {
 	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
 		return true
 	}
-	return false
+	return o.Expected
 }
 
 // Reason returns the reason of a condition for the error; "" for nil.

@@ -25,6 +25,11 @@ const (
 	// ConditionIdentityReady is True when Nova's user is registered at Keystone. For a given
 	// connection Secret nothing is registered.
 	ConditionIdentityReady = "IdentityReady"
+	// ConditionReleaseKnown is True when a Job has read the release of Nova in containerImage.
+	ConditionReleaseKnown = "ReleaseKnown"
+	// ConditionUpgraded is True when no upgrade runs: every service, every compute and every
+	// database has the release of containerImage. Its reason is the phase of the upgrade.
+	ConditionUpgraded = "Upgraded"
 	// ConditionConductorReady is True when the NovaConductor of the superconductor (of a
 	// NovaCell: the cell's conductor) is ready.
 	ConditionConductorReady = "ConductorReady"
@@ -51,6 +56,8 @@ var NovaConditions = []string{
 	ConditionDatabaseReady,
 	ConditionMessageBusReady,
 	ConditionIdentityReady,
+	ConditionReleaseKnown,
+	ConditionUpgraded,
 	ConditionConductorReady,
 	ConditionCellsReady,
 	ConditionCell0Mapped,
@@ -84,6 +91,8 @@ const (
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Cells",type=integer,JSONPath=`.status.readyCells`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredCells`
+// +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.status.release`,priority=1
+// +kubebuilder:printcolumn:name="Upgrade",type=string,JSONPath=`.status.upgrade.phase`,priority=1
 // +kubebuilder:printcolumn:name="Public",type=string,JSONPath=`.status.endpoints[?(@.interface=="Public")].url`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -165,6 +174,11 @@ type NovaTemplate struct {
 
 	commonv1.ServiceDefaults `json:",inline"`
 
+	// upgradePolicy has the settings of an upgrade to another release of Nova. A change of
+	// containerImage within a release is no upgrade.
+	// +optional
+	UpgradePolicy UpgradePolicy `json:"upgradePolicy,omitzero"`
+
 	sharedv1.SharedConnections `json:",inline"`
 
 	// superconductor has the settings of the conductor of the API database and cell0.
@@ -243,6 +257,22 @@ type NovaStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Database string `json:"database,omitempty"`
+
+	// release of Nova that runs, for example 31.0.0. During an upgrade, it is the former one. It is
+	// absent until a Job has read it in the image.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Release string `json:"release,omitempty"`
+
+	// containerImage is the image of the superconductor that may run: that of the spec, or the
+	// former one until an upgrade is checked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	ContainerImage string `json:"containerImage,omitempty"`
+
+	// upgrade is the upgrade to another release that runs. It is absent otherwise.
+	// +optional
+	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
 	// endpoints are the addresses of the compute API, as in the catalog.
 	// +optional

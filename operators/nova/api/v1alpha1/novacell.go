@@ -28,6 +28,9 @@ const (
 	// ConditionComputesReady is True when the NovaCompute of every compute in the spec is
 	// ready, and the others are removed.
 	ConditionComputesReady = "ComputesReady"
+	// ConditionDataMigrated is True when the online data migrations of dataMigrations are done in
+	// the cell's database, or dataMigrations is not set.
+	ConditionDataMigrated = "DataMigrated"
 	// ConditionHostsMapped is True when discovery has run for every compute host in the
 	// cell's database. Field status.hosts has the result.
 	ConditionHostsMapped = "HostsMapped"
@@ -57,6 +60,7 @@ var NovaCellConditions = []string{
 	ConditionConsoleReady,
 	ConditionComputeConfigReady,
 	ConditionMetadataReady,
+	ConditionDataMigrated,
 	ConditionComputesReady,
 	ConditionHostsMapped,
 }
@@ -176,6 +180,18 @@ type NovaCellSpec struct {
 	// +optional
 	// +kubebuilder:default=Automatic
 	Rollout commonv1.RolloutMode `json:"rollout,omitempty"`
+
+	// restartTriggers are those of the cell's conductor. The Nova sets one when an upgrade ends.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63 && size(self[key]) <= 64)",message="must have keys of at most 63 and values of at most 64 characters: use a hash as the value"
+	RestartTriggers map[string]string `json:"restartTriggers,omitempty"`
+
+	// dataMigrations is the release of Nova whose online data migrations a Job runs in the cell's
+	// database. The Nova sets it when every compute has this release. Default: no migrations.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	DataMigrations string `json:"dataMigrations,omitempty"`
 
 	// metadata has the settings of the cell's own metadata service. Default: the cell has no
 	// metadata service.
@@ -317,6 +333,14 @@ type CellContent struct {
 	// +kubebuilder:validation:Minimum=0
 	OldestServiceVersion int32 `json:"oldestServiceVersion,omitempty"`
 
+	// computeVersions counts the compute services in the cell's database by their version, the
+	// oldest first, at most 16 versions.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=16
+	ComputeVersions []ComputeVersion `json:"computeVersions,omitempty"`
+
 	// computeConfigSecretRef names the Secret with the configuration that the compute hosts
 	// of this cell mount. It is absent until the Secret is created.
 	// +optional
@@ -333,6 +357,22 @@ type CellContent struct {
 	// metadata service. It is absent if the cell has none.
 	// +optional
 	MetadataAgent *MetadataAgent `json:"metadataAgent,omitempty"`
+}
+
+// MaxComputeVersions is the number of entries in computeVersions.
+const MaxComputeVersions = 16
+
+// ComputeVersion counts compute services.
+type ComputeVersion struct {
+	// version is a number that every release of Nova increases.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Version int32 `json:"version"`
+
+	// count is the number of compute services with this version.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Count int32 `json:"count"`
 }
 
 // Occupants describes the compute hosts and the servers of the cell, "" for none.

@@ -35,6 +35,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionConsoleReady, Needs: consoleNeeds, Build: console, Continue: true},
 		{Condition: novav1.ConditionComputeConfigReady, Build: computeConfig, Report: reportComputeConfig},
 		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
+		{Condition: novav1.ConditionDataMigrated, Build: migrateData, Continue: true},
 		{Condition: novav1.ConditionComputesReady, Needs: computeNeeds, Do: countServers, Every: countServersEvery, Build: computes, Judge: judgeComputes, Continue: true},
 		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Judge: judgeHosts, Report: reportHosts},
 	},

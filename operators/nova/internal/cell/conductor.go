@@ -21,8 +21,10 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		return nil, err
 	}
 	child := conductorNamed(cr)
+	spec := cr.Spec.Conductor.Spec("", commonv1.ServiceDefaults{})
+	spec.RestartTriggers = cr.Spec.RestartTriggers
 	child.Spec = conductorv1.NovaConductorSpec{
-		ServiceSpec:         cr.Spec.Conductor.Spec("", commonv1.ServiceDefaults{}),
+		ServiceSpec:         spec,
 		Role:                conductorv1.RoleCell,
 		DatabaseSecretRef:   commonv1.SecretReference{Name: ofDatabase},
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},

@@ -108,7 +108,15 @@ func contentOf(cell records.Cell, unmapped []string) novav1.CellContent {
 		},
 		Servers:              ptr.To(int32(min(cell.Servers, math.MaxInt32))), //nolint:gosec // bounded
 		OldestServiceVersion: int32(min(cell.OldestService, math.MaxInt32)),   //nolint:gosec // bounded
+		ComputeVersions:      computeVersions(cell.Computes),
 	}
+}
+
+func computeVersions(counted []records.Computes) (versions []novav1.ComputeVersion) {
+	for _, c := range counted[:min(len(counted), novav1.MaxComputeVersions)] {
+		versions = append(versions, novav1.ComputeVersion{Version: int32(min(c.Version, math.MaxInt32)), Count: int32(min(c.Count, math.MaxInt32))}) //nolint:gosec // bounded
+	}
+	return versions
 }
 
 // discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
@@ -141,6 +149,7 @@ func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {
 		return // not counted yet
 	}
 	cr.Status.Hosts, cr.Status.Servers, cr.Status.OldestServiceVersion = content.Hosts, content.Servers, content.OldestServiceVersion
+	cr.Status.ComputeVersions = content.ComputeVersions
 	if seen[observedUUID] != cr.Status.UUID || seen[observedWritten] != number(cr.Status.Corrections) {
 		return // the mapping was written after the count
 	}

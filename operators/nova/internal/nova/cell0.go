@@ -23,15 +23,26 @@ func schema(cr *novav1.Nova) []engine.Need {
 const mapCell0Script = `nova-manage cell_v2 map_cell0 --database_connection mysql+pymysql://pending/
 nova-manage cell_v2 update_cell --cell_uuid ` + cell0UUID + ` --name cell0 --transport-url none:///`
 
-// mapCell0 builds a Job of nova-manage with the connections of the API database and cell0.
+// mapCell0 maps cell0. The stage with the release has built the configuration of the Job.
 func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	c, err := connections(cr, in)
+	service, err := manage(cr, in)
 	if err != nil {
 		return nil, err
 	}
-	manage := workload.Service{
+	return service.Job(in, workload.Task{Purpose: "map", Script: mapCell0Script, Depends: []string{service.DatabaseHash(in), mapCell0Script}})
+}
+
+func manageName(cr *novav1.Nova) string { return cr.Name + "-cell0" }
+
+// manage describes nova-manage with the connections of the API database and cell0.
+func manage(cr *novav1.Nova, in engine.Inputs) (workload.Service, error) {
+	c, err := connections(cr, in)
+	if err != nil {
+		return workload.Service{}, err
+	}
+	service := workload.Service{
 		Name:     "nova",
-		Instance: cr.Name + "-cell0",
+		Instance: manageName(cr),
 		Project:  nova.Project(),
 		Spec:     cr.Spec.Superconductor.Spec(image(cr), cr.Spec.ServiceDefaults),
 		Databases: []workload.Database{
@@ -40,6 +51,6 @@ func mapCell0(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}
-	manage.Spec.CustomServiceConfig, manage.Spec.ExtraFiles, manage.Spec.Pod.TrustedCARef = "", nil, nil
-	return manage.Run(in, workload.Task{Purpose: "map", Script: mapCell0Script, Depends: []string{manage.DatabaseHash(in), mapCell0Script}})
+	service.Spec.CustomServiceConfig, service.Spec.ExtraFiles, service.Spec.Pod.TrustedCARef = "", nil, nil
+	return service, nil
 }

@@ -51,9 +51,11 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				SuperconductorRef:    commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:            cell.Conductor.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Rollout:              cellRollout(cr, cell, in),
+				RestartTriggers:      cellTriggers(cr, in),
+				DataMigrations:       dataMigrations(cr, in),
 				Metadata:             cellMetadata(cr, cell, in),
 				NoVNCProxy:           cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
-				Computes:             computes(cr, cell),
+				Computes:             computes(cr, cell, in),
 			},
 		})
 	}
@@ -140,12 +142,30 @@ func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.C
 	}
 }
 
-func computes(cr *novav1.Nova, cell novav1.Cell) []novav1.Compute {
+// computes keep their image until the other services have a new release.
+func computes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Compute {
+	child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 	var all []novav1.Compute
 	for _, compute := range cell.Computes {
-		all = append(all, compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults))
+		compute = compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults)
+		if exists && !hasReached(cr, novav1.UpgradeComputes) {
+			for _, running := range child.Spec.Computes {
+				if running.Name == compute.Name {
+					compute.ContainerImage = running.ContainerImage
+				}
+			}
+		}
+		all = append(all, compute)
 	}
 	return all
+}
+
+// cellTriggers restarts the conductors of the cells at the end of an upgrade.
+func cellTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
+	if release := restartTriggers(cr, in)[releaseTrigger]; release != "" {
+		return map[string]string{releaseTrigger: release}
+	}
+	return nil
 }
 
 // cellDatabase returns the cell's own server or Secret, or a database on the Nova's server.

@@ -55,13 +55,22 @@ var uuids = map[string]string{
 	"cell10": "ad0c6a52-4c7e-4f0c-9d0b-0f7e1f4b9a33",
 }
 
+// releases are the releases of Nova in images.
+var releases = map[string]string{
+	"quay.example/openstack/nova:26.2.2": "26.2.2 64", nextImage: "26.2.3 64", "quay.example/openstack/nova:27": "27.1.0 66",
+	"quay.example/openstack/nova:27.2": "27.2.0 66", "quay.example/openstack/nova:31": "31.0.0 68", "quay.example/openstack/nova:22": "22.4.0 52",
+	"quay.example/openstack/nova:broken": "Traceback",
+}
+
 // cloud is a world with the operator of Nova, and with fakes of the four other operators
 // and of nova-manage.
 type cloud struct {
 	*enginetest.World
 	mu   sync.Mutex
 	held map[string]bool // Jobs that do not end, by name without hash
-	runs map[string]int  // number of ended runs of a Job, by name without hash
+	// jobFailures are the messages of Jobs that fail, by name without hash.
+	jobFailures map[string]string
+	runs        map[string]int // number of ended runs of a Job, by name without hash
 	// api is the schema of the API database, which has the mappings; "" until it has tables.
 	api string
 	// failures of children, by name: the first condition that is not True, and its message.
@@ -80,7 +89,7 @@ type cloud struct {
 func newCloud() *cloud { return runCloud(Service, cell.Service) }
 
 func runCloud(services ...enginetest.Runnable) *cloud {
-	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, failures: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
+	c := &cloud{held: map[string]bool{}, runs: map[string]int{}, jobFailures: map[string]string{}, failures: map[string][2]string{}, readyAPI: 1, apiStatus: http.StatusOK}
 	c.server = httptest.NewServer(c)
 	DeferCleanup(c.server.Close)
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
@@ -247,8 +256,20 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 	if c.held[run] {
 		return -1, ""
 	}
+	if failure := c.jobFailures[run]; failure != "" {
+		c.runs[run]++
+		return 2, failure
+	}
 	command := pod.Spec.Containers[0].Command
 	last := command[len(command)-1]
+	switch {
+	case strings.HasSuffix(run, "-release"):
+		message = releases[pod.Spec.Containers[0].Image]
+	case strings.HasSuffix(run, "-check"):
+		message = "passed"
+	case strings.HasSuffix(run, "-migrate"):
+		message = "done"
+	}
 	for name, uuid := range uuids {
 		switch {
 		case strings.HasSuffix(run, "-"+name+"-map"):
@@ -286,7 +307,7 @@ func (c *cloud) syncAPI(schema string) {
 func syncCell(schema string) {
 	mariaDB.Exec(GinkgoTB(), "CREATE TABLE "+schema+".compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
 		"CREATE TABLE "+schema+".instances (host VARCHAR(255), deleted INT, uuid VARCHAR(36) INVISIBLE)",
-		"CREATE TABLE "+schema+".services (version INT, deleted INT)")
+		"CREATE TABLE "+schema+".services (version INT, deleted INT, `binary` VARCHAR(255))")
 }
 
 func (c *cloud) hold(run string, hold bool) {

@@ -24,7 +24,7 @@ func metadataNeeds(cr *novav1.Nova) []engine.Need {
 		child := cellNamed(cr, cell)
 		cells = append(cells, engine.Existing(child).Where(hasMetadata), engine.Condition(child, novav1.ConditionMetadataReady))
 	}
-	needs := append(serviceNeeds(cr), ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), conductors(cr)...))
+	needs := append(serviceNeeds(cr), ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...))
 	return append(needs, engine.Existing(metadata.Named(metadataName(cr))).Optional(), engine.AllOf(cells...).As(cellsServe))
 }
 

@@ -39,6 +39,8 @@ var Service = engine.Service[*novav1.Nova]{
 		registration.Register(stage{Condition: novav1.ConditionDatabaseReady, Report: reportDatabase}, apiDatabase, cell0Database),
 		registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		registration.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
+		{Condition: novav1.ConditionReleaseKnown, Build: readRelease, Judge: judgeRelease, Continue: true},
+		{Condition: novav1.ConditionUpgraded, Needs: upgradeNeeds, Build: upgradeJobs, Judge: judgeUpgrade, Report: reportUpgrade, Continue: true},
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
@@ -60,7 +62,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: "CredentialsRemoved", Build: registration.WithoutCredentials[*novav1.Nova]},
 	},
 	Available: &stage{Needs: availableNeeds, Do: requestAPI, Every: requestEvery},
-	Report:    countCells,
+	Report:    report,
 	Owns: []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &novav1.NovaCell{},
 		&conductorv1.NovaConductor{}, &schedulerv1.NovaScheduler{}, &metadatav1.NovaMetadata{}, &apiv1.NovaAPI{},

@@ -39,22 +39,24 @@ func updated(service engine.Object, image string) []engine.Need {
 	return []engine.Need{engine.Existing(service).Where(hasImage(image)), engine.Condition(service, commonv1.ConditionReady)}
 }
 
-// imageOf returns the image of a service; of a cell, that of its conductor, which synchronises
-// its schema.
-func imageOf(obj client.Object) string {
+func imageOf(obj client.Object) string { return specOf(obj).ContainerImage }
+
+// specOf returns the spec of a service; of a cell, that of its conductor, which synchronises its
+// schema.
+func specOf(obj client.Object) commonv1.ServiceSpec {
 	switch service := obj.(type) {
 	case *conductorv1.NovaConductor:
-		return service.Spec.ContainerImage
+		return service.Spec.ServiceSpec
 	case *schedulerv1.NovaScheduler:
-		return service.Spec.ContainerImage
+		return service.Spec.ServiceSpec
 	case *metadatav1.NovaMetadata:
-		return service.Spec.ContainerImage
+		return service.Spec.ServiceSpec
 	case *apiv1.NovaAPI:
-		return service.Spec.ContainerImage
+		return service.Spec.ServiceSpec
 	case *novav1.NovaCell:
-		return service.Spec.Conductor.ContainerImage
+		return commonv1.ServiceSpec{ContainerImage: service.Spec.Conductor.ContainerImage, RestartTriggers: service.Spec.RestartTriggers}
 	}
-	return ""
+	return commonv1.ServiceSpec{}
 }
 
 // conductors are the needs of scheduler and metadata: no cell with another image, the
@@ -110,7 +112,7 @@ func stated(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
 }
 
 func schedulerNeeds(cr *novav1.Nova) []engine.Need {
-	return append(serviceNeeds(cr), ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), conductors(cr)...))
+	return append(serviceNeeds(cr), ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), append(conductors(cr), reached(cr, novav1.UpgradeServices))...))
 }
 
 func apiNeeds(cr *novav1.Nova) []engine.Need {

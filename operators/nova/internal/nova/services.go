@@ -115,7 +115,7 @@ func waitForSchema(cell client.Object) error {
 // the pods. A scheduler of another image tells that a new image has not reached every service.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
 	upgrade := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), keptCells(cr))
-	return append(lastTriggers(cr), engine.AllOf(release(cr), upgrade).As(released), engine.Existing(superconductorNamed(cr)).Optional())
+	return append(lastTriggers(cr), engine.AllOf(release(cr), upgrade, reached(cr, novav1.UpgradeConductors)).As(released), engine.Existing(superconductorNamed(cr)).Optional())
 }
 
 // serviceNeeds are the needs of every service: the API database and the mapped cells.
@@ -123,10 +123,11 @@ func serviceNeeds(cr *novav1.Nova) []engine.Need {
 	return append(lastTriggers(cr), engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady), release(cr))
 }
 
-// lastTriggers are the needs of restartTriggers: the superconductor, which has the triggers
-// of the last restart, and the cells, also those that are being removed.
+// lastTriggers are the needs of every stage with a service: that the image may run and, for
+// restartTriggers, the superconductor, which has the triggers of the last restart, and the cells,
+// also those that are being removed.
 func lastTriggers(cr *novav1.Nova) []engine.Need {
-	needs := []engine.Need{engine.Existing(superconductorNamed(cr)).Optional(), engine.Children()}
+	needs := []engine.Need{admitted(cr), engine.Existing(superconductorNamed(cr)).Optional(), engine.Children()}
 	for _, cell := range cr.Spec.Cells {
 		needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional())
 	}
@@ -141,6 +142,9 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 		last = conductor.Spec.RestartTriggers
 	}
 	triggers := map[string]string{}
+	if release := unpinned(cr, last); release != "" {
+		triggers[releaseTrigger] = release
+	}
 	for _, cell := range cr.Spec.Cells {
 		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		switch {
@@ -211,9 +215,7 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err
 
 // superconductor builds the NovaConductor that synchronises the schemas of the API database
 // and cell0 at once. Its pods are held until release is met, for the first time and for each
-// change of the image: the superconductor also writes to the databases of the cells. This stage
-// also builds the connection Secret of Keystone, because the services that use the account
-// do not wait until Keystone answers.
+// change of the image: the superconductor also writes to the databases of the cells.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
 	if err != nil {
@@ -235,8 +237,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = commonv1.RolloutHeld
 	}
-	_, account, err := identity(cr).Secret(in)
-	return append(account, conductor), err
+	return []engine.Child{conductor}, nil
 }
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {

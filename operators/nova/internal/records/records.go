@@ -25,7 +25,12 @@ type Cell struct {
 	// OldestService is the smallest version of a service, a number that each release of
 	// Nova increases (nova/objects/service.py); 0 without a service.
 	OldestService int
+	// Computes counts the compute services by their version.
+	Computes []Computes
 }
+
+// Computes is a number of compute services with the same version.
+type Computes struct{ Version, Count int }
 
 // CellOf reads the content of the database of a cell. It does not read which compute_nodes are
 // marked as mapped: discover_hosts marks a row only when it creates the mapping of the host, and
@@ -49,12 +54,26 @@ func readCell(ctx context.Context, c *database.Client, name string) (Cell, error
 		err = c.QueryRow(ctx, []any{&cell.Servers}, "SELECT COUNT(*) FROM "+schema+".instances WHERE deleted = 0")
 	}
 	if err == nil {
-		err = c.QueryRow(ctx, []any{&cell.OldestService}, "SELECT COALESCE(MIN(version), 0) FROM "+schema+".services WHERE deleted = 0")
+		err = c.QueryRows(ctx, "SELECT COALESCE(version, 0), COUNT(CASE WHEN `binary` = 'nova-compute' THEN 1 END) FROM "+schema+
+			".services WHERE deleted = 0 GROUP BY 1 ORDER BY 1", cell.addServices)
 	}
 	if err != nil {
 		return Cell{}, withoutSchema(err, c, name)
 	}
 	return cell, nil
+}
+
+// addServices reads a number of services with the same version; the oldest ones come first.
+func (c *Cell) addServices(rows *sql.Rows) error {
+	var found Computes
+	err := rows.Scan(&found.Version, &found.Count)
+	if c.OldestService == 0 {
+		c.OldestService = found.Version
+	}
+	if found.Count > 0 {
+		c.Computes = append(c.Computes, found)
+	}
+	return err
 }
 
 // Servers counts the servers on each host of a cell.

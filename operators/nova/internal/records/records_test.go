@@ -55,7 +55,7 @@ func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client
 	server.Exec(t,
 		"CREATE TABLE cell1.compute_nodes (host VARCHAR(255), mapped INT, deleted INT)",
 		"CREATE TABLE cell1.instances (host VARCHAR(255), deleted INT)",
-		"CREATE TABLE cell1.services (version INT, deleted INT)")
+		"CREATE TABLE cell1.services (version INT, deleted INT, `binary` VARCHAR(255))")
 	cell, err := readCell(t.Context(), client, "cell1")
 	if err != nil || !reflect.DeepEqual(cell, Cell{}) {
 		t.Error(cell, err)
@@ -64,9 +64,9 @@ func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client
 		`INSERT INTO cell1.compute_nodes VALUES ('compute-2', 0, 0), ('compute-1', 0, 0), ('compute-1', 1, 0),
 			('gone', 0, 7), ('mapped', 1, 0), ('old', NULL, 0)`,
 		"INSERT INTO cell1.instances VALUES ('mapped', 0), (NULL, 0), ('mapped', 9)",
-		"INSERT INTO cell1.services VALUES (66, 0), (64, 0), (40, 3)")
+		"INSERT INTO cell1.services VALUES (66, 0, 'nova-compute'), (66, 0, 'nova-compute'), (66, 0, 'nova-conductor'), (64, 0, 'nova-conductor'), (65, 0, 'nova-compute'), (40, 3, 'nova-compute')")
 	cell, err = readCell(t.Context(), client, "cell1")
-	want := Cell{Hosts: []string{"compute-1", "compute-2", "mapped", "old"}, Servers: 2, OldestService: 64}
+	want := Cell{Hosts: []string{"compute-1", "compute-2", "mapped", "old"}, Servers: 2, OldestService: 64, Computes: []Computes{{65, 1}, {66, 2}}}
 	if err != nil || !reflect.DeepEqual(cell, want) {
 		t.Errorf("got %+v, %v, want %+v", cell, err, want)
 	}

@@ -29,6 +29,8 @@ type Outcome struct { //nolint:errname // reads apply.Outcome
 	Retry   bool          // the next pass starts with the back-off of a failure
 	Cause   error
 
+	Expected bool // no fault, whatever the reason
+
 	ofChild bool // a child of an Asterism kind reports this reason about itself
 }
 

@@ -1,0 +1,418 @@
+package nova
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/workload"
+	"asterism.dev/lib/nova"
+
+	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
+	"asterism.dev/operators/nova/internal/metadata"
+)
+
+// An upgrade to another release is a sequence of phases in status.upgrade. A phase ends when its
+// needs are met, which read what the operators have observed, so that an operator that is killed
+// continues where it was. Another image of the same release has no phases: order.go has the order
+// of its services.
+
+// releaseTrigger is the restart trigger that a completed rollout of a release sets. The names of
+// cells, the other triggers, have no hyphen.
+const releaseTrigger = "nova-release"
+
+// superconductorImage is the image whose release is that of the Nova.
+func superconductorImage(cr *novav1.Nova) string { return stated(cr, cr.Spec.Superconductor) }
+
+// readRelease also builds the configuration of nova-manage, and the connection Secret of Keystone:
+// later stages need both, and do not wait until Keystone answers.
+func readRelease(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	_, account, err := identity(cr).Secret(in)
+	if err != nil {
+		return nil, err
+	}
+	service, err := manage(cr, in)
+	if err != nil {
+		return nil, err
+	}
+	children, err := service.Run(in, nova.ReadRelease(superconductorImage(cr)))
+	return append(account, children...), err
+}
+
+func releaseOf(cr *novav1.Nova, in engine.Inputs) (nova.Release, bool) {
+	service := workload.Service{Instance: manageName(cr)}
+	return nova.ParseRelease(in.Result(service.JobName(nova.ReadRelease(superconductorImage(cr)))))
+}
+
+func judgeRelease(cr *novav1.Nova, in engine.Inputs) (string, error) {
+	release, known := releaseOf(cr, in)
+	if !known {
+		return "", engine.Stop(workload.ReasonImageIncomplete, "image %s prints no release of Nova: set spec.containerImage to an image with Nova's Python modules and their metadata; the running pods keep their image", superconductorImage(cr))
+	}
+	return "Nova " + release.Version, nil
+}
+
+// admitted is met when the superconductor may get the image of the spec, and with it the others.
+func admitted(cr *novav1.Nova) engine.Need {
+	image := superconductorImage(cr)
+	return engine.Existing(superconductorNamed(cr)).Optional().Where(func(obj client.Object) error {
+		if cr.Status.ContainerImage == image {
+			return nil
+		}
+		return hasImage(image)(obj)
+	})
+}
+
+// hasReached tells whether an upgrade has begun a phase. Without an upgrade it is true.
+func hasReached(cr *novav1.Nova, phase novav1.UpgradePhase) bool {
+	upgrade := cr.Status.Upgrade
+	return upgrade == nil || slices.Index(novav1.UpgradePhases, upgrade.Phase) >= slices.Index(novav1.UpgradePhases, phase)
+}
+
+func reached(cr *novav1.Nova, phase novav1.UpgradePhase) engine.Need {
+	return engine.Existing(superconductorNamed(cr)).Optional().Where(func(client.Object) error {
+		if hasReached(cr, phase) {
+			return nil
+		}
+		return engine.Wait("the upgrade is in phase %s, before %s", cr.Status.Upgrade.Phase, phase)
+	})
+}
+
+// unpinned returns the release of whose calls no service may know the former ones only.
+func unpinned(cr *novav1.Nova, last map[string]string) string {
+	if cr.Status.Upgrade != nil && hasReached(cr, novav1.UpgradeRestart) {
+		return cr.Status.Upgrade.To
+	}
+	return last[releaseTrigger]
+}
+
+// dataMigrations is the release whose migrations the cells run, after those of the API database.
+func dataMigrations(cr *novav1.Nova, in engine.Inputs) string {
+	upgrade := cr.Status.Upgrade
+	if upgrade == nil || in.Result(workload.Service{Instance: manageName(cr)}.JobName(nova.MigrateData(upgrade.To))) == "" {
+		return ""
+	}
+	return upgrade.To
+}
+
+func upgradeNeeds(cr *novav1.Nova) []engine.Need {
+	superconductor := superconductorNamed(cr)
+	needs := []engine.Need{engine.Existing(superconductor).Optional()}
+	if cr.Status.ContainerImage != superconductorImage(cr) {
+		for _, secret := range checked(cr).Spec.CustomServiceConfigSecretRefs {
+			needs = append(needs, engine.Secret(secret.Name))
+		}
+		for _, cell := range cr.Spec.Cells { // nova-status reads their databases
+			for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
+				needs = append(needs, engine.ConfigMap(cellName(cr, cell)+purpose).Optional())
+			}
+		}
+	}
+	if cr.Status.Upgrade == nil {
+		return needs
+	}
+	ends := map[novav1.UpgradePhase][]engine.Need{
+		novav1.UpgradeSchemas: {
+			engine.Existing(superconductor).Where(hasImage(superconductorImage(cr))),
+			engine.Condition(superconductor, conductorv1.ConditionSchemaReady), release(cr),
+		},
+		novav1.UpgradeConductors: append(updated(superconductorNamed(cr), superconductorImage(cr)), conductors(cr)...),
+		novav1.UpgradeServices:   servicesUpdated(cr),
+		novav1.UpgradeComputes:   ofMappedCells(cr, novav1.ConditionComputesReady, hasNoOlderCompute(cr)),
+		novav1.UpgradeRestart:    restarted(cr),
+		novav1.UpgradeMigrations: ofMappedCells(cr, novav1.ConditionDataMigrated, migrates(cr)),
+	}
+	for _, phase := range novav1.UpgradePhases[1:] {
+		needs = append(needs, engine.AllOf(ends[phase]...).As(string(phase)))
+	}
+	return needs
+}
+
+// servicesUpdated are the needs that scheduler, metadata and API have their image and are ready.
+func servicesUpdated(cr *novav1.Nova) []engine.Need {
+	needs := updated(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler))
+	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
+		needs = append(needs, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
+	}
+	return append(needs, updated(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate))...)
+}
+
+// ofMappedCells are the needs that every mapped cell meets a check and has a condition.
+func ofMappedCells(cr *novav1.Nova, condition string, check func(client.Object) error) []engine.Need {
+	var needs []engine.Need
+	for _, cell := range cr.Spec.Cells {
+		child := cellNamed(cr, cell)
+		needs = append(needs, engine.AnyOf(
+			engine.AllOf(engine.Existing(child).Where(check), engine.Condition(child, condition)),
+			engine.Existing(child).Optional().Where(isNotMapped),
+		))
+	}
+	return needs
+}
+
+// hasNoOlderCompute counts the computes by their rows: also those outside of this cluster, which
+// somebody else upgrades.
+func hasNoOlderCompute(cr *novav1.Nova) func(client.Object) error {
+	return func(obj client.Object) error {
+		cell, ok := obj.(*novav1.NovaCell)
+		if !ok {
+			return nil
+		}
+		if cell.Status.Hosts == nil {
+			return engine.Wait("the computes of NovaCell %s are not counted yet", cell.Name)
+		}
+		older, all := olderComputes(cell, cr.Status.Upgrade.ServiceVersion)
+		if older > 0 {
+			return engine.Wait("%d of %d compute services of NovaCell %s have an older release: upgrade the compute hosts outside of this cluster, and delete the compute services of hosts that no longer exist", older, all, cell.Name)
+		}
+		return nil
+	}
+}
+
+func olderComputes(cell *novav1.NovaCell, version int32) (older, all int32) {
+	for _, computes := range cell.Status.ComputeVersions {
+		all += computes.Count
+		if computes.Version < version {
+			older += computes.Count
+		}
+	}
+	return older, all
+}
+
+// restarted are the needs that no process remembers the calls of the oldest compute, which the
+// option [upgrade_levels] compute = auto reads once.
+func restarted(cr *novav1.Nova) []engine.Need {
+	services := []engine.Object{superconductorNamed(cr), schedulerNamed(cr), apiNamed(cr)}
+	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
+		services = append(services, metadata.Named(metadataName(cr)))
+	}
+	var needs []engine.Need
+	for _, service := range services {
+		needs = append(needs, engine.Existing(service).Where(restarts(cr)), engine.Condition(service, commonv1.ConditionReady))
+	}
+	return append(needs, ofMappedCells(cr, novav1.ConditionConductorReady, restarts(cr))...)
+}
+
+func restarts(cr *novav1.Nova) func(client.Object) error {
+	return func(obj client.Object) error {
+		if specOf(obj).RestartTriggers[releaseTrigger] != cr.Status.Upgrade.To {
+			return engine.Wait("%s is not restarted yet", obj.GetName())
+		}
+		return nil
+	}
+}
+
+func migrates(cr *novav1.Nova) func(client.Object) error {
+	return func(obj client.Object) error {
+		if cell, ok := obj.(*novav1.NovaCell); ok && cell.Spec.DataMigrations != cr.Status.Upgrade.To {
+			return engine.Wait("the online data migrations of NovaCell %s begin after those of the API database", cell.Name)
+		}
+		return nil
+	}
+}
+
+// progress is what a pass finds of an upgrade.
+type progress struct {
+	release string // that runs
+	image   string // that is admitted
+	upgrade *novav1.UpgradeStatus
+	refused string // why the image is not admitted
+	paused  novav1.UpgradePhase
+}
+
+// observe derives the progress from the status, the release in the image, and the needs of the
+// phases. It has no effect, and is called by each function of the stage.
+func observe(cr *novav1.Nova, in engine.Inputs) progress {
+	p := progress{release: cr.Status.Release, image: cr.Status.ContainerImage, upgrade: cr.Status.Upgrade.DeepCopy()}
+	image := superconductorImage(cr)
+	to, known := releaseOf(cr, in)
+	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
+	if p.image == "" && (!exists && p.release == "" || exists && imageOf(running) == image) {
+		p.image = image // nothing runs, or an operator without phases has rolled it out
+	}
+	begun := p.upgrade != nil && p.upgrade.Phase != novav1.UpgradeChecking
+	base := nova.MajorOf(p.release) // of the databases
+	if begun {
+		base = nova.MajorOf(p.upgrade.To)
+	}
+	switch {
+	case p.image == image && !begun:
+		p.upgrade = nil
+	case !known:
+		return p
+	case p.image != image && base == to.Major:
+		p.image = image
+		if !begun {
+			p.upgrade = nil
+		}
+	case p.image != image && begun:
+		p.refused = fmt.Sprintf("the upgrade to %s has changed databases: set spec.containerImage to an image of this release, and change to %s when it is done", p.upgrade.To, to.Version)
+		return p
+	case p.image != image:
+		p.check(cr, in, base, to)
+	}
+	if p.upgrade == nil && known && p.image == image {
+		p.release = to.Version
+	}
+	p.advance(cr, in)
+	return p
+}
+
+// check begins the upgrade to a release, or refuses it.
+func (p *progress) check(cr *novav1.Nova, in engine.Inputs, base int, to nova.Release) {
+	if p.upgrade == nil || p.upgrade.To != to.Version {
+		p.upgrade = &novav1.UpgradeStatus{Phase: novav1.UpgradeChecking, From: p.release, To: to.Version, ServiceVersion: to.Service, StartedAt: metav1.Now()}
+	}
+	const keeps = "; the running pods keep their image, and setting spec.containerImage back ends the upgrade"
+	switch {
+	case to.Major < base:
+		p.refused = fmt.Sprintf("Nova %s runs, and its databases cannot go back to %s: restore a backup%s", p.release, to.Version, keeps)
+	case base != 0 && to.Major > nova.LatestFrom(base):
+		p.refused = fmt.Sprintf("Nova supports no upgrade from %s to %s: upgrade to release %d first%s", p.release, to.Version, nova.LatestFrom(base), keeps)
+	case in.Result(checkName(cr)) != "":
+		p.enter(cr, novav1.UpgradeSchemas)
+	}
+	if p.upgrade.Phase != novav1.UpgradeChecking {
+		p.image = superconductorImage(cr)
+	}
+}
+
+// enter begins a phase, unless the policy pauses before it.
+func (p *progress) enter(cr *novav1.Nova, phase novav1.UpgradePhase) {
+	if cr.Spec.UpgradePolicy.PauseBefore == phase {
+		p.paused = phase
+		return
+	}
+	p.upgrade.Phase = phase
+}
+
+// advance ends each phase whose needs are met.
+func (p *progress) advance(cr *novav1.Nova, in engine.Inputs) {
+	for p.upgrade != nil && p.paused == "" && p.upgrade.Phase != novav1.UpgradeChecking && in.Met(string(p.upgrade.Phase)) {
+		next := slices.Index(novav1.UpgradePhases, p.upgrade.Phase) + 1
+		if next == len(novav1.UpgradePhases) {
+			p.release, p.upgrade = p.upgrade.To, nil
+			return
+		}
+		p.enter(cr, novav1.UpgradePhases[next])
+	}
+}
+
+func checkName(cr *novav1.Nova) string {
+	return checked(cr).JobName(nova.CheckUpgrade("", nil))
+}
+
+// checked is the superconductor as nova-status sees it, except for its connections.
+func checked(cr *novav1.Nova) workload.Service {
+	return workload.Service{
+		Name:              "nova",
+		Instance:          manageName(cr) + "-upgrade",
+		Project:           nova.Project(),
+		Spec:              cr.Spec.Superconductor.Spec(image(cr), cr.Spec.ServiceDefaults),
+		SharedConnections: nova.Conductor.Connections(cr.Spec.SharedConnections),
+	}
+}
+
+// upgradeJobs builds the check of a new release, with the configuration of the superconductor, and
+// the online data migrations of the API database and cell0.
+func upgradeJobs(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	p := observe(cr, in)
+	if p.upgrade == nil {
+		return nil, nil
+	}
+	service, err := manage(cr, in)
+	switch {
+	case err != nil || p.refused != "":
+		return nil, err
+	case p.upgrade.Phase == novav1.UpgradeChecking:
+		check := checked(cr)
+		check.Databases, check.MessageBus, check.Spec.CAFileRefs = service.Databases, service.MessageBus, caFiles(cr, in)
+		if check.Identity.Secret, _, err = identity(cr).Secret(in); err != nil {
+			return nil, err
+		}
+		return check.Run(in, nova.CheckUpgrade(p.upgrade.To, cr.Spec.UpgradePolicy.SkipCheck))
+	case p.upgrade.Phase == novav1.UpgradeMigrations:
+		return service.Job(in, nova.MigrateData(p.upgrade.To))
+	}
+	return nil, nil
+}
+
+var upgradeReasons = map[novav1.UpgradePhase]string{
+	novav1.UpgradeChecking:   engine.ReasonProgressing,
+	novav1.UpgradeSchemas:    novav1.ReasonUpgradingSchemas,
+	novav1.UpgradeConductors: novav1.ReasonUpgradingConductors,
+	novav1.UpgradeServices:   novav1.ReasonUpgradingServices,
+	novav1.UpgradeComputes:   novav1.ReasonUpgradingComputes,
+	novav1.UpgradeRestart:    novav1.ReasonUpgradingRestart,
+	novav1.UpgradeMigrations: novav1.ReasonUpgradingMigrations,
+}
+
+func judgeUpgrade(cr *novav1.Nova, in engine.Inputs) (string, error) {
+	p := observe(cr, in)
+	switch {
+	case p.refused != "":
+		return "", engine.Stop(novav1.ReasonUpgradeRefused, "%s", p.refused)
+	case p.image != superconductorImage(cr) && p.upgrade == nil:
+		return "", engine.Wait("the release in image %s is not known yet", superconductorImage(cr))
+	case p.upgrade == nil:
+		return "", nil
+	case p.paused != "":
+		return "", engine.WaitAs(novav1.ReasonUpgradePaused, "the upgrade from %s to %s is paused before phase %s: remove spec.upgradePolicy.pauseBefore", former(p.upgrade), p.upgrade.To, p.paused)
+	}
+	return "", engine.ProgressAs(upgradeReasons[p.upgrade.Phase], "upgrade from %s to %s, phase %s: %s", former(p.upgrade), p.upgrade.To, p.upgrade.Phase, in.Unmet(string(p.upgrade.Phase)))
+}
+
+func former(upgrade *novav1.UpgradeStatus) string { return cmp.Or(upgrade.From, "an unknown release") }
+
+func reportUpgrade(cr *novav1.Nova, in engine.Inputs) {
+	p := observe(cr, in)
+	cr.Status.Release, cr.Status.ContainerImage, cr.Status.Upgrade = p.release, p.image, p.upgrade
+	if p.upgrade == nil {
+		return
+	}
+	p.upgrade.Cells = nil
+	for _, cell := range cr.Spec.Cells {
+		child, _ := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		p.upgrade.Cells = append(p.upgrade.Cells, novav1.CellUpgrade{Name: string(cell.Name), Phase: cellPhase(cr, child)})
+	}
+}
+
+// cellPhase is the first phase that a cell has not completed.
+func cellPhase(cr *novav1.Nova, child *novav1.NovaCell) string {
+	upgrade := cr.Status.Upgrade
+	if child == nil || !hasReached(cr, novav1.UpgradeSchemas) {
+		return string(novav1.UpgradeChecking)
+	}
+	isTrue := func(condition string) bool {
+		return child.Status.ObservedGeneration == child.Generation && meta.IsStatusConditionTrue(child.Status.Conditions, condition)
+	}
+	older, _ := olderComputes(child, upgrade.ServiceVersion)
+	switch {
+	case imageOf(child) != superconductorImage(cr) || !isTrue(novav1.ConditionSchemaReady):
+		return string(novav1.UpgradeSchemas)
+	case !hasReached(cr, novav1.UpgradeRestart) && !isTrue(novav1.ConditionConductorReady):
+		return string(novav1.UpgradeConductors)
+	case older > 0 || !isTrue(novav1.ConditionComputesReady):
+		return string(novav1.UpgradeComputes)
+	case restarts(cr)(child) != nil || !isTrue(novav1.ConditionConductorReady):
+		return string(novav1.UpgradeRestart)
+	case migrates(cr)(child) != nil || !isTrue(novav1.ConditionDataMigrated):
+		return string(novav1.UpgradeMigrations)
+	}
+	return "Complete"
+}
+
+// report is the Report of the Nova.
+func report(cr *novav1.Nova, in engine.Inputs) {
+	countCells(cr, in)
+	if condition := meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionUpgraded); condition != nil && cr.Status.Upgrade != nil {
+		cr.Status.Upgrade.Message = condition.Message
+	}
+}
