@@ -20,13 +20,16 @@ import (
 )
 
 // An upgrade to another release is a sequence of phases in status.upgrade. A phase ends when its
-// needs are met, which read what the operators have observed, so that an operator that is killed
-// continues where it was. Another image of the same release has no phases: order.go has the order
+// needs are met, which read what the operators have observed. The status is written at the end of a
+// pass, and only the next pass acts on it: an operator that is killed continues where it was. Another image of the same release has no phases: order.go has the order
 // of its services.
 
 // releaseTrigger is the restart trigger that a completed rollout of a release sets. The names of
 // cells, the other triggers, have no hyphen.
 const releaseTrigger = "nova-release"
+
+// seen is the name of a need that tells whether this pass has looked at the superconductor.
+const seen = "superconductor seen"
 
 // superconductorImage is the image whose release is that of the Nova.
 func superconductorImage(cr *novav1.Nova) string { return stated(cr, cr.Spec.Superconductor) }
@@ -104,7 +107,7 @@ func dataMigrations(cr *novav1.Nova, in engine.Inputs) string {
 
 func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 	superconductor := superconductorNamed(cr)
-	needs := []engine.Need{engine.Existing(superconductor).Optional()}
+	needs := []engine.Need{engine.Existing(superconductor).Optional().As(seen)}
 	if cr.Status.ContainerImage != superconductorImage(cr) {
 		for _, secret := range checked(cr).Spec.CustomServiceConfigSecretRefs {
 			needs = append(needs, engine.Secret(secret.Name))
@@ -220,6 +223,7 @@ func migrates(cr *novav1.Nova) func(client.Object) error {
 
 // progress is what a pass finds of an upgrade.
 type progress struct {
+	known   bool   // the release in the image of the spec
 	release string // that runs
 	image   string // that is admitted
 	upgrade *novav1.UpgradeStatus
@@ -233,6 +237,7 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	p := progress{release: cr.Status.Release, image: cr.Status.ContainerImage, upgrade: cr.Status.Upgrade.DeepCopy()}
 	image := superconductorImage(cr)
 	to, known := releaseOf(cr, in)
+	p.known = known
 	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
 	if p.image == "" && (!exists && p.release == "" || exists && imageOf(running) == image) {
 		p.image = image // nothing runs, or an operator without phases has rolled it out
@@ -323,23 +328,20 @@ func checked(cr *novav1.Nova) workload.Service {
 // upgradeJobs builds the check of a new release, with the configuration of the superconductor, and
 // the online data migrations of the API database and cell0.
 func upgradeJobs(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	p := observe(cr, in)
-	if p.upgrade == nil {
-		return nil, nil
-	}
+	p, upgrade := observe(cr, in), cr.Status.Upgrade
 	service, err := manage(cr, in)
 	switch {
-	case err != nil || p.refused != "":
+	case err != nil || upgrade == nil || p.refused != "":
 		return nil, err
-	case p.upgrade.Phase == novav1.UpgradeChecking:
+	case upgrade.Phase == novav1.UpgradeChecking && p.known && p.upgrade != nil && p.upgrade.To == upgrade.To:
 		check := checked(cr)
 		check.Databases, check.MessageBus, check.Spec.CAFileRefs = service.Databases, service.MessageBus, caFiles(cr, in)
 		if check.Identity.Secret, _, err = identity(cr).Secret(in); err != nil {
 			return nil, err
 		}
-		return check.Run(in, nova.CheckUpgrade(p.upgrade.To, cr.Spec.UpgradePolicy.SkipCheck))
-	case p.upgrade.Phase == novav1.UpgradeMigrations:
-		return service.Job(in, nova.MigrateData(p.upgrade.To))
+		return check.Run(in, nova.CheckUpgrade(upgrade.To, cr.Spec.UpgradePolicy.SkipCheck))
+	case upgrade.Phase == novav1.UpgradeMigrations:
+		return service.Job(in, nova.MigrateData(upgrade.To))
 	}
 	return nil, nil
 }
@@ -359,7 +361,7 @@ func judgeUpgrade(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	switch {
 	case p.refused != "":
 		return "", engine.Stop(novav1.ReasonUpgradeRefused, "%s", p.refused)
-	case p.image != superconductorImage(cr) && p.upgrade == nil:
+	case p.image != superconductorImage(cr) && !p.known:
 		return "", engine.Wait("the release in image %s is not known yet", superconductorImage(cr))
 	case p.upgrade == nil:
 		return "", nil
@@ -371,11 +373,19 @@ func judgeUpgrade(cr *novav1.Nova, in engine.Inputs) (string, error) {
 
 func former(upgrade *novav1.UpgradeStatus) string { return cmp.Or(upgrade.From, "an unknown release") }
 
-func reportUpgrade(cr *novav1.Nova, in engine.Inputs) {
+// report is the Report of the Nova.
+func report(cr *novav1.Nova, in engine.Inputs) {
+	countCells(cr, in)
+	if !in.Met(seen) {
+		return
+	}
 	p := observe(cr, in)
 	cr.Status.Release, cr.Status.ContainerImage, cr.Status.Upgrade = p.release, p.image, p.upgrade
 	if p.upgrade == nil {
 		return
+	}
+	if condition := meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionUpgraded); condition != nil {
+		p.upgrade.Message = condition.Message
 	}
 	p.upgrade.Cells = nil
 	for _, cell := range cr.Spec.Cells {
@@ -407,12 +417,4 @@ func cellPhase(cr *novav1.Nova, child *novav1.NovaCell) string {
 		return string(novav1.UpgradeMigrations)
 	}
 	return "Complete"
-}
-
-// report is the Report of the Nova.
-func report(cr *novav1.Nova, in engine.Inputs) {
-	countCells(cr, in)
-	if condition := meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionUpgraded); condition != nil && cr.Status.Upgrade != nil {
-		cr.Status.Upgrade.Message = condition.Message
-	}
 }

@@ -93,7 +93,12 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		Expect(images()).To(HaveKeyWithValue("compute", image26))
 		c.repair("given-scheduler")
 		awaits(novav1.ReasonUpgradingComputes, "2 of 2 compute services of NovaCell given-cell1 have an older release")
-		Expect(images()).To(HaveEach(image27))
+		enginetest.Eventually(GinkgoTB(), "the compute has the image", func() error {
+			if image := images()["compute"]; image != image27 {
+				return errors.New(image)
+			}
+			return nil
+		})
 		Expect(c.triggers(cr)).NotTo(HaveKey(releaseTrigger))
 		Expect(c.ended("given-cell0-migrate") + c.ended("given-cell1-migrate")).To(BeZero())
 
