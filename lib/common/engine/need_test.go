@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -236,6 +237,8 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 			}
 			if in.Met("both") {
 				text += ", both"
+			} else if why := in.Unmet("both"); !strings.HasPrefix(why, "Rack "+cr.Name) && why != "ConfigMap also does not exist" {
+				return nil, errors.New(why)
 			}
 			if in.Met("long") {
 				text += ", for long"

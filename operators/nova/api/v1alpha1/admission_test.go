@@ -57,6 +57,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("a name of 24 characters", `metadata: {name: a23456789012345678901234}`),
 		Entry("workers and threads", `spec: {api: {workers: 4}, metadata: {workers: 2, threads: 1}}`),
 		Entry("no prefix", `spec: {namePrefix: null}`),
+		Entry("a policy of upgrades", `spec: {upgradePolicy: {skipCheck: [hw_machine_type unset], pauseBefore: Computes}}`),
 		Entry("64 cells", cells(64)),
 		Entry("classic queues", `spec: {messageBus: {queueType: Classic}}`),
 		Entry("hyphens", `spec: {cells: [{name: cell-1, computes: [{name: compute-a, driver: Fake}, {name: compute, driver: Fake}]}, {name: cell-10}]}`),
@@ -134,6 +135,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("no database", `spec: {database: {serviceRef: null, adminSecretRef: null}}`, eitherDatabase),
 		Entry("a database server and connection Secrets", `spec: {database: {apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, eitherDatabase),
 		Entry("an API database without cell0", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}}}`, "must have apiDatabaseSecretRef and cell0DatabaseSecretRef together"),
+		Entry("a pause before a phase that changes nothing", `spec: {upgradePolicy: {pauseBefore: Checking}}`, "must not be Checking"),
+		Entry("a pause before an unknown phase", `spec: {upgradePolicy: {pauseBefore: Done}}`, "Unsupported value"),
+		Entry("a check without a name", `spec: {upgradePolicy: {skipCheck: [""]}}`, "should be at least 1 chars long"),
 		Entry("a prefix in capitals", `spec: {namePrefix: Demo}`, "spec.namePrefix in body should match"),
 		Entry("a prefix of 25 characters", `spec: {namePrefix: a234567890123456789012345}`, "spec.namePrefix: Too long: may not be more than 24"),
 
@@ -287,6 +291,8 @@ spec:
 
 	It("prints its columns", func() {
 		Expect(server.Columns(registered, `
+release: 26.2.2
+upgrade: {phase: Computes, from: 26.2.2, to: 27.1.0, serviceVersion: 66, startedAt: "2026-01-01T00:00:00Z", cells: [{name: cell1, phase: Computes}]}
 readyCells: 0
 desiredCells: 2
 endpoints:
@@ -299,6 +305,7 @@ conditions:
 - {type: Available, status: "True", reason: Serving, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}
 `)).To(Equal(map[string]any{
 			"Ready": "False", "Available": "True", "Cells": 0.0, "Desired": 2.0,
+			"Release": "26.2.2", "Upgrade": "Computes",
 			"Public": "https://nova.example.org/v2.1", "Message": "cell2: connection refused",
 		}))
 	})

@@ -151,13 +151,29 @@ func servicesUpdated(cr *novav1.Nova) []engine.Need {
 func ofMappedCells(cr *novav1.Nova, condition string, check func(client.Object) error) []engine.Need {
 	var needs []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		child := cellNamed(cr, cell)
-		needs = append(needs, engine.AnyOf(
-			engine.AllOf(engine.Existing(child).Where(check), engine.Condition(child, condition)),
-			engine.Existing(child).Optional().Where(isNotMapped),
-		))
+		needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional().Where(func(obj client.Object) error {
+			cell, ok := obj.(*novav1.NovaCell)
+			if !ok || cell.Status.Mapping == nil {
+				return nil
+			}
+			if err := check(cell); err != nil {
+				return err
+			}
+			return hasCondition(cell, condition)
+		}))
 	}
 	return needs
+}
+
+func hasCondition(cell *novav1.NovaCell, condition string) error {
+	known := meta.FindStatusCondition(cell.Status.Conditions, condition)
+	switch {
+	case known == nil || cell.Status.ObservedGeneration != cell.Generation || known.ObservedGeneration != cell.Generation:
+		return engine.Wait("NovaCell %s does not report %s of its newest generation yet", cell.Name, condition)
+	case known.Status != metav1.ConditionTrue:
+		return engine.Wait("NovaCell %s: %s is %s: %s", cell.Name, condition, known.Reason, known.Message)
+	}
+	return nil
 }
 
 // hasNoOlderCompute counts the computes by their rows: also those outside of this cluster, which
@@ -368,7 +384,7 @@ func judgeUpgrade(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	case p.paused != "":
 		return "", engine.WaitAs(novav1.ReasonUpgradePaused, "the upgrade from %s to %s is paused before phase %s: remove spec.upgradePolicy.pauseBefore", former(p.upgrade), p.upgrade.To, p.paused)
 	}
-	return "", engine.ProgressAs(upgradeReasons[p.upgrade.Phase], "upgrade from %s to %s, phase %s: %s", former(p.upgrade), p.upgrade.To, p.upgrade.Phase, in.Unmet(string(p.upgrade.Phase)))
+	return "", engine.ProgressAs(upgradeReasons[p.upgrade.Phase], "upgrade from %s to %s, phase %s: %s", former(p.upgrade), p.upgrade.To, p.upgrade.Phase, cmp.Or(in.Unmet(string(p.upgrade.Phase)), "begins"))
 }
 
 func former(upgrade *novav1.UpgradeStatus) string { return cmp.Or(upgrade.From, "an unknown release") }
@@ -400,9 +416,7 @@ func cellPhase(cr *novav1.Nova, child *novav1.NovaCell) string {
 	if child == nil || !hasReached(cr, novav1.UpgradeSchemas) {
 		return string(novav1.UpgradeChecking)
 	}
-	isTrue := func(condition string) bool {
-		return child.Status.ObservedGeneration == child.Generation && meta.IsStatusConditionTrue(child.Status.Conditions, condition)
-	}
+	isTrue := func(condition string) bool { return hasCondition(child, condition) == nil }
 	older, _ := olderComputes(child, upgrade.ServiceVersion)
 	switch {
 	case imageOf(child) != superconductorImage(cr) || !isTrue(novav1.ConditionSchemaReady):
