@@ -70,7 +70,7 @@ var _ = Describe("Nova with connection Secrets", func() {
 		))
 		Expect(cr.Status.Endpoints).To(ContainElement(commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://given-api.example.org/v2.1"}))
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
-		Expect(c.runs).To(Equal(map[string]int{"given-cell0-map": 1, "given-cell1-map": 1}), "each Job ran once")
+		Expect(c.runs).To(Equal(map[string]int{"given-cell0-release": 1, "given-cell0-map": 1, "given-cell1-map": 1}), "each Job ran once")
 
 		for _, resource := range []string{"novaschedulers", "novaapis", "novametadata", "novacells"} {
 			Expect(c.Operator.Requests.Of("apply", resource)).To(HaveLen(1), resource)
