@@ -255,10 +255,10 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	to, known := releaseOf(cr, in)
 	p.known = known
 	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
-	if p.image == "" && (!exists && p.release == "" || exists && imageOf(running) == image) {
-		p.image = image // nothing runs, or an operator without phases has rolled it out
-	}
 	begun := p.upgrade != nil && p.upgrade.Phase != novav1.UpgradeChecking
+	if !begun && !isInstalled(cr) || p.image == "" && exists && imageOf(running) == image {
+		p.image = image // nothing has to be checked, or an operator without phases has rolled it out
+	}
 	base := nova.MajorOf(p.release) // of the databases
 	if begun {
 		base = nova.MajorOf(p.upgrade.To)
@@ -284,6 +284,12 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	}
 	p.advance(cr, in)
 	return p
+}
+
+// isInstalled tells whether databases have content: a cell is or was mapped. Before, a wrong image is
+// corrected by any other.
+func isInstalled(cr *novav1.Nova) bool {
+	return slices.ContainsFunc(cr.Status.Cells, func(cell novav1.CellStatus) bool { return cell.UUID != "" })
 }
 
 // check begins the upgrade to a release, or refuses it.

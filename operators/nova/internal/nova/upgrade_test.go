@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
@@ -140,6 +142,21 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		Expect(images()).To(HaveEach(nextImage))
 		Expect(c.ended(check) + c.ended("given-cell0-migrate")).To(BeZero())
 		Expect(c.triggers(cr)).NotTo(HaveKey(releaseTrigger))
+	})
+
+	It("does not begin before anything runs: a wrong image is corrected", func() {
+		c = newCloud()
+		cr = c.given()
+		cr.Spec.ContainerImage = "quay.example/openstack/nova:31"
+		c.fail("given-superconductor", conductorv1.ConditionSchemaReady, "ImagePullBackOff")
+		c.Create(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionConductorReady, engine.ReasonWaiting, "ImagePullBackOff")
+		enginetest.Await(GinkgoTB(), c.Client, cr, novav1.ConditionReleaseKnown, metav1.ConditionTrue)
+		to(image26)
+		c.repair("given-superconductor")
+		done()
+		Expect(cr.Status.Release).To(Equal("26.2.2"))
+		Expect(c.ended(check)).To(BeZero())
 	})
 
 	It("is refused if Nova does not support it, and ends when the image is set back", func() {
