@@ -104,7 +104,7 @@ func (k *kube) warnings(ctx context.Context, o *unstructured.Unstructured) strin
 func (k *kube) logOf(ctx context.Context, pod *unstructured.Unstructured, container string, previous bool, about string) string {
 	lines := int64(2000)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
-	content, err := k.Logs(ctx, client.ObjectKeyFromObject(pod), options)
+	content, err := k.Log(ctx, client.ObjectKeyFromObject(pod), options)
 	title := fmt.Sprintf("Last lines of container %s of Pod/%s", container, pod.GetName())
 	if previous {
 		title += ", its previous run"
