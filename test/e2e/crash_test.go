@@ -101,7 +101,7 @@ var _ = Describe("A deployment", Ordered, SpecPriority(3), func() {
 		Expect(created).To(Equal(map[string]int{
 			"Job demo-api-img": 1, "Job demo-metadata-img": 1,
 			"Job demo-superconductor-db": 1, "Job demo-cell1-conductor-db": 1, "Job demo-cell0-map": 1, "Job demo-cell1-map": 1,
-			"Job demo-cell1-discover": 1,
+			"Job demo-cell0-release": 1, "Job demo-cell1-discover": 1,
 			"Secret demo-credentials": 1, "Secret demo-cell1-credentials": 1,
 		}))
 	})
