@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ var wantedPlane = object{kind: controlPlaneKind, name: controlPlane}
 func serve(objects ...client.Object) *kube {
 	return &kube{pause: time.Millisecond, Cluster: &cluster.Cluster{
 		WithWatch: fake.NewClientBuilder().WithScheme(cluster.Scheme).WithObjects(objects...).Build(),
-		Logs: func(context.Context, types.NamespacedName, *corev1.PodLogOptions) ([]byte, error) {
-			return []byte("fake logs"), nil
+		Logs: func(context.Context, types.NamespacedName, *corev1.PodLogOptions) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("fake logs")), nil
 		},
 	}}
 }
