@@ -108,11 +108,15 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
 	    test-race $(filter-out $(addprefix test-,$(libraries)) test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
-	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
+	  $(if $(without-benches),true,$(run-benches))
 
 # Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
 # The benches check counts, which hold for few objects as well. They do not check times.
-few := -count-of 100 -runs 1 -both=false
+run-benches = $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='-count-of 100 -runs 1 -both=false'
+
+.PHONY: test-benches
+test-benches: test-server
+	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; $(run-benches)
 
 # The tests compare with the real oslo.config and register at a real MariaDB. Go's
 # race detector needs a C compiler.
@@ -215,7 +219,7 @@ olm := github.com/operator-framework/operator-lifecycle-manager
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go mod download $(olm) && GOWORK=off go list -m -f '{{.Dir}}' $(olm))
 test-packages-suite = cd tools && GOWORK=off $(go-run) ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off GOGC=400 go tool ginkgo --timeout=28m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
+  GOWORK=off GOGC=400 go tool ginkgo --timeout=40m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
 packages-e2e: helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
@@ -268,7 +272,7 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	echo '  OLM, OpenShift  docs/guides/openshift.md   kubectl apply -n openshift-marketplace -f .release/catalogsource.yaml'; \
 	echo '  Helm            docs/helm.md               kubectl apply -f config/operator-namespaces.yaml'; \
 	echo '  kubectl         docs/guides/kubernetes.md  kubectl apply --server-side -f .release/dist/install.yaml'; \
-	echo '"kubectl asterism install --with olm|helm|kustomize" does all steps; "make cli" builds this program. OLM v1'; \
+	echo '"kubectl asterism install --with olm|helm|kubectl" does all steps; "make cli" builds this program. OLM v1'; \
 	echo 'reads .release/clustercatalog.yaml. If the nodes cannot reach the registry, read docs/guides/disconnected.md.'
 
 BIN := $(HOME)/.local/bin
