@@ -136,7 +136,7 @@ func checkDescriptors(t *testing.T, csv *v1alpha1.ClusterServiceVersion, crd *ap
 	if i < 0 {
 		t.Fatalf("%s is not owned", crd.Name)
 	}
-	if len(owned[i].Resources) == 0 && crd.Spec.Names.Kind != "SharedVolumePolicy" { // the only kind without children
+	if len(owned[i].Resources) == 0 && !slices.Contains([]string{"SharedVolumePolicy", "SharedFileSystem"}, crd.Spec.Names.Kind) { // the kinds without children
 		t.Errorf("%s has no resources", crd.Name)
 	}
 	spec, _ := example["spec"].(map[string]any)

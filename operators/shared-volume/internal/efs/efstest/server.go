@@ -125,14 +125,14 @@ func (p *Proxy) Direct() *awsefs.Client {
 }
 
 // Points returns the access points of a file system, without a fault.
-func (p *Proxy) Points(t testing.TB, fileSystem string) []types.AccessPointDescription {
+func (p *Proxy) Points(t testing.TB, of string) []types.AccessPointDescription {
 	t.Helper()
 	api := awsefs.New(awsefs.Options{Region: "eu-central-1", BaseEndpoint: &p.backend, Credentials: aws.CredentialsProviderFunc(
 		func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
 		})})
 	var all []types.AccessPointDescription
-	for pages := awsefs.NewDescribeAccessPointsPaginator(api, &awsefs.DescribeAccessPointsInput{FileSystemId: &fileSystem}); pages.HasMorePages(); {
+	for pages := awsefs.NewDescribeAccessPointsPaginator(api, &awsefs.DescribeAccessPointsInput{FileSystemId: &of}); pages.HasMorePages(); {
 		out, err := pages.NextPage(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -149,8 +149,10 @@ func (p *Proxy) Fail(fault func(n int, action string) Fault) {
 	p.fault, p.calls = fault, nil
 }
 
+const fileSystem = "FileSystem"
+
 // paths are those of the kinds of objects.
-var paths = map[string]string{"access-points": "AccessPoint", "file-systems": "FileSystem", "mount-targets": "MountTarget"}
+var paths = map[string]string{"access-points": "AccessPoint", "file-systems": fileSystem, "mount-targets": "MountTarget"}
 
 // actionOf returns the action, the kind of object, and its ID in the path.
 func actionOf(r *http.Request) (action, kind, id string) {
@@ -182,12 +184,16 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	forwarded, err := http.NewRequestWithContext(r.Context(), r.Method, p.backend+r.URL.RequestURI(), r.Body)
 	if err != nil {
-		panic(err)
+		refuse(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	forwarded.Header, forwarded.ContentLength = r.Header.Clone(), r.ContentLength
 	answer, err := p.transport.RoundTrip(forwarded)
 	if err != nil || fault == Lost {
-		panic(http.ErrAbortHandler)
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+		return
 	}
 	defer func() { _ = answer.Body.Close() }()
 	for name, values := range answer.Header {
@@ -211,7 +217,7 @@ type Server struct {
 // page is the greatest number of objects in an answer.
 const page = 100
 
-var prefixes = map[string]string{"AccessPoint": "fsap-", "FileSystem": "fs-", "MountTarget": "fsmt-"}
+var prefixes = map[string]string{"AccessPoint": "fsap-", fileSystem: "fs-", "MountTarget": "fsmt-"}
 
 func refuse(w http.ResponseWriter, code string, status int) {
 	w.Header().Set("X-Amzn-Errortype", code)
@@ -242,7 +248,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, kind string) {
 		return
 	}
 	for _, other := range s.all {
-		if kind == "FileSystem" && other["CreationToken"] == made["CreationToken"] {
+		if kind == fileSystem && other["CreationToken"] == made["CreationToken"] {
 			refuse(w, "FileSystemAlreadyExists", http.StatusConflict)
 			return
 		}
@@ -251,7 +257,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, kind string) {
 	id := fmt.Sprintf("%s%017x", prefixes[kind], s.last)
 	made[kind+"Id"], made["LifeCycleState"], made["OwnerId"] = id, "available", "123456789012"
 	switch kind {
-	case "FileSystem":
+	case fileSystem:
 		made["SizeInBytes"], made["NumberOfMountTargets"], made["CreationTime"] = map[string]any{"Value": 6144}, 0, 1
 	case "MountTarget":
 		made["AvailabilityZoneName"] = "zone-of-" + made["SubnetId"].(string) //nolint:forcetypeassert // the operator sends it
@@ -262,7 +268,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, kind string) {
 
 func (s *Server) remove(w http.ResponseWriter, kind, id string) {
 	for _, target := range s.all {
-		if kind == "FileSystem" && target["MountTargetId"] != nil && target["FileSystemId"] == id {
+		if kind == fileSystem && target["MountTargetId"] != nil && target["FileSystemId"] == id {
 			refuse(w, "FileSystemInUse", http.StatusConflict)
 			return
 		}
