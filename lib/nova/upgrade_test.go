@@ -45,7 +45,7 @@ func run(t *testing.T, task workload.Task, program, text string) (code int, resu
 		t.Fatal(err)
 	}
 	script := strings.NewReplacer("/dev/termination-log", dir+"/log", "/tmp/", dir+"/").Replace(task.Script)
-	command := exec.Command("sh", append([]string{"-ec", script, "sh"}, task.Arguments...)...)
+	command := exec.CommandContext(t.Context(), "sh", append([]string{"-ec", script, "sh"}, task.Arguments...)...)
 	command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	output, _ := command.CombinedOutput()
 	log, err := os.ReadFile(filepath.Join(dir, "log"))

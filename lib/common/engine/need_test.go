@@ -3,8 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"

@@ -254,14 +254,9 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	image := superconductorImage(cr)
 	to, known := releaseOf(cr, in)
 	p.known = known
-	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
-	begun := p.upgrade != nil && p.upgrade.Phase != novav1.UpgradeChecking
-	if !begun && !isInstalled(cr) || p.image == "" && exists && imageOf(running) == image {
+	begun, base := p.databases()
+	if !begun && !isInstalled(cr) || p.image == "" && runs(in, cr, image) {
 		p.image = image // nothing has to be checked, or an operator without phases has rolled it out
-	}
-	base := nova.MajorOf(p.release) // of the databases
-	if begun {
-		base = nova.MajorOf(p.upgrade.To)
 	}
 	switch {
 	case p.image == image && !begun:
@@ -284,6 +279,19 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	}
 	p.advance(cr, in)
 	return p
+}
+
+// databases tells whether an upgrade has begun to change the databases, and their release.
+func (p *progress) databases() (begun bool, major int) {
+	if p.upgrade != nil && p.upgrade.Phase != novav1.UpgradeChecking {
+		return true, nova.MajorOf(p.upgrade.To)
+	}
+	return false, nova.MajorOf(p.release)
+}
+
+func runs(in engine.Inputs, cr *novav1.Nova, image string) bool {
+	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
+	return exists && imageOf(running) == image
 }
 
 // isInstalled tells whether databases have content: a cell is or was mapped. Before, a wrong image is
