@@ -61,7 +61,7 @@ func libvirtSpecs() {
 		_, err := run(ctx, "", machine, "up", state)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
-			kubectl(ctx, "delete", "controlplane/real", "--namespace="+namespace)
+			kubectl(ctx, "delete", "controlplane/real", "--namespace="+namespace, "--ignore-not-found")
 			awaitGone(ctx, "NovaNoVNCProxy", namespace, "real-cell1-novncproxy") // its pods wait for the end of consoles
 			kubectl(ctx, "delete", "pods", "--namespace="+namespace, "--selector=app.kubernetes.io/name=nova-novncproxy", "--grace-period=0", "--force", "--ignore-not-found")
 			_, err := run(ctx, "", machine, "down", state)
