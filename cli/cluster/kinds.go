@@ -29,6 +29,8 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+const apps = "apps"
+
 // Kinds of Kubernetes that the operators create and that run or store something.
 var (
 	Pod         = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -36,10 +38,10 @@ var (
 	Event       = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
 	Secret      = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	ConfigMap   = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	Deployment  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	StatefulSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	DaemonSet   = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
-	ReplicaSet  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	Deployment  = schema.GroupVersionKind{Group: apps, Version: "v1", Kind: "Deployment"}
+	StatefulSet = schema.GroupVersionKind{Group: apps, Version: "v1", Kind: "StatefulSet"}
+	DaemonSet   = schema.GroupVersionKind{Group: apps, Version: "v1", Kind: "DaemonSet"}
+	ReplicaSet  = schema.GroupVersionKind{Group: apps, Version: "v1", Kind: "ReplicaSet"}
 	Job         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 )
 

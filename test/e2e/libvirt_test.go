@@ -44,7 +44,6 @@ func libvirtSpecs() {
 	const (
 		namespace = libvirtNamespace
 		compute   = "real-cell1-rack1"
-		domain    = "instance-00000001" // the first instance of a cell, by the template of its name
 		pressed   = "guest: the power button was pressed"
 	)
 	var server, booted, node string
@@ -76,7 +75,7 @@ func libvirtSpecs() {
 	})
 
 	It("boots an instance, whose guest writes to its console log", func(ctx SpecContext) {
-		osc(ctx, namespace, "", "flavor", "create", "guest", "--ram=128", "--vcpus=1", "--disk=0")
+		osc(ctx, namespace, "flavor", "create", "guest", "--ram=128", "--vcpus=1", "--disk=0")
 		Eventually(func() (err error) { // the host is mapped soon after the ControlPlane is ready
 			server, err = run(ctx, "", "kubectl", oscArguments(namespace, "server", "create", "real", "--image=guest", "--flavor=guest",
 				"--nic=none", "--config-drive=true", "--os-compute-api-version=2.37", "--column=id", "--format=value")...)
@@ -84,9 +83,9 @@ func libvirtSpecs() {
 		}).WithContext(ctx).Should(Succeed())
 		server = strings.TrimSpace(server)
 		booted = "guest: booted as server " + server
-		awaitServer(ctx, namespace, "ACTIVE")
+		awaitServer(ctx, "ACTIVE")
 		awaitConsole(ctx, namespace, booted)
-		Expect(osc(ctx, namespace, "", "server", "show", "real", "--column=OS-EXT-SRV-ATTR:host", "--format=value")).To(Equal(node + "\n"))
+		Expect(osc(ctx, namespace, "server", "show", "real", "--column=OS-EXT-SRV-ATTR:host", "--format=value")).To(Equal(node + "\n"))
 	}, SpecTimeout(6*time.Minute))
 
 	It("shows the screen that the guest has painted, through the proxy", func(ctx SpecContext) {
@@ -96,30 +95,30 @@ func libvirtSpecs() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("runs on while the pod of the compute is replaced", func(ctx SpecContext) {
-		process := processOf(domain)
+		process := serverProcess()
 		kubectl(ctx, "rollout", "restart", "daemonset/"+compute, "--namespace="+namespace)
 		kubectl(ctx, "rollout", "status", "daemonset/"+compute, "--namespace="+namespace, "--timeout=3m")
-		Expect(processOf(domain)).To(Equal(process))
-		awaitServer(ctx, namespace, "ACTIVE")
+		Expect(serverProcess()).To(Equal(process))
+		awaitServer(ctx, "ACTIVE")
 		Expect(strings.Count(consoleOf(ctx, namespace), booted)).To(Equal(1))
 		screenOf(ctx, namespace)
 	}, SpecTimeout(6*time.Minute))
 
 	It("stops by its power button, starts and is rebooted", func(ctx SpecContext) {
-		process := processOf(domain)
-		osc(ctx, namespace, "", "server", "stop", "real")
-		awaitServer(ctx, namespace, "SHUTOFF")
+		process := serverProcess()
+		osc(ctx, namespace, "server", "stop", "real")
+		awaitServer(ctx, "SHUTOFF")
 		log, err := os.ReadFile(filepath.Join("/var/lib/nova/instances", server, "console.log"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(log)).To(ContainSubstring(pressed), "this machine is the node, where Nova keeps the log of a stopped instance")
-		osc(ctx, namespace, "", "server", "start", "real")
+		osc(ctx, namespace, "server", "start", "real")
 		awaitConsole(ctx, namespace, booted)
-		Expect(processOf(domain)).NotTo(Equal(process))
-		process = processOf(domain)
-		osc(ctx, namespace, "", "server", "reboot", "--hard", "real")
-		Eventually(func() string { return processOf(domain) }).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(process)))
+		Expect(serverProcess()).NotTo(Equal(process))
+		process = serverProcess()
+		osc(ctx, namespace, "server", "reboot", "--hard", "real")
+		Eventually(func() string { return serverProcess() }).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(process)))
 		awaitConsole(ctx, namespace, booted)
-		awaitServer(ctx, namespace, "ACTIVE")
+		awaitServer(ctx, "ACTIVE")
 	}, SpecTimeout(6*time.Minute))
 
 	It("keeps its compute, which is removed without it", func(ctx SpecContext) {
@@ -128,10 +127,10 @@ func libvirtSpecs() {
 		awaitWithin(ctx, patience, "NovaCompute", namespace, compute, func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "Ready").message).To(ContainSubstring("servers on host " + node + ": 1, for example " + server))
 		})
-		Expect(processOf(domain)).NotTo(BeEmpty())
-		osc(ctx, namespace, "", "server", "delete", "real")
+		Expect(serverProcess()).NotTo(BeEmpty())
+		osc(ctx, namespace, "server", "delete", "real")
 		awaitGone(ctx, "NovaCompute", namespace, compute)
-		Expect(processOf(domain)).To(BeEmpty())
+		Expect(serverProcess()).To(BeEmpty())
 		Expect(filepath.Join("/var/lib/nova/instances", server)).NotTo(BeADirectory())
 		Expect(query(ctx, namespace, "SELECT host FROM real_api.host_mappings")).To(BeEmpty())
 		Expect(query(ctx, namespace, "SELECT name FROM placement.resource_providers")).To(BeEmpty(), "neither of the node nor of its kernel's host name")
@@ -144,9 +143,9 @@ func oscArguments(namespace string, command ...string) []string {
 }
 
 // osc runs a command of the OpenStack client, and returns its output.
-func osc(ctx context.Context, namespace, input string, command ...string) string {
+func osc(ctx context.Context, namespace string, command ...string) string {
 	GinkgoHelper()
-	out, err := run(ctx, input, "kubectl", oscArguments(namespace, command...)...)
+	out, err := run(ctx, "", "kubectl", oscArguments(namespace, command...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }
@@ -158,11 +157,11 @@ func uploadGuest(ctx context.Context, namespace string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func awaitServer(ctx context.Context, namespace, status string) {
+func awaitServer(ctx context.Context, status string) {
 	GinkgoHelper()
 	Eventually(func() string {
-		return osc(ctx, namespace, "", "server", "show", "real", "--column=status", "--format=value")
-	}).WithContext(ctx).WithTimeout(3*time.Minute).WithPolling(time.Second).Should(Equal(status+"\n"), func() string { return explain(namespace) })
+		return osc(ctx, libvirtNamespace, "server", "show", "real", "--column=status", "--format=value")
+	}).WithContext(ctx).WithTimeout(3*time.Minute).WithPolling(time.Second).Should(Equal(status+"\n"), func() string { return explain(libvirtNamespace) })
 }
 
 // consoleOf returns the console log of the server, "" while Nova has none.
@@ -203,8 +202,9 @@ func shareOf(screen image.Image, wanted color.RGBA) float64 {
 	return float64(found) / float64(size.Dx()*size.Dy())
 }
 
-// processOf returns the ID of the process of QEMU that runs a domain of libvirt, "" for none.
-func processOf(domain string) string {
-	content, _ := os.ReadFile(filepath.Join("/run/libvirt/qemu", domain+".pid"))
+// serverProcess returns the ID of the process of QEMU that runs the first instance of the cell, ""
+// for none. libvirt calls it by Nova's template of names.
+func serverProcess() string {
+	content, _ := os.ReadFile("/run/libvirt/qemu/instance-00000001.pid")
 	return string(content)
 }

@@ -59,19 +59,25 @@ func copied(s stage) stage {
 		if err == nil {
 			err = checkCopy(ctx, cr, in)
 		}
-		if err == nil {
-			return observed, nil
-		}
-		moves := fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err)
-		if former == "" {
-			moves = fmt.Errorf("the cell is mapped, and %s must be its database or a copy: %w", target, err)
-		}
-		if engine.Reason(err) == engine.ReasonError {
-			return nil, engine.Fail(novav1.ReasonDatabaseNotCopied, moves)
-		}
-		return nil, engine.Fail(engine.Reason(err), moves) // the server does not answer, or refuses the account
+		return observed, moveError(former, target, err)
 	}
 	return s
+}
+
+// moveError is the outcome of the move of a database that is not a copy, or cannot be read; err may
+// be nil.
+func moveError(former, target string, err error) error {
+	if err == nil {
+		return nil
+	}
+	moves := fmt.Errorf("the cell moves from database %s to %s, which must be a copy: %w", former, target, err)
+	if former == "" {
+		moves = fmt.Errorf("the cell is mapped, and %s must be its database or a copy: %w", target, err)
+	}
+	if engine.Reason(err) == engine.ReasonError {
+		return engine.Fail(novav1.ReasonDatabaseNotCopied, moves)
+	}
+	return engine.Fail(engine.Reason(err), moves) // the server does not answer, or refuses the account
 }
 
 // unshared adds to the stage of the message bus a check that no other cell uses it: the services

@@ -258,24 +258,22 @@ func observe(cr *novav1.Nova, in engine.Inputs) progress {
 	if !begun && !isInstalled(cr) || p.image == "" && runs(in, cr, image) {
 		p.image = image // nothing has to be checked, or an operator without phases has rolled it out
 	}
+	if p.image != image && known && base == to.Major {
+		p.image = image // a rebuild
+	}
 	switch {
 	case p.image == image && !begun:
 		p.upgrade = nil
+		if known {
+			p.release = to.Version
+		}
 	case !known:
 		return p
-	case p.image != image && base == to.Major:
-		p.image = image
-		if !begun {
-			p.upgrade = nil
-		}
 	case p.image != image && begun:
 		p.refused = fmt.Sprintf("the upgrade to %s has changed databases: set spec.containerImage to an image of this release, and change to %s when it is done", p.upgrade.To, to.Version)
 		return p
 	case p.image != image:
 		p.check(cr, in, base, to)
-	}
-	if p.upgrade == nil && known && p.image == image {
-		p.release = to.Version
 	}
 	p.advance(cr, in)
 	return p
