@@ -120,7 +120,8 @@ var _ = Describe("A cell of a Nova", func() {
 	It("moves to another database when this is a copy, and to another message bus", func() {
 		child, former := c.cell1(cr), c.schema("cell1")
 		Expect(child.Status.Database).To(HaveSuffix("/" + former))
-		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+former+".instances VALUES ('compute-0', 0)")
+		inAPI("UPDATE %s SET id = 1, name = 'cell1' WHERE uuid = '%s'")
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+former+".instances VALUES ('compute-0', 0)", "INSERT INTO "+c.api+".instance_mappings VALUES (1, FALSE)")
 		enginetest.Eventually(GinkgoTB(), "the server is counted", func() error {
 			if servers := c.cell1(cr).Status.Servers; servers == nil || *servers != 1 {
 				return fmt.Errorf("servers: %v", servers)
@@ -141,8 +142,7 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
 
 		By("accepting the copy after its missing server was deleted in the former database")
-		inAPI("UPDATE %s SET id = 1, name = 'cell1' WHERE uuid = '%s'")
-		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.api+".instance_mappings VALUES (1, TRUE)", "INSERT INTO "+copied+".compute_nodes VALUES ('compute-0', 1, 0)")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.api+".instance_mappings SET queued_for_delete = TRUE", "INSERT INTO "+copied+".compute_nodes VALUES ('compute-0', 1, 0)")
 		c.awaitTriggers(cr, func(triggers map[string]string) bool { return triggers["cell1"] != first })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(c.Read(conductor)).To(BeTrue())
