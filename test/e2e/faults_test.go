@@ -265,9 +265,9 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 		kubectl(ctx, "delete", "pods", "mariadb-0", "rabbitmq-0", "--namespace="+cloudNamespace)
 		awaitInfrastructure(ctx, cloudNamespace)
 		Expect(databasesOf(ctx, cloudNamespace, "main")).To(Equal(databases))
-		Expect(rabbitNames(ctx, cloudNamespace, "vhosts")).To(Equal(vhosts))
-		Eventually(func() error { // Keystone has to reconnect
+		Eventually(func() error { // kube-proxy learns of the pods, and Keystone has to reconnect
 			return InterceptGomegaFailure(func() {
+				Expect(rabbitNames(ctx, cloudNamespace, "vhosts")).To(Equal(vhosts))
 				Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 			})
 		}).WithContext(ctx).Should(Succeed())

@@ -102,6 +102,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 			return pod.Status.ContainerStatuses[0].RestartCount
 		}
 		Eventually(restarts).WithContext(ctx).WithTimeout(max(restartWithin-time.Since(hungAt), time.Second)).Should(BeEquivalentTo(1))
+		awaitAnswer(ctx, serviceURL(imageNamespace, "metadata-apache", 8775))
 		Eventually(func() int { return statusOf(ctx, serviceURL(imageNamespace, "metadata-apache", 8775), nil) }).
 			WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 		for _, pod := range podsOf(ctx, imageNamespace, nil) {

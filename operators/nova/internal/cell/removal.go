@@ -213,10 +213,11 @@ func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	return service.Run(in, unmapTask(uuid))
 }
 
-// reportUnmapped tells the Nova that its services must no longer read the cell.
+// reportUnmapped tells the Nova that its services must no longer read the cell. Without the UUID,
+// the check of the content does not need the accounts any more, which later stages remove.
 func reportUnmapped(cr *novav1.NovaCell, in engine.Inputs) {
 	service := workload.Service{Instance: cr.Name}
 	if in.Result(service.JobName(unmapTask(leaving(in)))) != "" {
-		cr.Status.Mapping = nil
+		cr.Status.Mapping, cr.Status.UUID = nil, ""
 	}
 }
