@@ -208,14 +208,18 @@ var (
 // remarks: both are left out.
 func lastLines(message string) string {
 	var lines []string
-	cause := -1 // the index of the error, which is the next line after a stack trace
+	cause, inTrace := -1, false // the index of the error, which is the next line after a stack trace
 	for line := range strings.Lines(message) {
 		line = strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n\r ")
 		line = logPrefix.ReplaceAllString(line+" ", "")
 		switch {
-		case strings.HasPrefix(line, "Traceback "):
-			cause = len(lines)
-		case strings.TrimSpace(line) != "" && !strings.ContainsAny(line[:1], " (^"):
+		case strings.TrimSpace(line) == "" || strings.ContainsAny(line[:1], "(^"):
+		case line[0] == ' ' || strings.HasPrefix(line, "Traceback "):
+			inTrace = true
+		default:
+			if inTrace {
+				cause, inTrace = len(lines), false
+			}
 			lines = append(lines, strings.TrimRight(line, " "))
 		}
 	}
