@@ -108,15 +108,11 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
 	    test-race $(filter-out $(addprefix test-,$(libraries)) test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
-	  $(if $(without-benches),true,$(run-benches))
+	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
 
 # Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
 # The benches check counts, which hold for few objects as well. They do not check times.
-run-benches = $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='-count-of 100 -runs 1 -both=false'
-
-.PHONY: test-benches
-test-benches: test-server
-	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; $(run-benches)
+few := -count-of 100 -runs 1 -both=false
 
 # The tests compare with the real oslo.config and register at a real MariaDB. Go's
 # race detector needs a C compiler.
