@@ -205,7 +205,7 @@ reports := $(CACHE)/reports
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  RELEASE='$(RELEASE)' GOWORK=off GOGC=400 go tool ginkgo --procs=3 --timeout=38m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
+	  RELEASE='$(RELEASE)' GOWORK=off GOGC=400 go tool ginkgo --procs=3 --timeout=45m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
 
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.
@@ -215,7 +215,7 @@ olm := github.com/operator-framework/operator-lifecycle-manager
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go mod download $(olm) && GOWORK=off go list -m -f '{{.Dir}}' $(olm))
 test-packages-suite = cd tools && GOWORK=off $(go-run) ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off GOGC=400 go tool ginkgo --timeout=40m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
+  GOWORK=off GOGC=400 go tool ginkgo --timeout=28m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
 packages-e2e: helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).
