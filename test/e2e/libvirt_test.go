@@ -77,13 +77,13 @@ func libvirtSpecs() {
 	})
 
 	It("boots an instance, whose guest writes to its console log", func(ctx SpecContext) {
-		osc(ctx, namespace, "flavor", "create", "guest", "--ram=128", "--vcpus=1", "--disk=0")
-		server = strings.TrimSpace(osc(ctx, namespace, "server", "create", "real", "--image=guest", "--flavor=guest",
+		osc(ctx, "flavor", "create", "guest", "--ram=128", "--vcpus=1", "--disk=0")
+		server = strings.TrimSpace(osc(ctx, "server", "create", "real", "--image=guest", "--flavor=guest",
 			"--nic=none", "--config-drive=true", "--os-compute-api-version=2.37", "--column=id", "--format=value"))
 		booted = "guest: booted as server " + server
 		awaitServer(ctx, "ACTIVE")
 		awaitConsole(ctx, namespace, booted)
-		Expect(osc(ctx, namespace, "server", "show", "real", "--column=OS-EXT-SRV-ATTR:host", "--format=value")).To(Equal(node + "\n"))
+		Expect(osc(ctx, "server", "show", "real", "--column=OS-EXT-SRV-ATTR:host", "--format=value")).To(Equal(node + "\n"))
 	}, SpecTimeout(6*time.Minute))
 
 	It("shows the screen that the guest has painted, through the proxy", func(ctx SpecContext) {
@@ -104,16 +104,16 @@ func libvirtSpecs() {
 
 	It("stops by its power button, starts and is rebooted", func(ctx SpecContext) {
 		process := serverProcess()
-		osc(ctx, namespace, "server", "stop", "real")
+		osc(ctx, "server", "stop", "real")
 		awaitServer(ctx, "SHUTOFF")
 		log, err := os.ReadFile(filepath.Join("/var/lib/nova/instances", server, "console.log"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(log)).To(ContainSubstring(pressed), "this machine is the node, where Nova keeps the log of a stopped instance")
-		osc(ctx, namespace, "server", "start", "real")
+		osc(ctx, "server", "start", "real")
 		awaitConsole(ctx, namespace, booted)
 		Expect(serverProcess()).NotTo(Equal(process))
 		process = serverProcess()
-		osc(ctx, namespace, "server", "reboot", "--hard", "real")
+		osc(ctx, "server", "reboot", "--hard", "real")
 		Eventually(func() string { return serverProcess() }).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(process)))
 		awaitConsole(ctx, namespace, booted)
 		awaitServer(ctx, "ACTIVE")
@@ -126,7 +126,7 @@ func libvirtSpecs() {
 			g.Expect(conditionOf(o, "Ready").message).To(ContainSubstring("servers on host " + node + ": 1, for example " + server))
 		})
 		Expect(serverProcess()).NotTo(BeEmpty())
-		osc(ctx, namespace, "server", "delete", "real")
+		osc(ctx, "server", "delete", "real")
 		awaitGone(ctx, "NovaCompute", namespace, compute)
 		Expect(serverProcess()).To(BeEmpty())
 		Expect(filepath.Join("/var/lib/nova/instances", server)).NotTo(BeADirectory())
@@ -141,9 +141,9 @@ func oscArguments(namespace string, command ...string) []string {
 }
 
 // osc runs a command of the OpenStack client, and returns its output.
-func osc(ctx context.Context, namespace string, command ...string) string {
+func osc(ctx context.Context, command ...string) string {
 	GinkgoHelper()
-	out, err := run(ctx, "", "kubectl", oscArguments(namespace, command...)...)
+	out, err := run(ctx, "", "kubectl", oscArguments(libvirtNamespace, command...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }
@@ -158,7 +158,7 @@ func uploadGuest(ctx context.Context, namespace string) {
 func awaitServer(ctx context.Context, status string) {
 	GinkgoHelper()
 	Eventually(func() string {
-		return osc(ctx, libvirtNamespace, "server", "show", "real", "--column=status", "--format=value")
+		return osc(ctx, "server", "show", "real", "--column=status", "--format=value")
 	}).WithContext(ctx).WithTimeout(3*time.Minute).WithPolling(time.Second).Should(Equal(status+"\n"), func() string { return explain(libvirtNamespace) })
 }
 
