@@ -72,7 +72,7 @@ var _ = Describe("The demo at rest", Serial, Ordered, func() {
 		after := reconciles(ctx, demoOperators...)
 		Expect(after).To(HaveLen(len(groups)+1), "a controller of a kind, or that of the namespaces' rights, is not in the metrics: %v", after)
 		for controller, count := range after {
-			if controller == "nova-novncproxy" { // the demo has no consoles
+			if controller == "nova-novncproxy" || controller == "shared-file-system" { // the demo has none
 				continue
 			}
 			Expect(count-before[controller]).To(BeNumerically(">=", int(atRest/resync)-2), "%s did not reconcile again", controller)
