@@ -45,7 +45,7 @@ func TestTheEndOfALogIsItsCause(t *testing.T) {
 			prefix + "\x1b[00m\n": "Unhandled error: no / ValueError: 'two' is not a number",
 		"Traceback (most recent call last):\n  File \"app\", line 1\nValueError: 'two' is not a number\nunable to load app 0\n*** no app loaded\nOOPS !\ngoodbye\n": "ValueError: 'two' is not a number / unable to load app 0 / *** no app loaded",
 		"Traceback (most recent call last):\n  File \"app\", line 1\n": "Traceback (most recent call last):\n  File \"app\", line 1\n",
-		prefix + "    value = get()\n" + prefix + "            ^^^^^\n" + prefix + "ValueError: 'two' is not a number\n" + prefix + "\nunable to load app 0\nGAME OVER\nOOPS !\ngoodbye\n": "ValueError: 'two' is not a number / unable to load app 0 / GAME OVER", // the begin is cut
+		prefix + "    value = get()\n" + prefix + "            ^^^^^\n" + prefix + "ValueError: 'two' is not a number\n" + prefix + " [00m\nunable to load app 0\nGAME OVER\nOOPS !\ngoodbye\n": "ValueError: 'two' is not a number / unable to load app 0 / GAME OVER", // the begin is cut
 		"one\ntwo\n\nthree\n(a remark)\nfour\n": "two / three / four",
 		"  indented alone\n":                    "  indented alone\n",
 	} {

@@ -198,7 +198,7 @@ const killed = 128
 // escapes are the colors of a terminal, and logPrefix is what oslo.log and other logs write
 // before the text of a line: date and time, process, level and logger, and the request.
 var (
-	escapes   = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	escapes   = regexp.MustCompile("[\x1b ]\\[[0-9;]*m") // masks write a space for a control character
 	logPrefix = regexp.MustCompile(`^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*(?: \d+)?(?: [A-Z]+ [\w.]+)? (?:\[[^\]]*\] )?`)
 )
 
