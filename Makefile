@@ -15,8 +15,8 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
 # With a larger heap, the compiler needs a fifth less CPU. What it builds runs without it.
 go-build := GOGC=400 go build
-go-run := GOGC=400 go run -exec 'env -u GOGC'
-go-test := GOGC=400 go test -exec 'env -u GOGC'
+go-run := GOGC=400 go run -exec "env -u GOGC"
+go-test := GOGC=400 go test -exec "env -u GOGC"
 
 operators := $(patsubst operators/%/go.mod,%,$(wildcard operators/*/go.mod))
 libraries := $(patsubst %/go.mod,%,$(wildcard lib/*/go.mod))

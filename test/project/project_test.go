@@ -16,7 +16,8 @@ func TestParentsComeFirst(t *testing.T) {
 		if kind.Group == "" {
 			t.Errorf("%s has no definition", kind.Name)
 		}
-		if wantsNamespace := kind.Name != "SharedVolumeDriver" && kind.Name != "SharedVolumePolicy"; kind.Namespaced != wantsNamespace {
+		isOfCluster := slices.Contains([]string{"SharedFileSystem", "SharedVolumeDriver", "SharedVolumePolicy"}, kind.Name)
+		if kind.Namespaced == isOfCluster {
 			t.Errorf("%s has a namespace: %t", kind.Name, kind.Namespaced)
 		}
 	}
