@@ -200,7 +200,7 @@ func (s *server) testRights(t *testing.T) {
 	}
 	lacks := s.unread(t, "--as", "viewer")
 	lacks = slices.DeleteFunc(lacks, func(kind string) bool { return kind == "Route" || kind == "HTTPRoute" }) // served if another suite has run
-	if !slices.Equal(lacks, []string{"RoleBinding", "Secret", "SharedVolumeDriver", "SharedVolumePolicy"}) {
+	if !slices.Equal(lacks, []string{"RoleBinding", "Secret", "SharedFileSystem", "SharedVolumeDriver", "SharedVolumePolicy"}) {
 		t.Errorf("with the role view, a report lacks %v", lacks)
 	}
 	if code, _, errOut := s.run(t, "status", "--as", "nobody"); code != codeError || !strings.Contains(errOut, "forbidden") {
