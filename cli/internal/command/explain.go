@@ -52,7 +52,7 @@ conditions of every kind are listed.`,
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		if len(arguments) == 1 {
+		if len(arguments) > 0 {
 			word, _, _ := strings.Cut(arguments[0], "/")
 			kind, _ := cluster.KindOf(word) // no kind has all conditions
 			return book.Types(kind.Kind), cobra.ShellCompDirectiveNoFileComp

@@ -21,12 +21,12 @@ import (
 
 // An upgrade to another release is a sequence of phases in status.upgrade. A phase ends when its
 // needs are met, which read what the operators have observed. The status is written at the end of a
-// pass, and only the next pass acts on it: an operator that is killed continues where it was. Another image of the same release has no phases: order.go has the order
-// of its services.
+// pass, and only the next pass acts on it: an operator that is killed continues where it was. Another
+// image of the same release has no phases: order.go has the order of its services.
 
-// releaseTrigger is the restart trigger that a completed rollout of a release sets. The names of
-// cells, the other triggers, have no hyphen.
-const releaseTrigger = "nova-release"
+// releaseTrigger is the restart trigger that a completed rollout of a release sets. The other
+// triggers are names of cells, which have no dot.
+const releaseTrigger = "nova.release"
 
 // seen is the name of a need that tells whether this pass has looked at the superconductor.
 const seen = "superconductor seen"
