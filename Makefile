@@ -215,7 +215,7 @@ olm := github.com/operator-framework/operator-lifecycle-manager
 olm-module = $$(cd $(CURDIR)/tools/olm && GOWORK=off go mod download $(olm) && GOWORK=off go list -m -f '{{.Dir}}' $(olm))
 test-packages-suite = cd tools && GOWORK=off $(go-run) ./cluster up && . $(CURDIR)/.cluster/env && cd $(CURDIR)/test/packages && \
   PROGRAMS=$(programs) OLM_MODULE=$(olm-module) \
-  GOWORK=off GOGC=400 go tool ginkgo --timeout=28m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
+  GOWORK=off GOGC=400 go tool ginkgo --timeout=40m --show-node-events=false --output-dir=$(reports) --json-report=packages.json --label-filter='$(1)' .
 
 .PHONY: packages-e2e
 packages-e2e: helm ## Install, upgrade and remove a release with kubectl, Helm and OLM, one after the other (as root).

@@ -97,11 +97,28 @@ func (c *cluster) checkMachine(ctx context.Context) error {
 		owner = nil
 	}
 	if owner == nil {
+		if err := checkSpace(c.dir, stat.Bavail*uint64(stat.Bsize)); err != nil {
+			return err
+		}
 		if err := checkFree(); err != nil {
 			return err
 		}
 	}
 	return c.installPackages(ctx, missing)
+}
+
+// minFreeSpace is what the images, the volumes and the logs of a demo take, in bytes. With
+// less, the kubelet evicts its pods after some minutes and taints the node, and
+// nobody who sees an unschedulable pod thinks of the disk.
+const minFreeSpace = 5 << 30
+
+// checkSpace refuses a folder whose disk has fewer than minFreeSpace bytes free.
+func checkSpace(dir string, free uint64) error {
+	if free >= minFreeSpace {
+		return nil
+	}
+	return fmt.Errorf("the disk of %s has %.1f GiB free, and the cluster needs %d GiB: remove files, or choose a --dir on another disk",
+		dir, float64(free)/(1<<30), minFreeSpace>>30)
 }
 
 // takeOver removes the node of another cluster whose processes were all killed without
