@@ -207,6 +207,12 @@ e2e: demo ## Run every test that needs a node, on the cluster of the demo (as ro
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
 	  RELEASE='$(RELEASE)' GOWORK=off GOGC=400 go tool ginkgo --procs=3 --timeout=45m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
 
+.PHONY: e2e-upgrade
+e2e-upgrade: UPGRADE := trixie forky sid
+e2e-upgrade: demo ## Upgrade Nova from each of the releases of Debian in UPGRADE to the next, under load (as root).
+	cd test/e2e && . $(CURDIR)/.cluster/env && UPGRADE='$(UPGRADE)' GOWORK=off GOGC=400 go tool ginkgo \
+	  --timeout=60m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e-upgrade.json --focus 'An upgrade' .
+
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.
 programs := $(CACHE)/packages

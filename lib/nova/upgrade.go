@@ -2,6 +2,7 @@ package nova
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -61,8 +62,9 @@ func LatestFrom(major int) int {
 
 // CheckUpgrade runs the check of a new release against the databases of the running one. It fails
 // with one line: the names, results and details of the checks that did not succeed, without the
-// warnings that are skipped. Then it runs again after a while.
-func CheckUpgrade(release string, skipped []string) workload.Task {
+// warnings that are skipped. Then it runs again after a while, and also when one of the texts on
+// which it depends changes.
+func CheckUpgrade(release string, skipped []string, depends ...string) workload.Task {
 	const script = `
 code=0
 table=$(nova-status upgrade check 2>/tmp/errors) || code=$?
@@ -86,7 +88,7 @@ END { printf "%s", out }
 [ -s /tmp/left ] || echo "$table" > /tmp/left
 head -c 3000 /tmp/left > /dev/termination-log
 exit "$code"`
-	return workload.Task{Purpose: "check", Script: script, Arguments: skipped, Depends: append([]string{release, script}, skipped...)}
+	return workload.Task{Purpose: "check", Script: script, Arguments: skipped, Depends: slices.Concat([]string{release, script}, skipped, depends)}
 }
 
 // migrationDeadline is more than the migrations of large tables take.

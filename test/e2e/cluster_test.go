@@ -94,8 +94,12 @@ func apply(ctx context.Context, namespace, manifests string) {
 }
 
 func tryApply(ctx context.Context, namespace, manifests string) error {
-	manifests = strings.ReplaceAll(manifests, openStackName+":"+defaultRelease, openStack)
-	return shared.Apply(ctx, manifests, "--field-manager="+tester, "--namespace="+namespace)
+	return shared.Apply(ctx, ofRelease(manifests), "--field-manager="+tester, "--namespace="+namespace)
+}
+
+// ofRelease replaces the image of the default release.
+func ofRelease(text string) string {
+	return strings.ReplaceAll(text, openStackName+":"+defaultRelease, openStack)
 }
 
 // execIn runs a command in the pod's default container.

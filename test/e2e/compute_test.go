@@ -101,20 +101,19 @@ spec:
   computeConfigSecretRef: {name: demo-cell1-compute-config}
 `
 
-// fakeCompute returns a compute of a cell that can delete its servers: it uses the fake of
-// Neutron in a namespace.
+// fakeCompute returns a compute of a cell that can delete its servers in a cloud without Glance: it
+// uses the fake of Neutron in a namespace.
 func fakeCompute(name, namespace string) string {
 	return fmt.Sprintf(`{"name": %q, "driver": "Fake", "customServiceConfig": "[glance]\nendpoint_override = http://127.0.0.1:9\n[neutron]\nendpoint_override = http://neutron.%s.svc.cluster.local:8080\n"}`, name, namespace)
 }
 
 // computeSpecs add a compute to the cell of the demo, and remove it.
 func computeSpecs() {
-	const spare = "demo-cell1-spare"
+	const spare, spareCompute = "demo-cell1-spare", `{"name": "spare", "driver": "Fake"}`
 
 	It("keeps a compute that leaves the list while it has a server, and removes a retired one without", func(ctx SpecContext) {
 		nova := signIn(ctx, demoNamespace)
-		serve(ctx, demoNamespace, "neutron", neutron)
-		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
+		changeComputes(ctx, "add", "-", spareCompute)
 		awaitMapped(ctx, 2)
 		awaitReady(ctx, "NovaCompute", demoNamespace, spare)
 		nova.bootOn(ctx, spare)
@@ -123,7 +122,7 @@ func computeSpecs() {
 		awaitWithin(ctx, patience, "NovaCell", demoNamespace, "demo-cell1", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "ComputesReady").message).To(ContainSubstring("NovaCompute " + spare + " is not in computes of the cell, and has servers: 1"))
 		})
-		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
+		changeComputes(ctx, "add", "-", spareCompute)
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 		Expect(nova.services(ctx)).To(ContainElement(computeService{"nova-compute", spare, "up", "enabled", "nova"}), "nothing has happened to the compute")
 
@@ -144,7 +143,7 @@ func computeSpecs() {
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 
 		By("removing an empty compute in one change")
-		changeComputes(ctx, "add", "-", fakeCompute("spare", demoNamespace))
+		changeComputes(ctx, "add", "-", spareCompute)
 		awaitMapped(ctx, 2)
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 		changeComputes(ctx, "remove", "1", "null")

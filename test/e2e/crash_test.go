@@ -158,7 +158,13 @@ func killAfter(ctx context.Context, position int64, points []int) (killed []stri
 // the back-off of the kubelet nor the time of the lease delays the restart.
 func kill(ctx context.Context, serviceAccount string) {
 	GinkgoHelper()
-	for _, pod := range podsOf(ctx, crashOperators, operatorLabel) {
+	killOf(ctx, crashOperators, serviceAccount)
+}
+
+// killOf is kill for the operators in any namespace of this suite.
+func killOf(ctx context.Context, operators, serviceAccount string) {
+	GinkgoHelper()
+	for _, pod := range podsOf(ctx, operators, operatorLabel) {
 		if pod.Spec.ServiceAccountName != serviceAccount {
 			continue
 		}

@@ -60,6 +60,12 @@ var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
 		Expect(nova.computeEndpoints(ctx)).To(ConsistOf(endpoint{"public", "RegionOne", url}, endpoint{"internal", "RegionOne", url}))
 	})
 
+	It("boots, lists and deletes a server as people type it", func(ctx SpecContext) {
+		oscIn(ctx, demoNamespace, "server", "create", "typed", "--image=empty", "--flavor=tiny", "--wait")
+		Expect(oscIn(ctx, demoNamespace, "server", "list")).To(MatchRegexp(`\| typed +\| ACTIVE +\| +\| empty +\| tiny +\|`))
+		oscIn(ctx, demoNamespace, "server", "delete", "typed", "--wait")
+	}, SpecTimeout(3*time.Minute))
+
 	It("has mapped cell0 and cell1", func(ctx SpecContext) {
 		Expect(cellsOf(ctx, demoNamespace, "demo")).To(ConsistOf("cell0", "cell1"))
 	})

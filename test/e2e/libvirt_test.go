@@ -51,7 +51,7 @@ func libvirtSpecs() {
 	BeforeAll(func(ctx SpecContext) {
 		deployExample(ctx, namespace, "demo-persistent")
 		loadVariants(ctx)
-		apply(ctx, namespace, kubectl(ctx, "kustomize", kustomization("namespace: "+namespace+"\nresources: ["+repository("examples", "demo-libvirt")+"]\n")))
+		apply(ctx, namespace, kubectl(ctx, "kustomize", kustomization("namespace: "+namespace+"\nresources: ["+repository("examples", "demo-services")+"]\n")))
 		kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
 		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
 		handOver(ctx, namespace, sharedOperators)
@@ -143,7 +143,13 @@ func oscArguments(namespace string, command ...string) []string {
 // osc runs a command of the OpenStack client, and returns its output.
 func osc(ctx context.Context, command ...string) string {
 	GinkgoHelper()
-	out, err := run(ctx, "", "kubectl", oscArguments(libvirtNamespace, command...)...)
+	return oscIn(ctx, libvirtNamespace, command...)
+}
+
+// oscIn is osc for the cloud of any namespace.
+func oscIn(ctx context.Context, namespace string, command ...string) string {
+	GinkgoHelper()
+	out, err := run(ctx, "", "kubectl", oscArguments(namespace, command...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }

@@ -85,7 +85,7 @@ func kustomization(content string) (folder string) {
 	folder = GinkgoT().TempDir()
 	relative, err := filepath.Rel(folder, repository())
 	Expect(err).NotTo(HaveOccurred())
-	content = strings.ReplaceAll(content, repository(), relative)
+	content = ofRelease(strings.ReplaceAll(content, repository(), relative))
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(content), 0o600)).To(Succeed())
 	return folder
 }

@@ -126,6 +126,14 @@ var _ = Describe("A shared volume", Ordered, func() {
 		Expect(execIn(ctx, teamNamespace, "writer", "cat", "/shared/team")).To(Equal("still\n"))
 	})
 
+	It("has file systems that name the missing account of AWS, and that are deleted without one", func(ctx SpecContext) {
+		applyExample(ctx, "", "file-system.yaml")
+		system := object("SharedFileSystem", "", "shared")
+		awaitFalse(ctx, system, "FileSystemReady", "AWSNotConfigured", "spec.aws")
+		Expect(k8s.Delete(ctx, system)).To(Succeed())
+		Eventually(missing).WithArguments(ctx, system).WithContext(ctx).Should(BeTrue())
+	})
+
 	It("does not block the deletion of its namespace, and leaves no volume", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "namespace", teamNamespace, "--timeout="+patience.String())
 		var left corev1.PersistentVolumeList

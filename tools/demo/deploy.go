@@ -71,6 +71,21 @@ func (d *demo) startServices(ctx context.Context, line *progress.Line) error {
 	)
 }
 
+// startGlance starts Glance and a stand-in for Neutron, and makes an image.
+func (d *demo) startGlance(ctx context.Context, line *progress.Line) error {
+	folder, err := d.folder("demo-services")
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, line, "glance", "-k", folder); err != nil {
+		return err
+	}
+	if err := d.awaitAll(ctx, line, deployment("glance"), deployment("neutron")); err != nil {
+		return err
+	}
+	return d.run(ctx, line, command{name: "image", env: d.kube.env, args: []string{d.example("demo-services", "upload"), namespace}})
+}
+
 func (d *demo) example(parts ...string) string {
 	return filepath.Join(append([]string{d.root, "examples"}, parts...)...)
 }

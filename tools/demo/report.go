@@ -59,7 +59,7 @@ func (d *demo) commands() []shown {
 	}
 	all := []shown{
 		client("openstack compute service list"),
-		client("openstack endpoint list"),
+		client("openstack server list"),
 		{typed: "nova-manage cell_v2 list_cells", command: d.kubectl("", "exec", "--namespace", namespace,
 			controlPlane+"-superconductor-0", "--container", "nova-conductor", "--", "nova-manage", "cell_v2", "list_cells")},
 		{typed: d.short(d.bootCommand().args[0]) + " " + serverName, command: d.bootCommand()},
@@ -99,13 +99,10 @@ func (d *demo) next(out io.Writer, elapsed time.Duration) {
 		_, _ = fmt.Fprintf(out, "  . %s/env\n", d.short(d.dir))
 	}
 	_, _ = fmt.Fprintf(out, `  kubectl get openstack --namespace %[1]s
-  kubectl exec --namespace %[1]s deployment/openstackclient -- openstack hypervisor list
-  examples/demo/boot-server second
+  kubectl exec --namespace %[1]s deployment/openstackclient -- openstack server list
+  kubectl exec --namespace %[1]s deployment/openstackclient -- openstack server create second --image empty --flavor tiny --wait
   kubectl edit controlplane %[2]s --namespace %[1]s
   make cli && kubectl asterism status --namespace %[1]s
   make demo-down
 `, namespace, controlPlane)
-	if !d.libvirt {
-		_, _ = fmt.Fprintln(out, `The demo has no Glance and no Neutron, without which "openstack server list", show and delete fail.`)
-	}
 }

@@ -18,11 +18,12 @@ const (
 	stepLoad       = "Loading the OpenStack image"
 	stepDeploy     = "Deploying the operators"
 	stepServices   = "Starting MariaDB, RabbitMQ, Keystone and Placement"
+	stepGlance     = "Starting Glance"
 	stepNova       = "Deploying ControlPlane " + controlPlane
 	stepCompute    = "Mapping the host of a compute"
 	stepServer     = "Booting a server"
 	stepFiles      = "Sharing files between two pods"
-	stepVariants   = "Loading the images of Glance and of a compute with libvirt"
+	stepVariants   = "Loading the image of a compute with libvirt"
 	stepGuest      = "Booting an instance in QEMU"
 	stepConnection = "Connecting to the cluster"
 	stepPush       = "Pushing the images"
@@ -73,7 +74,8 @@ func (d *demo) deployment(images string, cluster ...string) []step {
 		{stepDeploy, append(cluster, images), deploy},
 		{stepNova, []string{stepServices, stepDeploy}, d.deployNova},
 		{stepCompute, []string{stepServices, stepDeploy}, d.awaitCompute},
-		{stepServer, []string{stepNova, stepCompute}, d.bootServer},
+		{stepGlance, []string{stepServices}, d.startGlance},
+		{stepServer, []string{stepNova, stepCompute, stepGlance}, d.bootServer},
 	}
 }
 

@@ -112,6 +112,7 @@ func describe(cr *novav1.NovaCompute) workload.Service {
 	}
 	s.Defaults.Set("upgrade_levels", "compute", "auto")
 	s.Defaults.Set("vnc", "enabled", "false")
+	nova.EndWithin(&s.Defaults, 20) // most builds end within
 	switch {
 	case cr.Spec.Driver == sharedv1.ComputeFake:
 		fake(&s)

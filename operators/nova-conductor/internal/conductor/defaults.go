@@ -1,6 +1,9 @@
 package conductor
 
-import "asterism.dev/lib/common/config"
+import (
+	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/nova"
+)
 
 // graceSeconds is the time in which a stopped service finishes its work, the default of
 // oslo.service.
@@ -13,6 +16,7 @@ func defaults() config.Sections {
 	var sections config.Sections
 	sections.Set("conductor", "workers", "1")
 	sections.Set("upgrade_levels", "compute", "auto")
+	nova.EndWithin(&sections, 5)
 	return sections
 }
 

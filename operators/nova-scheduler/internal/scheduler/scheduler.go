@@ -55,6 +55,7 @@ func describe(cr *novav1.NovaScheduler) workload.Service {
 	// listen. It would load all instances when it starts, and then never use them.
 	defaults.Set("filter_scheduler", "track_instance_changes", "false")
 	nova.LimitRetries(&defaults)
+	nova.EndWithin(&defaults, 5)
 	return workload.Service{
 		Name:     "nova-scheduler",
 		Instance: cr.Name,

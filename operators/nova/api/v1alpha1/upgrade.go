@@ -11,7 +11,8 @@ const (
 	UpgradeChecking UpgradePhase = "Checking"
 	// UpgradeSchemas synchronizes the schemas of every database. No pod of a service changes.
 	UpgradeSchemas UpgradePhase = "Schemas"
-	// UpgradeConductors rolls out the superconductor, then the conductors of the cells.
+	// UpgradeConductors rolls out the superconductor, then the conductors of the cells with their
+	// metadata services and console proxies.
 	UpgradeConductors UpgradePhase = "Conductors"
 	// UpgradeServices rolls out scheduler and metadata, then the API.
 	UpgradeServices UpgradePhase = "Services"

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
@@ -37,10 +38,13 @@ func mappingNeeds(cr *novav1.NovaCell) []engine.Need {
 }
 
 // ahead returns an error if a service of the cell would get another image than it runs before
-// the schema, which the service reads, is synchronised with it.
-func ahead(in engine.Inputs, service client.Object, runs, wanted string) error {
-	if runs == wanted || in.Met(synchronised) {
+// the schema, which the service reads, is synchronised with it, or before the conductor may.
+func ahead(cr *novav1.NovaCell, in engine.Inputs, service client.Object, runs, wanted string) error {
+	if runs == wanted || in.Met(synchronised) && cr.Spec.Rollout != commonv1.RolloutHeld {
 		return nil
+	}
+	if in.Met(synchronised) {
+		return engine.Wait("%s keeps image %s until the conductor of the cell may have another one", service.GetName(), runs)
 	}
 	return engine.Wait("%s keeps image %s until stage %s is done", service.GetName(), runs, novav1.ConditionSchemaReady)
 }

@@ -112,7 +112,8 @@ func contents(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (uuid 
 		if err != nil {
 			return "", content, err
 		}
-		if entry == nil {
+		// An entry that has only the name of the cell may be another one, if the UUID is mistyped.
+		if entry == nil || cr.Spec.UUID != "" && entry.UUID != knownUUID(cr) {
 			content.Servers, err = unmappedServers(ctx, cr, in)
 			return "", content, err
 		}

@@ -22,7 +22,7 @@ const globalServes = "global metadata"
 func cellNeeds(cr *novav1.Nova) []engine.Need {
 	return append(lastTriggers(cr),
 		engine.Condition(metadata.Named(metadataName(cr)), commonv1.ConditionReady).As(globalServes),
-		engine.Condition(superconductorNamed(cr), commonv1.ConditionReady).As(superconductorUpdated))
+		engine.AllOf(updated(superconductorNamed(cr), superconductorImage(cr))...).As(superconductorUpdated))
 }
 
 // cells builds one NovaCell for each cell, so that a broken cell does not block the others.

@@ -92,7 +92,7 @@ func keptCells(cr *novav1.Nova) engine.Need {
 	return engine.AllOf(gone...)
 }
 
-// superconductorUpdated is the name of the need that the superconductor is ready.
+// superconductorUpdated is the name of the need that the superconductor is ready with its image.
 const superconductorUpdated = "superconductor"
 
 // cellRollout holds the pods of a cell's conductor, from the change of its image until the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,10 @@ import (
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
 
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	metadatav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/metadata"
 )
@@ -65,12 +69,16 @@ func judgeRelease(cr *novav1.Nova, in engine.Inputs) (string, error) {
 // admitted is met when the superconductor may get the image of the spec, and with it the others.
 func admitted(cr *novav1.Nova) engine.Need {
 	image := superconductorImage(cr)
-	return engine.Existing(superconductorNamed(cr)).Optional().Where(func(obj client.Object) error {
-		if cr.Status.ContainerImage == image {
-			return nil
-		}
-		return hasImage(image)(obj)
-	})
+	superconductor := engine.Existing(superconductorNamed(cr))
+	switch cr.Status.ContainerImage {
+	case image:
+		return superconductor.Optional()
+	case "": // nothing runs, or an operator without phases has rolled an image out
+		return superconductor.Optional().Where(hasImage(image))
+	}
+	// Without the Optional, a superconductor that somebody deletes would come back with an image
+	// that is not checked, or refused.
+	return superconductor.Where(hasImage(image))
 }
 
 // hasReached tells whether an upgrade has begun a phase. Without an upgrade it is true.
@@ -112,7 +120,10 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 		for _, secret := range checked(cr).Spec.CustomServiceConfigSecretRefs {
 			needs = append(needs, engine.Secret(secret.Name))
 		}
+		needs = append(needs, engine.Existing(schedulerNamed(cr)).Optional(), engine.Existing(apiNamed(cr)).Optional(),
+			engine.Existing(metadata.Named(metadataName(cr))).Optional())
 		for _, cell := range cr.Spec.Cells { // nova-status reads their databases
+			needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional())
 			for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
 				needs = append(needs, engine.ConfigMap(cellName(cr, cell)+purpose).Optional())
 			}
@@ -122,30 +133,37 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 		return needs
 	}
 	ends := map[novav1.UpgradePhase][]engine.Need{
+		// The check passes over a cell that is down, or fails without its name.
+		novav1.UpgradeChecking: ofMappedCells(cr, novav1.ConditionDatabaseReady, anyCell),
 		novav1.UpgradeSchemas: {
 			engine.Existing(superconductor).Where(hasImage(superconductorImage(cr))),
 			engine.Condition(superconductor, conductorv1.ConditionSchemaReady), release(cr),
 		},
 		novav1.UpgradeConductors: append(updated(superconductorNamed(cr), superconductorImage(cr)), conductors(cr)...),
 		novav1.UpgradeServices:   servicesUpdated(cr),
-		novav1.UpgradeComputes:   ofMappedCells(cr, novav1.ConditionComputesReady, hasNoOlderCompute(cr)),
-		novav1.UpgradeRestart:    restarted(cr),
-		novav1.UpgradeMigrations: ofMappedCells(cr, novav1.ConditionDataMigrated, migrates(cr)),
+		novav1.UpgradeComputes:   append(ofMappedCells(cr, novav1.ConditionComputesReady, hasNoOlderCompute(cr)), keptCells(cr)),
+		novav1.UpgradeRestart:    append(restarted(cr), keptCells(cr)),
+		novav1.UpgradeMigrations: append(ofMappedCells(cr, novav1.ConditionDataMigrated, migrates(cr)), keptCells(cr)),
 	}
-	for _, phase := range novav1.UpgradePhases[1:] {
+	for _, phase := range novav1.UpgradePhases {
 		needs = append(needs, engine.AllOf(ends[phase]...).As(string(phase)))
 	}
 	return needs
 }
 
-// servicesUpdated are the needs that scheduler, metadata and API have their image and are ready.
+// servicesUpdated are the needs that scheduler, metadata and API have their image and are ready,
+// and so have the services of each cell.
 func servicesUpdated(cr *novav1.Nova) []engine.Need {
 	needs := updated(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler))
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
 		needs = append(needs, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
 	}
-	return append(needs, updated(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate))...)
+	needs = append(needs, updated(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate))...)
+	needs = append(needs, ofMappedCells(cr, novav1.ConditionMetadataReady, anyCell)...)
+	return append(needs, ofMappedCells(cr, novav1.ConditionConsoleReady, anyCell)...)
 }
+
+func anyCell(client.Object) error { return nil }
 
 // ofMappedCells are the needs that every mapped cell meets a check and has a condition.
 func ofMappedCells(cr *novav1.Nova, condition string, check func(client.Object) error) []engine.Need {
@@ -309,12 +327,37 @@ func (p *progress) check(cr *novav1.Nova, in engine.Inputs, base int, to nova.Re
 		p.refused = fmt.Sprintf("Nova %s runs, and its databases cannot go back to %s: restore a backup%s", p.release, to.Version, keeps)
 	case base != 0 && to.Major > nova.LatestFrom(base):
 		p.refused = fmt.Sprintf("Nova supports no upgrade from %s to %s: upgrade to release %d first%s", p.release, to.Version, nova.LatestFrom(base), keeps)
+	case len(behind(cr, in)) > 0:
+		p.refused = fmt.Sprintf("%s would stay at Nova %s: change or remove their containerImage too%s", strings.Join(behind(cr, in), " and "), p.release, keeps)
 	case in.Result(checkName(cr)) != "":
 		p.enter(cr, novav1.UpgradeSchemas)
 	}
 	if p.upgrade.Phase != novav1.UpgradeChecking {
 		p.image = superconductorImage(cr)
 	}
+}
+
+// behind are the services with an image of their own that does not change with the
+// superconductor's.
+func behind(cr *novav1.Nova, in engine.Inputs) (names []string) {
+	add := func(child client.Object, exists bool, image string) {
+		if exists && image != superconductorImage(cr) && imageOf(child) == image {
+			names = append(names, fmt.Sprintf("%s with image %s", child.GetName(), image))
+		}
+	}
+	scheduler, exists := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr))
+	add(scheduler, exists, stated(cr, cr.Spec.Scheduler))
+	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
+		service, exists := engine.Get[*metadatav1.NovaMetadata](in, metadataName(cr))
+		add(service, exists, stated(cr, cr.Spec.Metadata.ServiceTemplate))
+	}
+	api, exists := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	add(api, exists, stated(cr, cr.Spec.API.ServiceTemplate))
+	for _, cell := range cr.Spec.Cells {
+		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		add(child, exists, stated(cr, cell.Conductor))
+	}
+	return names
 }
 
 // enter begins a phase, unless the policy pauses before it.
@@ -361,14 +404,16 @@ func upgradeJobs(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	switch {
 	case err != nil || upgrade == nil || p.refused != "":
 		return nil, err
-	case upgrade.Phase == novav1.UpgradeChecking && p.known && p.upgrade != nil && p.upgrade.To == upgrade.To:
+	case upgrade.Phase == novav1.UpgradeChecking && p.known && p.upgrade != nil && p.upgrade.To == upgrade.To && in.Met(string(novav1.UpgradeChecking)):
 		check := checked(cr)
 		check.Databases, check.MessageBus, check.Spec.CAFileRefs = service.Databases, service.MessageBus, caFiles(cr, in)
 		if check.Identity.Secret, _, err = identity(cr).Secret(in); err != nil {
 			return nil, err
 		}
-		return check.Run(in, nova.CheckUpgrade(upgrade.To, cr.Spec.UpgradePolicy.SkipCheck))
-	case upgrade.Phase == novav1.UpgradeMigrations:
+		// A pause before anything changes may take weeks, after which the check runs again.
+		pauses := fmt.Sprint(cr.Spec.UpgradePolicy.PauseBefore == novav1.UpgradeSchemas)
+		return check.Run(in, nova.CheckUpgrade(upgrade.To, cr.Spec.UpgradePolicy.SkipCheck, superconductorImage(cr), pauses))
+	case upgrade.Phase == novav1.UpgradeMigrations && p.image == superconductorImage(cr):
 		return service.Job(in, nova.MigrateData(upgrade.To))
 	}
 	return nil, nil

@@ -3,9 +3,12 @@ package nova
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -13,6 +16,7 @@ import (
 	"asterism.dev/lib/common/enginetest"
 
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
+	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
 )
@@ -203,6 +207,86 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		upgraded(66)
 		done()
 		Expect(images()).To(HaveEach(image27b))
+	})
+
+	It("brings no deleted superconductor back with an image that is refused", func() {
+		ready()
+		to("quay.example/openstack/nova:31")
+		awaits(novav1.ReasonUpgradeRefused, "upgrade to release 27 first")
+		c.Delete(c.superconductor(cr), metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionConductorReady, engine.ReasonWaiting, "given-superconductor")
+		Consistently(func() bool { return c.Read(superconductorNamed(cr)) }).WithTimeout(time.Second).Should(BeFalse())
+		to(image26)
+		done()
+		Expect(images()).To(HaveEach(image26))
+	})
+
+	It("is refused while a service has an older image of its own", func() {
+		ready()
+		c.Change(cr, func() { cr.Spec.Cells[0].Conductor.ContainerImage = nextImage })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		upgraded(66)
+		to(image27)
+		awaits(novav1.ReasonUpgradeRefused, "given-cell1 with image "+nextImage+" would stay at Nova 26.2.2: change or remove their containerImage too")
+		Expect(c.ended(check)).To(BeZero())
+		Expect(imageOf(c.superconductor(cr))).To(Equal(image26))
+		c.Change(cr, func() { cr.Spec.Cells[0].Conductor.ContainerImage = "" })
+		done()
+		Expect(images()).To(HaveEach(image27))
+	})
+
+	It("waits with the check for the database of each cell", func() {
+		ready(func() { upgraded(66) })
+		database := &corev1.Secret{ObjectMeta: named("cell1-database")}
+		Expect(c.Read(database)).To(BeTrue())
+		c.Delete(database, metav1.DeletePropagationBackground)
+		to(image27)
+		awaits(engine.ReasonProgressing, "phase Checking: ", "NovaCell given-cell1: DatabaseReady is ")
+		Expect(c.ended(check)).To(BeZero())
+		c.Create(&corev1.Secret{ObjectMeta: named("cell1-database"), StringData: databaseSecret(c.schema("cell1"))})
+		done()
+		Expect(images()).To(HaveEach(image27))
+	})
+
+	It("changes the console proxies of cells after the superconductor, and waits for them", func() {
+		ready(func() {
+			upgraded(66)
+			c.Change(cr, func() { cr.Spec.Cells[0].NoVNCProxy = &novav1.CellNoVNCProxy{} })
+			enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		})
+		imageOfProxy := func() string {
+			proxy := &novncproxyv1.NovaNoVNCProxy{ObjectMeta: named("given-cell1-novncproxy")}
+			Expect(c.Read(proxy)).To(BeTrue())
+			return proxy.Spec.ContainerImage
+		}
+		pauseBefore(novav1.UpgradeConductors)
+		to(image27)
+		awaits(novav1.ReasonUpgradePaused, "paused before phase Conductors")
+		Expect(imageOfProxy()).To(Equal(image26))
+		c.fail("given-cell1-novncproxy", novncproxyv1.ConditionWorkloadReady, notUpdated)
+		pauseBefore("")
+		awaits(novav1.ReasonUpgradingServices, "NovaCell given-cell1: ConsoleReady is", notUpdated)
+		Expect(imageOfProxy()).To(Equal(image27))
+		c.repair("given-cell1-novncproxy")
+		done()
+	})
+
+	It("waits for a cell that leaves the list meanwhile and is not empty", func() {
+		ready(func() {
+			c.cellDatabase("cell2")
+			c.cellBus()
+			c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+			enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		})
+		to(image27)
+		awaits(novav1.ReasonUpgradingComputes)
+		cells := slices.Clone(cr.Spec.Cells)
+		c.Change(cr, func() { cr.Spec.Cells = cells[:1] })
+		upgraded(66)
+		awaits(novav1.ReasonUpgradingComputes, "cell cell2 is not in spec.cells and keeps its image")
+		c.Change(cr, func() { cr.Spec.Cells = cells })
+		done()
+		Expect(c.ended("given-cell2-migrate")).To(Equal(1))
 	})
 
 	It("pauses before a phase", func() {

@@ -20,6 +20,9 @@ import (
 // keyring has the keys of Debian's archive. Apt installs nothing that none of them has signed.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
+// unstable is the release that has neither updates nor a security archive.
+const unstable = "sid"
+
 // mmdebstrap creates the build's root file system, and runs the hooks of the options inside.
 func (b *build) mmdebstrap(ctx context.Context, input io.Reader, options ...string) error {
 	all := []string{
@@ -111,7 +114,7 @@ func debianSources(ctx context.Context, suite, mirror string) ([]string, error) 
 		var sources []string
 		for target := range strings.Lines(string(output)) {
 			codename, uri, _ := strings.Cut(strings.TrimSpace(target), " ")
-			if part, found := strings.CutPrefix(codename, release); found && slices.Contains([]string{"", "-updates", "-security"}, part) {
+			if part, found := strings.CutPrefix(codename, release); found && slices.Contains([]string{"", "-updates", "-security"}, part) && (part == "" || suite != unstable) {
 				sources = append(sources, line(uri, suite+part))
 			}
 		}

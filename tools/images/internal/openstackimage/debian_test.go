@@ -87,6 +87,10 @@ func TestMachineHasSourcesOfOtherReleases(t *testing.T) {
 	if slices.Sort(want); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got  %q, %v\nwant %q", got, err, want)
 	}
+	got, err = debianSources(t.Context(), "sid", "")
+	if want = []string{"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " + release + "/ sid main"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("sid, which has no security archive: got  %q, %v\nwant %q", got, err, want)
+	}
 }
 
 func TestMachineWithoutDebianNeedsAMirror(t *testing.T) {

@@ -25,8 +25,9 @@ import (
 )
 
 // Releases are the releases of Debian that have an image, beginning with the demo's: bookworm
-// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy).
-var Releases = []string{"bookworm", "trixie"}
+// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy). The packages of forky and sid
+// change: their images are for upgrades alone.
+var Releases = []string{"bookworm", "trixie", "forky", "sid"}
 
 // Image returns the name and tag of the image of a release. The tags of the variants begin
 // with it.

@@ -79,17 +79,17 @@ var uwsgi = []string{"/usr/bin/uwsgi", "/usr/bin/uwsgi-core", "/usr/bin/uwsgi_py
 
 // variants are the images with Apache and mod_wsgi, with the server of Nova alone, with no
 // server, with the layout of kolla's images, and in this layout with what a compute of libvirt
-// needs, and with Glance.
+// needs.
 func variants(release, architecture string) ([]addition, []variant) {
 	kolla := config(release, architecture)
 	kolla.Config.User, kolla.Config.Cmd = "42436:42436", []string{"kolla_start"}
 	kolla.Config.Env[0] = strings.Replace(kolla.Config.Env[0], "=", "=/var/lib/kolla/venv/bin:/usr/local/bin:", 1)
-	const apacheLayer, kollaLayer, libvirtLayer = "Apache", "kolla's layout", "nova-compute and Glance"
+	const apacheLayer, kollaLayer, libvirtLayer = "Apache", "kolla's layout", "nova-compute"
 	additions := []addition{
 		{Name: apacheLayer, Packages: []string{"libapache2-mod-wsgi-py3"}, Script: "true"},
 		{Name: kollaLayer, Packages: []string{"sudo"}, Script: kollaScript, Arguments: []string{kollaStart, kollaSetConfigs}},
 		// Of the packages that nova-compute accepts for a hypervisor, Ironic's has no libvirtd and no QEMU.
-		{Name: libvirtLayer, Packages: []string{"nova-compute", "nova-compute-ironic", "genisoimage", "glance-api"}, Script: "chmod u+s /usr/bin/sudo"},
+		{Name: libvirtLayer, Packages: []string{"nova-compute", "nova-compute-ironic", "genisoimage"}, Script: "chmod u+s /usr/bin/sudo"},
 	}
 	return additions, []variant{
 		{Tag: "-apache", Layers: []string{apacheLayer}, Without: uwsgi, Config: config(release, architecture)},

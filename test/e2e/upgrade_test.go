@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	upgradeNamespace = "e2e-upgrade"
+	upgradeOperators = "e2e-upgrade-operators"
+)
+
+// upgradeControlPlane has two cells, each with a compute.
+const upgradeControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: up}
+spec:
+  containerImage: %[1]s
+  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: keystone-admin}}
+  nova:
+    api: {workers: 1}
+    metadata: {workers: 1}
+    upgradePolicy: {skipCheck: [hw_machine_type unset]} # the fake driver has no machine type
+    cells:
+    - {name: cell1, computes: [%[2]s]}
+    - {name: cell2, computes: [%[2]s]}
+`
+
+// oldestRelease is the oldest release of Debian whose Nova is supported.
+const oldestRelease = "bookworm"
+
+// oldControlPlane has a region of its own in the same Keystone, and the Placement of the other one.
+const oldControlPlane = `
+apiVersion: asterism.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: old}
+spec:
+  containerImage: %s
+  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
+  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
+  identity: {adminSecretRef: {name: keystone-admin}, region: RegionTwo}
+  nova:
+    api: {workers: 1}
+    metadata: {workers: 1}
+    openStackServices: [{name: Placement, regionName: RegionOne}]
+    cells: [{name: cell1}]
+`
+
+// upgradePhases are the phases of an upgrade that changes something.
+var upgradePhases = []string{"Checking", "Schemas", "Conductors", "Services", "Computes", "Restart", "Migrations"}
+
+// debianReleases are the releases of Debian between whose Novas the upgrades lead.
+func debianReleases() []string { return strings.Fields(cmp.Or(os.Getenv("UPGRADE"), "trixie forky")) }
+
+// A Nova is upgraded from one real release to another, under load, and its operator is killed in
+// each phase.
+var _ = Describe("An upgrade", Ordered, SpecPriority(2), func() {
+	var nova cloud
+	releases := debianReleases()
+
+	BeforeAll(func(ctx SpecContext) {
+		deployInfrastructure(ctx, upgradeNamespace)
+		deployOperators(ctx, upgradeOperators)
+		handOver(ctx, upgradeNamespace, upgradeOperators)
+		for _, debian := range append([]string{oldestRelease}, releases...) {
+			loadRelease(ctx, debian)
+		}
+		awaitInfrastructure(ctx, upgradeNamespace)
+		nova = signIn(ctx, upgradeNamespace)
+	})
+
+	It("begins at a Nova of an older release", func(ctx SpecContext) {
+		apply(ctx, upgradeNamespace, fmt.Sprintf(upgradeControlPlane, imageOf(releases[0]), fakeCompute("fake", upgradeNamespace)))
+		serve(ctx, upgradeNamespace, "neutron", neutron)
+		awaitReady(ctx, "ControlPlane", upgradeNamespace, "up")
+		bootServer(ctx, upgradeNamespace, "first") // which also makes the flavor
+		nova.bootOn(ctx, "up-cell1-fake")
+		nova.bootOn(ctx, "up-cell2-fake")
+		expectRelease(ctx)
+	}, SpecTimeout(15*time.Minute))
+
+	for i := 1; i < len(releases); i++ {
+		It("loses no request from Debian's "+releases[i-1]+" to "+releases[i]+", and its operator is killed in each phase", func(ctx SpecContext) {
+			servers := nova.activeServers(ctx)
+			requests := startLoad(ctx, fmt.Sprintf("http://up-api.%s.svc:8774", upgradeNamespace), nova.provider.Token(), 20)
+			former := statusOfNova(ctx, "release")
+			began := time.Now()
+			setImageOf(ctx, "up", releases[i])
+			AddReportEntry("phases", followUpgrade(ctx))
+			awaitReady(ctx, "ControlPlane", upgradeNamespace, "up")
+			AddReportEntry("time", fmt.Sprintf("Nova %s to %s in %s", former, statusOfNova(ctx, "release"), time.Since(began).Round(time.Second)))
+
+			answered, failures := requests.Stop()
+			AddReportEntry("requests", answered)
+			Expect(failures).To(BeEmpty())
+			Expect(answered).To(BeNumerically(">", 500))
+			Expect(nova.activeServers(ctx)).To(ConsistOf(servers))
+			expectRelease(ctx)
+			for _, pod := range podsOf(ctx, upgradeNamespace, map[string]string{"app.kubernetes.io/part-of": "up"}) {
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					Expect(pod.Spec.Containers[0].Image).To(Equal(imageOf(releases[i])), pod.Name)
+				}
+			}
+			nova.bootOn(ctx, "up-cell1-fake")
+			nova.bootOn(ctx, "up-cell2-fake")
+		}, SpecTimeout(20*time.Minute))
+	}
+
+	It("refuses the former release, and no pod changes", func(ctx SpecContext) {
+		expectRefused(ctx, "up", releases[len(releases)-1], releases[0], "its databases cannot go back to", "restore a backup")
+	}, SpecTimeout(5*time.Minute))
+
+	It("refuses a jump from the oldest release that Nova does not support", func(ctx SpecContext) {
+		apply(ctx, upgradeNamespace, fmt.Sprintf(oldControlPlane, imageOf(oldestRelease)))
+		awaitReady(ctx, "ControlPlane", upgradeNamespace, "old")
+		awaitAnswer(ctx, serviceURL(upgradeNamespace, "old-api", 8774))
+		Expect(statusOf(ctx, serviceURL(upgradeNamespace, "old-api", 8774)+"/v2.1/flavors", http.Header{"X-Auth-Token": {nova.provider.Token()}})).To(Equal(http.StatusOK))
+		Expect(statusOf(ctx, serviceURL(upgradeNamespace, "old-metadata", 8775)+"/", nil)).To(Equal(http.StatusOK))
+		expectRefused(ctx, "old", oldestRelease, releases[0], "Nova supports no upgrade from 26", "upgrade to release 27 first")
+	}, SpecTimeout(10*time.Minute))
+})
+
+// expectRefused sets the image of a release that cannot follow, and sets the image back. No pod
+// changes.
+func expectRefused(ctx context.Context, name, running, wanted string, texts ...string) {
+	GinkgoHelper()
+	before := servicePods(ctx, upgradeNamespace, name)
+	setImageOf(ctx, name, wanted)
+	awaitFalse(ctx, object("Nova", upgradeNamespace, name), "Upgraded", "UpgradeRefused", texts...)
+	setImageOf(ctx, name, running)
+	awaitReady(ctx, "ControlPlane", upgradeNamespace, name)
+	Expect(servicePods(ctx, upgradeNamespace, name)).To(Equal(before))
+}
+
+func imageOf(debian string) string { return openStackName + ":" + debian }
+
+// loadRelease builds the image of a release of Debian, unless the cache has it, and loads it into
+// the cluster.
+func loadRelease(ctx context.Context, debian string) {
+	GinkgoHelper()
+	program := func(name string) string { return repository(".demo", "bin", name) }
+	archive := repository(".demo", "images", "openstack-"+debian+".tar")
+	_, err := run(ctx, "", program("images"), "openstack", "--release", debian, "--output", archive)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = run(ctx, "", program("cluster"), "--dir", stateFolder(), "load", archive)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func setImageOf(ctx context.Context, name, debian string) {
+	GinkgoHelper()
+	kubectl(ctx, "patch", "controlplane/"+name, "--namespace="+upgradeNamespace, "--type=merge", `--patch={"spec":{"containerImage":"`+imageOf(debian)+`"}}`)
+}
+
+func statusOfNova(ctx context.Context, fields ...string) string {
+	GinkgoHelper()
+	value, _, _ := unstructured.NestedString(read(ctx, "Nova", upgradeNamespace, "up").Object, append([]string{"status"}, fields...)...)
+	return value
+}
+
+// expectRelease compares the release in the status, and that of every service, with the release of
+// nova-manage in the superconductor's pod.
+func expectRelease(ctx context.Context) {
+	GinkgoHelper()
+	version, err := execIn(ctx, upgradeNamespace, "up-superconductor-0", "nova-manage", "--version")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(statusOfNova(ctx, "release")).To(Equal(strings.TrimSpace(version)))
+	for _, cell := range []string{"cell0", "cell1", "cell2"} {
+		Eventually(func() []string { // until the rows of the former pods are deleted
+			return query(ctx, upgradeNamespace, "SELECT COUNT(DISTINCT version) FROM up_"+cell+".services WHERE deleted = 0")
+		}).WithContext(ctx).WithTimeout(3*time.Minute).Should(Equal([]string{"1"}), "services of different releases in "+cell)
+	}
+}
+
+// followUpgrade kills the operator as soon as the upgrade is in a phase, until it is done. It
+// returns the phases and their times.
+func followUpgrade(ctx context.Context) (times []string) {
+	GinkgoHelper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(object("Nova", "", "").GroupVersionKind())
+	var seen []string
+	var began time.Time
+	next := func(phase string) {
+		if len(seen) > 0 {
+			times = append(times, fmt.Sprintf("%s %s", seen[len(seen)-1], time.Since(began).Round(time.Second)))
+		}
+		if began = time.Now(); phase != "" {
+			seen = append(seen, phase)
+			killOf(ctx, upgradeOperators, novaOperator)
+		}
+	}
+	events, err := k8s.Watch(ctx, list, client.InNamespace(upgradeNamespace))
+	Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	limit := time.After(15 * time.Minute)
+	for {
+		select {
+		case event, open := <-events.ResultChan():
+			Expect(open).To(BeTrue(), "the API server has ended the watch")
+			o, ok := event.Object.(*unstructured.Unstructured)
+			Expect(ok).To(BeTrue(), "%v", event.Object)
+			phase, _, _ := unstructured.NestedString(o.Object, "status", "upgrade", "phase")
+			switch {
+			case phase != "" && (len(seen) == 0 || seen[len(seen)-1] != phase):
+				By(phase)
+				next(phase)
+			case phase == "" && len(seen) > 0:
+				next("")
+				Expect(seen).To(Equal(upgradePhases))
+				return times
+			}
+		case <-limit:
+			Fail("the upgrade is not done after 15 minutes:\n" + explain(upgradeNamespace))
+		}
+	}
+}
