@@ -10,8 +10,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        collection = self.path.split("?")[0].rstrip("/").rsplit("/", 1)[-1].replace("-", "_")
-        body = json.dumps({collection: []}).encode()
+        parent, collection = self.path.split("?")[0].rstrip("/").rsplit("/", 1)
+        # Nova counts the ports of a project before it boots a server.
+        answer = {"quota": {"port": -1}} if parent.endswith("/quotas") else {collection.replace("-", "_"): []}
+        body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -25,9 +25,12 @@ import (
 )
 
 // Releases are the releases of Debian that have an image, beginning with the demo's: bookworm
-// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy). The packages of forky and sid
-// change: their images are for upgrades alone.
+// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy).
 var Releases = []string{"bookworm", "trixie", "forky", "sid"}
+
+// novaAlone are the releases whose images have only Nova, for its upgrades: their packages
+// change, and forky has no Glance.
+var novaAlone = []string{"forky", "sid"}
 
 // Image returns the name and tag of the image of a release. The tags of the variants begin
 // with it.

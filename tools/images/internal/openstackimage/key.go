@@ -15,6 +15,8 @@ import (
 var (
 	//go:embed packages
 	packages string
+	//go:embed packages-demo
+	demoPackages string
 	//go:embed dpkg.cfg
 	dpkgOptions string
 	//go:embed excluded
@@ -57,11 +59,16 @@ type recipe struct {
 
 func newRecipe(release, architecture string) recipe {
 	additions, variants := variants(release, architecture)
+	installed := strings.Fields(packages)
+	if !slices.Contains(novaAlone, release) {
+		installed = append(installed, strings.Fields(demoPackages)...)
+	}
+	slices.Sort(installed)
 	return recipe{
 		base: base{
 			Image:     Image(release),
 			Suite:     release,
-			Packages:  strings.Fields(packages),
+			Packages:  installed,
 			Hosts:     hostsScript,
 			Dpkg:      dpkgOptions,
 			Configure: configureScript,
