@@ -61,7 +61,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
 	})
 
 	It("boots, lists and deletes a server as people type it", func(ctx SpecContext) {
-		oscIn(ctx, demoNamespace, "server", "create", "typed", "--image=empty", "--flavor=tiny", "--nic=none", "--wait")
+		oscIn(ctx, demoNamespace, "--os-compute-api-version=2.37", "server", "create", "typed", "--image=empty", "--flavor=tiny", "--nic=none", "--wait")
 		Expect(oscIn(ctx, demoNamespace, "server", "list")).To(MatchRegexp(`\| typed +\| ACTIVE +\| +\| empty +\| tiny +\|`))
 		oscIn(ctx, demoNamespace, "server", "delete", "typed", "--wait")
 	}, SpecTimeout(3*time.Minute))
