@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -102,9 +103,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 			return pod.Status.ContainerStatuses[0].RestartCount
 		}
 		Eventually(restarts).WithContext(ctx).WithTimeout(max(restartWithin-time.Since(hungAt), time.Second)).Should(BeEquivalentTo(1))
-		awaitAnswer(ctx, serviceURL(imageNamespace, "metadata-apache", 8775))
-		Eventually(func() int { return statusOf(ctx, serviceURL(imageNamespace, "metadata-apache", 8775), nil) }).
-			WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+		awaitStatus(ctx, serviceURL(imageNamespace, "metadata-apache", 8775), Equal(http.StatusOK))
 		for _, pod := range podsOf(ctx, imageNamespace, nil) {
 			for _, status := range pod.Status.ContainerStatuses {
 				if pod.UID != hung.UID {
@@ -162,12 +161,19 @@ func serviceURL(namespace, name string, port int) string {
 // learns of a ready pod after its object is Ready.
 func awaitAnswer(ctx context.Context, url string) {
 	GinkgoHelper()
+	awaitStatus(ctx, url, BeNumerically(">", 0))
+}
+
+// awaitStatus waits for an answer with a status.
+func awaitStatus(ctx context.Context, url string, status types.GomegaMatcher) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		response, err := httpClient.Do(request)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
+		g.Expect(response.StatusCode).To(status)
 	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 }
 
