@@ -85,7 +85,7 @@ var _ = Describe("An upgrade", Ordered, SpecPriority(2), func() {
 	It("begins at a Nova of an older release", func(ctx SpecContext) {
 		apply(ctx, upgradeNamespace, fmt.Sprintf(upgradeControlPlane, imageOf(releases[0]), fakeCompute("fake", upgradeNamespace)))
 		awaitReady(ctx, "ControlPlane", upgradeNamespace, "up")
-		nova = signIn(ctx, upgradeNamespace) // with the API in the catalog
+		nova = signIn(ctx, upgradeNamespace)       // with the API in the catalog
 		bootServer(ctx, upgradeNamespace, "first") // which also makes the flavor
 		nova.bootOn(ctx, "up-cell1-fake")
 		nova.bootOn(ctx, "up-cell2-fake")
