@@ -34,7 +34,7 @@ spec:
   nova:
     api: {workers: 1}
     metadata: {workers: 1}
-    upgradePolicy: {skipCheck: [hw_machine_type unset]} # the fake driver has no machine type
+    upgradePolicy: {skipCheck: [hw_machine_type unset, Cinder API]} # no machine type, and no Cinder
     cells:
     - {name: cell1, computes: [%[2]s]}
     - {name: cell2, computes: [%[2]s]}
