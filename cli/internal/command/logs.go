@@ -141,9 +141,12 @@ func (l *logs) log(ctx context.Context, pod *unstructured.Unstructured, containe
 // lines writes each line of a log behind its source.
 func (l *logs) lines(log io.Reader, source string) error {
 	reader := bufio.NewReader(log)
+	key := ""
 	for {
 		line, err := reader.ReadString('\n')
 		if line != "" {
+			line = key + line
+			key = mask.OpenKey(line)
 			if err := l.line(source + l.masker.Text(line)); err != nil {
 				return err
 			}

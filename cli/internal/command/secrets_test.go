@@ -13,12 +13,13 @@ import (
 // commands.
 func TestNoSecretIsPrinted(t *testing.T) {
 	text := ""
-	for _, arguments := range []string{"report --file -", "status", "status -o json", "cells", "explain controlplane/demo", "explain novaconductor/demo-cell1-conductor"} {
+	for _, arguments := range []string{"report --file -", "status", "status -o json", "cells", "explain controlplane/demo", "explain novaconductor/demo-cell1-conductor", "logs --previous"} {
 		text += replay(t, "testdata/broken", strings.Fields(arguments))
 	}
 	for _, secret := range []string{
 		"c4n4ry", "hunter2", "snippet-password", "bare-argument", "joined-argument", "variable-password", "event-password", "ended-password",
 		"json-password", "bus-p@ss", "gAAAAA", "eyJhbGci", "the-private-key-of-the-client",
+		"first-of-the-signing-keys", "second-of-the-signing-keys", "bG9nZ2VkLWtleQ",
 	} {
 		if strings.Contains(text, secret) {
 			t.Errorf("an output contains %q", secret)

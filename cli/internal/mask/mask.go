@@ -42,7 +42,14 @@ func New() *Masker { return &Masker{known: map[string]bool{}} }
 // values may be ordinary words, and every such word in a log would be hidden.
 const shortest = 12
 
-// Learn adds the values of a Secret. If the Masker would know more than 20,000 values, it
+// shortestLine is the length from which a line of a value counts as a secret.
+const shortestLine = 16
+
+// certificate is public, and the authorities that a system trusts have thousands of lines.
+var certificate = regexp.MustCompile(`-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----`)
+
+// Learn adds the values of a Secret, and the lines of each, because a log is read line by
+// line. If the Masker would know more than 20,000 values, it
 // hides every text from now on.
 func (m *Masker) Learn(secret string, data map[string][]byte) {
 	for key, value := range data {
@@ -58,12 +65,26 @@ func (m *Masker) Learn(secret string, data map[string][]byte) {
 
 func (m *Masker) learn(secret string, value []byte) {
 	for text := range config.Spelt(value) {
-		if len(m.known) >= maxKnown {
-			m.tooMany = cmp.Or(m.tooMany, secret)
-			return
-		}
-		m.known[strings.Clone(text)] = true
+		m.know(secret, text)
 	}
+	text := string(value)
+	if !strings.Contains(strings.TrimSpace(text), "\n") || config.CheckSnippet(text) == nil {
+		return // Learn finds the secrets of a snippet; its other lines are in many files
+	}
+	for line := range strings.Lines(certificate.ReplaceAllString(text, "")) {
+		line = strings.TrimSpace(line)
+		if len(line) >= shortestLine && !strings.HasPrefix(line, "-----") { // forms needs the first line of a key
+			m.know(secret, line)
+		}
+	}
+}
+
+func (m *Masker) know(secret, text string) {
+	if len(m.known) >= maxKnown {
+		m.tooMany = cmp.Or(m.tooMany, secret)
+		return
+	}
+	m.known[strings.Clone(text)] = true
 }
 
 // secretKey matches the keys of Secrets whose values are secret in any length.
@@ -82,6 +103,8 @@ var (
 		regexp.MustCompile(`\bgAAAAA[\w-]{40,}=*`),                        // tokens of Keystone
 		regexp.MustCompile(`(?i)\b(?:bearer|basic)[ \t]+[\w.~+/-]{8,}=*`), // HTTP headers
 	}
+	// keyEdge is the first or the last line of a private key.
+	keyEdge = regexp.MustCompile(`-----(?:BEGIN|END) [A-Z ]*PRIVATE KEY-----`)
 	// userinfo is the account in a URL. A password may contain @ and /.
 	userinfo = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)([^\s:@/"']*):([^\s"']*)@`)
 )
@@ -102,6 +125,16 @@ func (m *Masker) Text(text string) string {
 	}
 	text = userinfo.ReplaceAllString(text, "${1}${2}:"+hidden+"@")
 	return assignment.ReplaceAllStringFunc(config.Printable(text), func(found string) string { return hideValue(found, isSnippet) })
+}
+
+// OpenKey returns the beginning of the private key that a text does not end, "" for none. A
+// reader of lines puts it before the next line, so that Text hides the line.
+func OpenKey(text string) string {
+	edges := keyEdge.FindAllString(text, -1)
+	if len(edges) == 0 || strings.HasPrefix(edges[len(edges)-1], "-----END") {
+		return ""
+	}
+	return edges[len(edges)-1]
 }
 
 // snippet hides the lines of the values of secret options, except short ones, which may be

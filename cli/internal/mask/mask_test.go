@@ -10,12 +10,27 @@ import (
 func TestText(t *testing.T) {
 	m := New()
 	m.Learn("demo/all", map[string][]byte{"password": []byte("s3cr/t"), "user": []byte("nova"), "mode": []byte("Default"), "blob": []byte("long-unknown-value")})
+	m.Learn("demo/files", map[string][]byte{
+		"tls.key":  []byte("-----BEGIN PRIVATE KEY-----\nknown-line-of-a-key\nthe-same-again==\nshort=\n-----END PRIVATE KEY-----\n"),
+		"app.yaml": []byte("users:\r\n  - name-and-value-of-a-user\r\n"),
+		"a.conf":   []byte("[keystone_authtoken]\npassword = snippet-value\n  with-a-second-line\ninterface = internal\n"),
+		"all.pem":  []byte("-----BEGIN CERTIFICATE-----\nline-of-a-certificate\n-----END CERTIFICATE-----\nline-of-another-key\n"),
+	})
 	for name, test := range map[string]struct{ text, want string }{
 		"a known value":                 {"got s3cr/t from nova", "got *** from nova"},
 		"a known value in a URL":        {"x s3cr%2Ft y", "x *** y"},
 		"a known value in base64":       {"x czNjci90 y", "x *** y"},
 		"a long value of any key":       {"long-unknown-value", "***"},
 		"a short value of any key":      {"mode Default", "mode Default"},
+		"a line of a file":              {"x known-line-of-a-key y", "x *** y"},
+		"another line of a file":        {"the-same-again==", "***"},
+		"an indented line of a file":    {"  - name-and-value-of-a-user\n", "  ***\n"},
+		"a short line of a file":        {"short=", "short="},
+		"a line after a certificate":    {"line-of-another-key", "***"},
+		"a line of a certificate":       {"line-of-a-certificate", "line-of-a-certificate"},
+		"a line of a snippet's secret":  {"with-a-second-line", "***"},
+		"a line of a snippet":           {"[keystone_authtoken]\ninterface = internal\nkey = 0011\n", "[keystone_authtoken]\ninterface = internal\nkey = ***\n"},
+		"a key that is in no Secret":    {"-----BEGIN PRIVATE KEY-----\nunknown\n-----END PRIVATE KEY-----\nx", "***\nx"},
 		"what a terminal executes":      {"a\x1b[2Jb\u009bc\r\n", "a [2Jb c \n"},
 		"a key of an option":            {"[key_manager]\nfixed_key = 0011\n[cache]\nmemcache_secret_key: m\n", "[key_manager]\nfixed_key = ***\n[cache]\nmemcache_secret_key: ***\n"},
 		"a key in a log":                {"DEBUG key_manager.fixed_key = 0011", "DEBUG key_manager.fixed_key = ***"},
