@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/internal/mask"
@@ -31,7 +32,7 @@ argument, the events of all control planes of the namespace are listed.`,
 	cmd.Flags().StringSliceVar(&kinds, "types", nil, "List only events of these types: Normal, Warning")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		for _, kind := range kinds {
-			if kind != corev1.EventTypeNormal && kind != corev1.EventTypeWarning {
+			if !strings.EqualFold(kind, corev1.EventTypeNormal) && !strings.EqualFold(kind, corev1.EventTypeWarning) {
 				return fmt.Errorf("type %q of events is not known: use Normal or Warning", kind)
 			}
 		}
@@ -58,7 +59,7 @@ func (env *environment) events(ctx context.Context, arguments, kinds []string) e
 		return fmt.Errorf("events cannot be listed: %w", err)
 	}
 	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
-		return !known[e.InvolvedObject.UID] || len(kinds) > 0 && !slices.Contains(kinds, e.Type)
+		return !known[e.InvolvedObject.UID] || len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool { return strings.EqualFold(kind, e.Type) })
 	})
 	if len(events) == 0 {
 		env.hint("no events: Kubernetes keeps an event for an hour, unless its administrator has set another time")
@@ -74,8 +75,8 @@ func (env *environment) eventRows(events []corev1.Event) [][]string {
 	rows := [][]string{{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}}
 	for _, e := range events {
 		age := duration.HumanDuration(env.now().Sub(lastSeen(e)))
-		if e.Count > 1 {
-			age += fmt.Sprintf(" (x%d)", e.Count)
+		if count := max(e.Count, ptr.Deref(e.Series, corev1.EventSeries{}).Count); count > 1 {
+			age += fmt.Sprintf(" (x%d)", count)
 		}
 		rows = append(rows, []string{age, e.Type, e.Reason, e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, masker.Text(strings.Join(strings.Fields(e.Message), " "))})
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
@@ -268,7 +269,8 @@ func (e *explanation) events(ctx context.Context, about []*unstructured.Unstruct
 }
 
 func lastSeen(event corev1.Event) time.Time {
-	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+	series := ptr.Deref(event.Series, corev1.EventSeries{}) // of events.k8s.io
+	for _, at := range []time.Time{series.LastObservedTime.Time, event.LastTimestamp.Time, event.EventTime.Time} {
 		if !at.IsZero() {
 			return at
 		}
