@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ read and texts in the form of a secret are replaced by ***.`,
 	cmd.Flags().BoolVar(&l.options.Timestamps, "timestamps", false, "Show the time of each line")
 	cmd.Flags().Int64Var(&tail, "tail", tail, "Lines of each container; -1 for all")
 	cmd.Flags().DurationVar(&l.since, "since", 0, "Age of the oldest lines, such as 10m; 0 for all")
-	cmd.Flags().BoolVar(&l.all, "all-containers", false, "Show the init containers as well")
+	cmd.Flags().BoolVar(&l.all, "all-containers", false, "Also show the init containers that have succeeded, and the ephemeral containers")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) (err error) {
 		if tail >= 0 {
 			l.options.TailLines = &tail
@@ -103,16 +104,20 @@ func (l *logs) show(ctx context.Context, arguments []string) error {
 	return nil
 }
 
-// containers returns the names of a pod's containers that have begun to run.
+// containers returns the names of a pod's containers that have begun to run; by default without
+// the init containers that have succeeded, and without ephemeral containers.
 func (l *logs) containers(o *unstructured.Unstructured) []string {
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &pod); err != nil {
 		l.hint("warning: Pod %s cannot be read: %v", o.GetName(), err)
 		return nil
 	}
-	statuses := pod.Status.ContainerStatuses
+	statuses := slices.DeleteFunc(pod.Status.InitContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return !l.all && status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
+	})
+	statuses = append(statuses, pod.Status.ContainerStatuses...)
 	if l.all {
-		statuses = append(pod.Status.InitContainerStatuses, statuses...)
+		statuses = append(statuses, pod.Status.EphemeralContainerStatuses...)
 	}
 	var names []string
 	for _, status := range statuses {
