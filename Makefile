@@ -205,7 +205,7 @@ reports := $(CACHE)/reports
 .PHONY: e2e
 e2e: demo ## Run every test that needs a node, on the cluster of the demo (as root).
 	cd test/e2e && . $(CURDIR)/.cluster/env && \
-	  RELEASE='$(RELEASE)' GOWORK=off GOGC=400 go tool ginkgo --procs=3 --timeout=45m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
+	  RELEASE='$(RELEASE)' GOWORK=off GOGC=400 go tool ginkgo --procs=3 --timeout=55m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e.json .
 
 .PHONY: e2e-upgrade
 e2e-upgrade: UPGRADE := trixie forky sid
