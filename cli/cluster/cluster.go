@@ -32,6 +32,8 @@ type Cluster struct {
 	// Output runs a command in a container, with a standard input unless stdin is nil, and
 	// returns the command's standard output.
 	Output func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error)
+	// Version returns the version of Kubernetes, such as v1.37.1.
+	Version func(ctx context.Context) (string, error)
 }
 
 // nowhere is the address that the flags return if no cluster is selected.
@@ -70,6 +72,13 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Cluster, error) {
 		},
 		Output: func(ctx context.Context, pod types.NamespacedName, container string, stdin io.Reader, command ...string) ([]byte, error) {
 			return output(ctx, config, typed, pod, container, stdin, command)
+		},
+		Version: func(ctx context.Context) (string, error) {
+			info, err := typed.ServerVersionWithContext(ctx)
+			if err != nil {
+				return "", err
+			}
+			return info.GitVersion, nil
 		},
 	}, nil
 }

@@ -29,6 +29,19 @@ var addKinds = []func(*runtime.Scheme) error{
 	sharedvolume.AddToScheme,
 }
 
+// Accounts are the names of the Deployments and ServiceAccounts of the operators to which a
+// namespace is handed over.
+var Accounts = []string{
+	"asterism-meta-operator",
+	"asterism-nova-operator",
+	"asterism-nova-api-operator",
+	"asterism-nova-compute-operator",
+	"asterism-nova-conductor-operator",
+	"asterism-nova-metadata-operator",
+	"asterism-nova-novncproxy-operator",
+	"asterism-nova-scheduler-operator",
+}
+
 // clusterScoped are the kinds of Asterism that have no namespace.
 var clusterScoped = []string{
 	"SharedFileSystem",

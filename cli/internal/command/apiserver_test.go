@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,7 +151,10 @@ func TestAPIServer(t *testing.T) {
 	if code, _, errOut := s.run(t, "config", "view", "controlplane/"+s.plane.Name); code != codeError || !strings.Contains(errOut, "has no pods of its own") {
 		t.Errorf("config view: %d %s", code, errOut)
 	}
+	s.createPeople(t)
+	s.bind(t, "viewer", "view")
 	t.Run("watch", s.testWatch)
+	t.Run("check", s.testCheck)
 	t.Run("rights", s.testRights)
 	t.Run("timeout", s.testTimeout)
 }
@@ -169,9 +173,38 @@ func (s *server) testWatch(t *testing.T) {
 	}
 }
 
-// testRights runs the commands with the role view of Kubernetes in the namespace, and with no
-// right. docs/cli.md has the rights that each command needs.
-func (s *server) testRights(t *testing.T) {
+// testCheck: the namespace has a ControlPlane, and nothing that it names.
+func (s *server) testCheck(t *testing.T) {
+	s.check(t, codeNotReady, nil,
+		"Kubernetes +ok +v1", "Kinds +ok", "Operators +failed +the operators: not found in namespace none", "Namespace +failed .* is not handed over to the operators",
+		"Pod security +ok", "Secret/mariadb-admin +failed +mariadb-admin does not exist", "Service/mariadb +failed +mariadb does not exist")
+}
+
+// check checks lines of the output.
+func (s *server) check(t *testing.T, wantCode int, arguments []string, lines ...string) {
+	t.Helper()
+	code, out, errOut := s.run(t, append([]string{"check", "--operator-namespaces", "none"}, arguments...)...)
+	lacks := slices.DeleteFunc(lines, func(line string) bool { return regexp.MustCompile("(?m)^" + line).MatchString(out) })
+	if code != wantCode || errOut != "" || len(lacks) > 0 {
+		t.Errorf("check %v: exit code %d, without the lines %q\n%s\n%s", arguments, code, lacks, out, errOut)
+	}
+}
+
+// bind binds a role in the namespace.
+func (s *server) bind(t *testing.T, user, role string) {
+	t.Helper()
+	if err := s.Create(context.Background(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// createPeople creates the roles of people.
+func (s *server) createPeople(t *testing.T) {
+	t.Helper()
 	paths, err := filepath.Glob("../../../operators/*/config/rbac/people.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no roles of people: %v", err)
@@ -183,16 +216,13 @@ func (s *server) testRights(t *testing.T) {
 			}
 		}
 	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "viewer", Namespace: s.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "viewer"}},
-	}
-	if err := s.Create(context.Background(), binding); err != nil {
-		t.Fatal(err)
-	}
-	s.awaitRight(t, "viewer", "nova.asterism.dev", "novas")
-	s.awaitRight(t, "viewer", "storage.asterism.dev", "sharedvolumes")
+}
+
+// testRights runs the commands with the role view of Kubernetes in the namespace, and with no
+// right. docs/cli.md has the rights that each command needs.
+func (s *server) testRights(t *testing.T) {
+	s.awaitRight(t, "viewer", "list", "nova.asterism.dev", "novas")
+	s.awaitRight(t, "viewer", "list", "storage.asterism.dev", "sharedvolumes")
 	for _, arguments := range [][]string{{"status"}, {"cells"}, {"explain", "novacell/" + s.cell.Name}} {
 		if code, out, errOut := s.run(t, append(arguments, "--as", "viewer")...); code != 0 || errOut != "" {
 			t.Errorf("%v with the role view: %d\n%s\n%s", arguments, code, out, errOut)
@@ -203,6 +233,9 @@ func (s *server) testRights(t *testing.T) {
 	if !slices.Equal(lacks, []string{"RoleBinding", "Secret", "SharedFileSystem", "SharedVolumeDriver", "SharedVolumePolicy"}) {
 		t.Errorf("with the role view, a report lacks %v", lacks)
 	}
+	s.check(t, codeNotReady, []string{"--as", "viewer"}, "Kinds +not checked +needs the right to list CustomResourceDefinitions", "Operators +not checked",
+		"Namespace +not checked +needs the right to list RoleBindings", "Pod security +ok", "Secret/mariadb-admin +not checked", "Service/mariadb +failed")
+	s.check(t, 0, []string{"--as", "nobody"}, "Kubernetes +ok", "Namespace +not checked", "Pod security +not checked", "ControlPlanes +not checked")
 	if code, _, errOut := s.run(t, "status", "--as", "nobody"); code != codeError || !strings.Contains(errOut, "forbidden") {
 		t.Errorf("status without rights: %d\n%s", code, errOut)
 	}
@@ -246,17 +279,17 @@ func (s *server) unread(t *testing.T, arguments ...string) []string {
 }
 
 // awaitRight waits until Kubernetes has added the roles of people to the role view.
-func (s *server) awaitRight(t *testing.T, user, group, resource string) {
+func (s *server) awaitRight(t *testing.T, user, verb, group, resource string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: "list", Group: group, Resource: resource},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: verb, Group: group, Resource: resource},
 		}}
 		err := s.Create(ctx, review)
 		return review.Status.Allowed, err
 	})
 	if err != nil {
-		t.Fatalf("%s may not list %s: %v", user, resource, err)
+		t.Fatalf("%s may not %s %s: %v", user, verb, resource, err)
 	}
 }

@@ -2,8 +2,19 @@ package command
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"asterism.dev/cli/tree"
+	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
 )
 
 func TestCheckReadsTheStandardInput(t *testing.T) {
@@ -15,3 +26,79 @@ func TestCheckReadsTheStandardInput(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, &out, &errOut)
 	}
 }
+
+// TestMarks: a person sees the marks of the states.
+func TestMarks(t *testing.T) {
+	var out, errOut bytes.Buffer
+	for _, world := range []string{"testdata/uninstalled", "testdata/unchecked"} {
+		env := newTestEnvironment(t, world, &out, &errOut)
+		env.style = func() tree.Style { return tree.Style{Terminal: true} }
+		run(t.Context(), []string{"check"}, env)
+	}
+	for _, want := range []string{"✓ ok", "✗ failed", "… not checked"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output lacks %q:\n%s%s", want, &out, &errOut)
+		}
+	}
+}
+
+// TestMinimumIsThatOfThePackages: Helm and OLM refuse older versions.
+func TestMinimumIsThatOfThePackages(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(repository, "config/packaging.yaml"))
+	if err != nil || !strings.Contains(string(content), "minKubeVersion: "+minKubernetes+"\n") {
+		t.Errorf("config/packaging.yaml does not have version %s: %v", minKubernetes, err)
+	}
+}
+
+// TestDifferences: a definition of an older release lacks a field, and one of a newer release has
+// a field that this program does not know.
+func TestDifferences(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(spec map[string]property)
+		want   string
+	}{
+		"older": {func(spec map[string]property) { delete(spec["nova"].Properties["cells"].Items.Properties, "uuid") }, "[ControlPlane.spec.nova.cells.uuid]"},
+		"newer": {func(spec map[string]property) { spec["nova"].Properties["placement"] = property{} }, "[ControlPlane.spec.nova.placement]"},
+		"same":  {func(map[string]property) {}, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := crd{}
+			for _, o := range documents(t, filepath.Join(repository, "operators/meta/config/crd/asterism.dev_controlplanes.yaml")) {
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			root := d.Spec.Versions[0].Schema.Root
+			test.change(root.Properties["spec"].Properties)
+			if got := fmt.Sprint(differences(root, reflect.TypeFor[metav1alpha1.ControlPlane](), "ControlPlane")); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWatchesAll: each way of installation says in another way that an operator watches all
+// namespaces.
+func TestWatchesAll(t *testing.T) {
+	for name, test := range map[string]struct {
+		template string
+		want     bool
+	}{
+		"handed over":            {"spec: {containers: [{name: operator, env: [{name: POD_NAME}]}]}", false},
+		"all namespaces":         {"spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE}]}]}", true},
+		"one namespace":          {"spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE, value: a}]}]}", false},
+		"OLM, all namespaces":    {"metadata: {annotations: {olm.targetNamespaces: ''}}\n" + ofOLM, true},
+		"OLM, one namespace":     {"metadata: {annotations: {olm.targetNamespaces: a}}\n" + ofOLM, false},
+		"OLM, no annotation yet": {ofOLM, false},
+	} {
+		operator := appsv1.Deployment{}
+		if err := yaml.Unmarshal([]byte(test.template), &operator.Spec.Template); err != nil {
+			t.Fatal(err)
+		}
+		if got := watchesAll(operator); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+const ofOLM = `spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['olm.targetNamespaces']"}}}]}]}`

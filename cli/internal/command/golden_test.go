@@ -110,12 +110,23 @@ func newTestEnvironment(t *testing.T, folder string, out, errOut io.Writer) *env
 		run:       programOf(t, folder, errOut),
 		find:      findOf(folder),
 		connect: func() (*cluster.Cluster, error) {
-			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(t, folder)}
+			c := &cluster.Cluster{WithWatch: objects, Namespace: *flags.Namespace, Logs: logsOf(folder), Output: outputOf(t, folder), Version: versionOf(folder)}
 			if c.Namespace == "" {
 				c.Namespace = "openstack"
 			}
 			return c, nil
 		},
+	}
+}
+
+// versionOf returns the version of Kubernetes in the file kubernetes, if there is one.
+func versionOf(folder string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		content, err := os.ReadFile(filepath.Join(folder, "kubernetes"))
+		if errors.Is(err, os.ErrNotExist) {
+			return "v1.37.1", nil
+		}
+		return strings.TrimSpace(string(content)), err
 	}
 }
 
@@ -149,17 +160,27 @@ func findOf(folder string) func(string) error {
 	}
 }
 
-// newFakeClient has the objects of in.yaml. The file forbidden lists kinds that may not be
-// listed.
+// newFakeClient has the objects of in.yaml, and of the files whose patterns the file objects
+// lists. The file forbidden lists kinds that may not be read.
 func newFakeClient(t *testing.T, folder string) client.WithWatch {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(cluster.Scheme)
-	for _, o := range readObjects(t, filepath.Join(folder, "in.yaml")) {
-		builder.WithObjects(o)
+	for _, path := range append(filesOf(t, folder), filepath.Join(folder, "in.yaml")) {
+		for _, o := range readObjects(t, path) {
+			builder.WithObjects(o)
+		}
 	}
-	forbidden, err := os.ReadFile(filepath.Join(folder, "forbidden"))
+	content, err := os.ReadFile(filepath.Join(folder, "forbidden"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
+	}
+	forbidden := strings.Fields(string(content))
+	refuse := func(kind schema.GroupVersionKind) error {
+		name := strings.TrimSuffix(kind.Kind, "List")
+		if !slices.Contains(forbidden, name) {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(name) + "s"}, "", errors.New("no right"))
 	}
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -167,13 +188,40 @@ func newFakeClient(t *testing.T, folder string) client.WithWatch {
 			if err != nil {
 				return err
 			}
-			name := strings.TrimSuffix(kind.Kind, "List")
-			if slices.Contains(strings.Fields(string(forbidden)), name) {
-				return apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(name) + "s"}, "", errors.New("no right"))
+			if err := refuse(kind); err != nil {
+				return err
 			}
 			return c.List(ctx, list, options...)
 		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			kind, err := c.GroupVersionKindFor(o)
+			if err != nil {
+				return err
+			}
+			if err := refuse(kind); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		},
 	}).Build()
+}
+
+// filesOf returns the files that the patterns in the file objects name.
+func filesOf(t *testing.T, folder string) []string {
+	t.Helper()
+	patterns, err := os.ReadFile(filepath.Join(folder, "objects"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var files []string
+	for pattern := range strings.Lines(string(patterns)) {
+		found, err := filepath.Glob(filepath.Join(repository, strings.TrimSpace(pattern)))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: no files: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	return files
 }
 
 // readObjects reads a file of objects. It sets the UIDs of objects and of owners from kind

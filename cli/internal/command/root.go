@@ -28,7 +28,7 @@ import (
 
 // Codes with which the program ends.
 const (
-	codeNotReady = 1 // something is not ready, or a manifest has old fields
+	codeNotReady = 1 // something is not ready or missing, or a manifest has old fields
 	codeError    = 2
 )
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, arguments []string, env *environment) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errNotReady), errors.Is(err, errOldFields):
+	case errors.Is(err, errNotReady), errors.Is(err, errOldFields), errors.Is(err, errMissing):
 		return codeNotReady
 	}
 	_, _ = fmt.Fprintln(env.ErrOut, "error:", err)
@@ -90,8 +90,8 @@ func newRoot(env *environment) *cobra.Command {
 		Long: `Show the state of Nova control planes that Asterism's operators run, and install, upgrade
 and remove the operators. The other commands change nothing in the cluster.
 
-The program ends with 0; with 1 if something is not ready, or a manifest has old fields;
-with 2 after an error.`,
+The program ends with 0; with 1 if something is not ready or missing, or a manifest has
+old fields; with 2 after an error.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl asterism"},
 		SilenceUsage:  true,
 		SilenceErrors: true, // run prints the error

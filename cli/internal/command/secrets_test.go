@@ -12,7 +12,7 @@ import (
 // TestNoSecretIsPrinted looks for every password of the world broken in the outputs of the
 // commands.
 func TestNoSecretIsPrinted(t *testing.T) {
-	text := ""
+	text := replay(t, "testdata/unprepared", []string{"check"})
 	for _, arguments := range []string{"report --file -", "status", "status -o json", "cells", "explain controlplane/demo", "explain novaconductor/demo-cell1-conductor", "logs --previous"} {
 		text += replay(t, "testdata/broken", strings.Fields(arguments))
 	}
