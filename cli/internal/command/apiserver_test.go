@@ -29,6 +29,7 @@ import (
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
 	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
+	schedulerv1 "asterism.dev/operators/nova-scheduler/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
@@ -153,10 +154,12 @@ func TestAPIServer(t *testing.T) {
 	}
 	s.createPeople(t)
 	s.bind(t, "viewer", "view")
+	s.bind(t, "editor", "edit")
 	t.Run("watch", s.testWatch)
 	t.Run("check", s.testCheck)
 	t.Run("rights", s.testRights)
 	t.Run("timeout", s.testTimeout)
+	t.Run("restart", s.testRestart)
 }
 
 func (s *server) testWatch(t *testing.T) {
@@ -187,6 +190,32 @@ func (s *server) check(t *testing.T, wantCode int, arguments []string, lines ...
 	lacks := slices.DeleteFunc(lines, func(line string) bool { return regexp.MustCompile("(?m)^" + line).MatchString(out) })
 	if code != wantCode || errOut != "" || len(lacks) > 0 {
 		t.Errorf("check %v: exit code %d, without the lines %q\n%s\n%s", arguments, code, lacks, out, errOut)
+	}
+}
+
+// testRestart: an editor of the namespace restarts a service, and a viewer does not.
+func (s *server) testRestart(t *testing.T) {
+	scheduler := &schedulerv1.NovaScheduler{}
+	s.create(t, "../../../operators/nova-scheduler/config/samples/scheduler.yaml", scheduler)
+	s.awaitRight(t, "editor", "patch", schedulerv1.GroupVersion.Group, "novaschedulers")
+	s.awaitRight(t, "viewer", "list", schedulerv1.GroupVersion.Group, "novaschedulers")
+	name := "novascheduler/" + scheduler.Name
+	for _, test := range []struct {
+		flag       string
+		generation int64
+	}{{"--dry-run=server", scheduler.Generation}, {"--dry-run=none", scheduler.Generation + 1}} {
+		if code, out, errOut := s.run(t, "restart", name, test.flag, "--as", "editor"); code != 0 || !strings.HasPrefix(out, "NovaScheduler/"+scheduler.Name+" restarted") {
+			t.Errorf("%s: %d\n%s\n%s", test.flag, code, out, errOut)
+		}
+		if err := s.Get(context.Background(), client.ObjectKeyFromObject(scheduler), scheduler); err != nil {
+			t.Fatal(err)
+		}
+		if scheduler.Generation != test.generation || (scheduler.Spec.RestartTriggers[restartKey] == "") != (test.flag == "--dry-run=server") {
+			t.Errorf("%s: generation %d, restartTriggers %v", test.flag, scheduler.Generation, scheduler.Spec.RestartTriggers)
+		}
+	}
+	if code, _, errOut := s.run(t, "restart", name, "--as", "viewer"); code != codeError || !strings.Contains(errOut, "cannot be restarted") || !strings.Contains(errOut, "forbidden") {
+		t.Errorf("restart with the role view: %d\n%s", code, errOut)
 	}
 }
 

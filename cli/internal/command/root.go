@@ -88,7 +88,8 @@ func newRoot(env *environment) *cobra.Command {
 		Use:   "kubectl-asterism",
 		Short: "Show the state of Nova control planes, and install their operators.",
 		Long: `Show the state of Nova control planes that Asterism's operators run, and install, upgrade
-and remove the operators. The other commands change nothing in the cluster.
+and remove the operators; restart services. The other commands change nothing in the
+cluster.
 
 The program ends with 0; with 1 if something is not ready or missing, or a manifest has
 old fields; with 2 after an error.`,
@@ -109,6 +110,7 @@ old fields; with 2 after an error.`,
 		newLogs(env),
 		newReport(env),
 		newCheck(env),
+		newRestart(env),
 		newInstall(env),
 		newUpgrade(env),
 		newUninstall(env),
