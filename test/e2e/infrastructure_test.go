@@ -42,6 +42,12 @@ func deployInfrastructure(ctx context.Context, namespace string) {
 // passwords, and with variables for the script that creates the Secrets.
 func deployExample(ctx context.Context, namespace, example string, variables ...string) {
 	GinkgoHelper()
+	deployExampleOf(ctx, release, namespace, example, variables...)
+}
+
+// deployExampleOf is deployExample with the image of any release of Debian.
+func deployExampleOf(ctx context.Context, release, namespace, example string, variables ...string) {
+	GinkgoHelper()
 	makeNamespace(ctx, namespace)
 	secrets := exec.CommandContext(ctx, repository("examples", "demo", "secrets"), namespace)
 	secrets.Env = append(os.Environ(), "MARIADB_ADMIN_PASSWORD="+canaryMariaDB, "RABBITMQ_ADMIN_PASSWORD="+canaryRabbitMQ, "KEYSTONE_ADMIN_PASSWORD="+canaryKeystone)
