@@ -130,33 +130,44 @@ var _ = Describe("A service alone", Ordered, func() {
 		}).WithContext(ctx).Should(ContainElements("super-0", "scheduler-0"))
 	})
 
+	expose := func(ctx context.Context, kind, instance, exposure string) {
+		GinkgoHelper()
+		kubectl(ctx, "patch", kind, instance, "--namespace="+aloneNamespace, "--type=merge", "--patch="+`{"spec": {"exposure": `+exposure+`}}`)
+	}
+	expectPublic := func(ctx context.Context, kind, instance, url string) {
+		GinkgoHelper()
+		awaitReady(ctx, kind, aloneNamespace, instance)
+		Expect(kubectl(ctx, "get", kind, instance, "--namespace="+aloneNamespace, `--output=jsonpath={.status.endpoints[?(@.interface=="Public")].url}`)).To(Equal(url))
+	}
+	publish := func(ctx context.Context, object string) { // sets the address, as a controller would
+		GinkgoHelper()
+		Eventually(func() error {
+			_, err := run(ctx, "", "kubectl", "patch", object, "--namespace="+aloneNamespace, "--subresource=status", "--type=merge",
+				`--patch={"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}`)
+			return err
+		}).WithContext(ctx).Should(Succeed())
+	}
+
 	It("publishes the address of an Ingress and of a load balancer", func(ctx SpecContext) {
-		expose := func(exposure string) {
-			GinkgoHelper()
-			kubectl(ctx, "patch", "novaapi/api", "--namespace="+aloneNamespace, "--type=merge", "--patch="+`{"spec": {"exposure": `+exposure+`}}`)
-		}
-		expectPublic := func(url string) {
-			GinkgoHelper()
-			awaitReady(ctx, "NovaAPI", aloneNamespace, "api")
-			Expect(kubectl(ctx, "get", "novaapi/api", "--namespace="+aloneNamespace, `--output=jsonpath={.status.endpoints[?(@.interface=="Public")].url}`)).To(Equal(url))
-		}
-		publish := func(object string) { // sets the address, as a controller would
-			GinkgoHelper()
-			Eventually(func() error {
-				_, err := run(ctx, "", "kubectl", "patch", object, "--namespace="+aloneNamespace, "--subresource=status", "--type=merge",
-					`--patch={"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}`)
-				return err
-			}).WithContext(ctx).Should(Succeed())
-		}
-		expose(`{"type": "Ingress", "hostname": "api.example.org", "scheme": "HTTPS"}`)
+		expose(ctx, "NovaAPI", "api", `{"type": "Ingress", "hostname": "api.example.org", "scheme": "HTTPS"}`)
 		awaitFalse(ctx, object("NovaAPI", aloneNamespace, "api"), "EndpointReady", "Progressing", "Ingress api has no address yet")
-		publish("ingress/api")
-		expectPublic("https://api.example.org/v2.1")
-		expose(`{"type": "LoadBalancer", "hostname": null, "scheme": null}`)
-		publish("service/api-public")
-		expectPublic("http://192.0.2.1:8774/v2.1")
-		expose(`{"type": "Automatic"}`)
-		expectPublic("http://api." + aloneNamespace + ".svc.cluster.local:8774/v2.1")
+		publish(ctx, "ingress/api")
+		expectPublic(ctx, "NovaAPI", "api", "https://api.example.org/v2.1")
+		expose(ctx, "NovaAPI", "api", `{"type": "LoadBalancer", "hostname": null, "scheme": null}`)
+		publish(ctx, "service/api-public")
+		expectPublic(ctx, "NovaAPI", "api", "http://192.0.2.1:8774/v2.1")
+		expose(ctx, "NovaAPI", "api", `{"type": "Automatic"}`)
+		expectPublic(ctx, "NovaAPI", "api", "http://api."+aloneNamespace+".svc.cluster.local:8774/v2.1")
+	})
+
+	It("publishes the address of a metadata service while an Ingress exposes it", func(ctx SpecContext) {
+		expectPublic(ctx, "NovaMetadata", "metadata", "")
+		expose(ctx, "NovaMetadata", "metadata", `{"type": "Ingress", "hostname": "metadata.example.org"}`)
+		publish(ctx, "ingress/metadata")
+		expectPublic(ctx, "NovaMetadata", "metadata", "http://metadata.example.org")
+		expose(ctx, "NovaMetadata", "metadata", `{"type": "None", "hostname": null}`)
+		expectPublic(ctx, "NovaMetadata", "metadata", "")
+		Eventually(func() string { return kubectl(ctx, "get", "ingress", "--output=name", "--namespace="+aloneNamespace) }).WithContext(ctx).Should(BeEmpty())
 	})
 
 	It("scales by its own scale subresource", func(ctx SpecContext) {

@@ -2,6 +2,9 @@
 package main
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/operator"
 
 	novav1 "asterism.dev/operators/nova-metadata/api/v1alpha1"
@@ -9,5 +12,6 @@ import (
 )
 
 func main() {
-	operator.Main("nova-metadata", novav1.AddToScheme, metadata.Service)
+	scheme := runtime.NewSchemeBuilder(novav1.AddToScheme, exposure.AddToScheme)
+	operator.Main("nova-metadata", scheme.AddToScheme, metadata.Service)
 }

@@ -21,7 +21,9 @@ const (
 	ConditionImageReady = commonv1.ConditionImageReady
 	// ConditionWorkloadReady is True when all pods run the newest revision and are available.
 	ConditionWorkloadReady = commonv1.ConditionWorkloadReady
-	// ConditionEndpointReady is True when status.endpoints has the address of the Service.
+	// ConditionEndpointReady is True when the object that exposes the service is admitted, or
+	// no object exposes the service. exposure.tlsSecretRef, if set, must name a Secret with
+	// tls.crt and tls.key.
 	ConditionEndpointReady = commonv1.ConditionEndpointReady
 )
 
@@ -45,7 +47,8 @@ const (
 	MetadataCell MetadataMode = "Cell"
 )
 
-// NovaMetadata runs the metadata API, from which servers read their own metadata.
+// NovaMetadata runs the metadata API, from which servers read their own metadata, with its
+// Service and the object that exposes the service.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -55,6 +58,7 @@ const (
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Public",type=string,JSONPath=`.status.endpoints[?(@.interface=="Public")].url`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 50 lower-case letters, digits and '-', begin with a letter and not end with '-': pods and Services are named after it"
@@ -135,14 +139,23 @@ type NovaMetadataSpec struct {
 	// this account.
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
+
+	// exposure defines how metadata agents of Neutron outside of the cluster reach the service.
+	// Default: type None. A change updates or replaces the object that exposes the service, and
+	// restarts no pods.
+	// +optional
+	// +kubebuilder:default={type: None}
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 
 // NovaMetadataStatus is the observed state of a NovaMetadata.
 type NovaMetadataStatus struct {
 	commonv1.ServiceStatus `json:",inline"`
 
-	// endpoints are the addresses of the service. The metadata agents of Neutron use
-	// Internal.
+	// endpoints are the addresses of the service. Internal is the address of the Service, for
+	// the metadata agents of Neutron in the cluster. Public is the address of the object that
+	// exposes the service; it is absent if no object exposes the service. Until a new object is
+	// admitted, the former Public stays.
 	// +optional
 	// +listType=map
 	// +listMapKey=interface

@@ -3,18 +3,22 @@ package metadata
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/exposure"
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
 
@@ -27,13 +31,19 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-var service = workload.Described[*novav1.NovaMetadata](describe)
+var (
+	service = workload.Described[*novav1.NovaMetadata](describe)
+	exposed = exposure.Described[*novav1.NovaMetadata](expose)
+)
 
 // Service lists the stages of a NovaMetadata.
 var Service = engine.Service[*novav1.NovaMetadata]{
@@ -43,17 +53,27 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 		{Condition: novav1.ConditionConfigReady, Build: service.Configuration},
 		{Condition: novav1.ConditionImageReady, Build: service.ImageCheck, Judge: service.JudgeImage},
 		{Condition: novav1.ConditionWorkloadReady, Build: service.Stateless, Judge: service.JudgeNetworks},
-		{Condition: novav1.ConditionEndpointReady, Report: endpoints},
+		{Condition: novav1.ConditionEndpointReady, Needs: exposed.Needs, Build: exposed.Build, Report: endpoints},
 	},
 	Report: service.Report,
-	Owns:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &batchv1.Job{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}},
+	Owns: []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &batchv1.Job{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
+		&routev1.Route{}, &networkingv1.Ingress{}, &gatewayv1.HTTPRoute{},
+	},
 }
 
-// endpoints reports the address of the Service, which the agents of Neutron use.
-func endpoints(cr *novav1.NovaMetadata, _ engine.Inputs) {
-	cr.Status.Endpoints = []commonv1.Endpoint{
-		{Interface: commonv1.InterfaceInternal, URL: "http://" + describe(cr).Address(cr.Namespace)},
-	}
+func expose(cr *novav1.NovaMetadata) exposure.Exposed {
+	return exposure.Exposed{Service: describe(cr), Exposure: cr.Spec.Exposure, TimeoutSeconds: cr.Spec.Timeout()}
+}
+
+// endpoints has no public address while no object exposes the service: agents outside of the
+// cluster cannot use the address of the Service.
+func endpoints(cr *novav1.NovaMetadata, in engine.Inputs) {
+	all := expose(cr).Endpoints(cr.Namespace, cr.Status.Endpoints, in)
+	internal := commonv1.URLOf(all, commonv1.InterfaceInternal)
+	cr.Status.Endpoints = slices.DeleteFunc(all, func(e commonv1.Endpoint) bool {
+		return e.Interface == commonv1.InterfacePublic && e.URL == internal
+	})
 }
 
 // describe returns the process and its connections. All pods share one host name, so that

@@ -28,6 +28,6 @@ func TestNovaMetadata(t *testing.T) { subject.Test(t) }
 
 func TestSuite(t *testing.T) {
 	subject.RunWiring(t, func() {
-		It("reports the address for the agents of Neutron", reportsAddress)
+		It("reports its addresses for the agents of Neutron in the cluster and outside", reportsAddresses)
 	})
 }

@@ -36,13 +36,14 @@ func kinds(t *testing.T) (owned map[string]v1alpha1.CRDDescription, required map
 
 func TestKindsListWhatTheyCreate(t *testing.T) {
 	owned, _ := kinds(t)
+	exposed := "Deployment v1 , Job v1 , HTTPRoute v1 httproutes.gateway.networking.k8s.io, Ingress v1 , NetworkPolicy v1 , PodDisruptionBudget v1 , " +
+		"Route v1 routes.route.openshift.io, ConfigMap v1 , Secret v1 , Service v1 "
 	for kind, want := range map[string]string{
 		"SharedVolume":       "PersistentVolume v1 , PersistentVolumeClaim v1 ",
 		"SharedVolumePolicy": "",
 		"NovaCell": "Job v1 , NovaCompute v1alpha1 novacomputes.nova.asterism.dev, NovaConductor v1alpha1 novaconductors.nova.asterism.dev, " +
 			"NovaMetadata v1alpha1 novametadata.nova.asterism.dev, NovaNoVNCProxy v1alpha1 novanovncproxies.nova.asterism.dev, ConfigMap v1 , Secret v1 ",
-		"NovaAPI": "Deployment v1 , Job v1 , HTTPRoute v1 httproutes.gateway.networking.k8s.io, Ingress v1 , NetworkPolicy v1 , PodDisruptionBudget v1 , " +
-			"Route v1 routes.route.openshift.io, ConfigMap v1 , Secret v1 , Service v1 ",
+		"NovaAPI": exposed, "NovaMetadata": exposed,
 	} {
 		var got []string
 		for _, resource := range owned[kind].Resources {
