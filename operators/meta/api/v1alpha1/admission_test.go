@@ -94,6 +94,7 @@ spec:
 		Entry("a metadata Secret without a name", `spec: {metadataSecretRef: {}}`, "spec.metadataSecretRef.name: Required value"),
 		Entry("no identity", `spec: {identity: {adminSecretRef: null}}`, "must have either adminSecretRef"),
 		Entry("an unknown mode of metadata", `spec: {nova: {metadata: {mode: Cell}}}`, `supported values: "Global", "PerCell", "GlobalAndPerCell"`),
+		Entry("a host name for the metadata services of cells", `spec: {nova: {metadata: {mode: PerCell, exposure: {hostname: a.example.org}}}}`, "must not use metadata.exposure.hostname for the metadata services of cells as well"),
 		Entry("a cell without a database, with connection Secrets", fmt.Sprintf(given, `messageBus: {connectionSecretRef: {name: bus1}}`), "every cell must have a database of its own"),
 		Entry("a cell without a bus, with connection Secrets", fmt.Sprintf(given, `database: {connectionSecretRef: {name: db1}}`), "every cell must have a messageBus of its own"),
 		Entry("a cell on cell0", fmt.Sprintf(given, `database: {connectionSecretRef: {name: cell0}}, messageBus: {connectionSecretRef: {name: bus1}}`), "must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell"),

@@ -25,6 +25,7 @@ const (
 	reservedFiles  = "must not end in .conf.d or -ca.crt"
 	movedBus       = "must not change from a server to a Secret"
 	globalDatabase = "must not use the Secret of spec.database.apiDatabaseSecretRef or cell0DatabaseSecretRef for a cell"
+	globalHost     = "must not use metadata.exposure.hostname for the metadata services of cells as well"
 	globalBus      = "must not use the Secret of spec.messageBus.connectionSecretRef for a cell"
 )
 
@@ -67,6 +68,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("two computes of a cell", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake, pod: {nodeSelector: {}}}, {name: rack1, driver: Ironic, ironic: {secretRef: {name: ironic}, shard: rack1}}]}]}`),
 		Entry("a cell with consoles", `spec: {cells: [{name: cell1, noVNCProxy: {}}]}`),
 		Entry("a console proxy that serves TLS", `spec: {cells: [{name: cell1, noVNCProxy: {replicas: 2, tlsSecretRef: {name: console}, exposure: {type: LoadBalancer}}}]}`),
+		Entry("metadata services that share an exposure without a host name", `spec: {metadata: {mode: PerCell, exposure: {type: LoadBalancer}}, cells: [{name: cell1}, {name: cell2, metadataExposure: {type: None}}]}`),
+		Entry("metadata services with a host name each", `spec: {metadata: {mode: GlobalAndPerCell, exposure: {hostname: a.example.org}}, cells: [{name: cell1, metadataExposure: {hostname: b.example.org}}, {name: cell2, metadataExposure: {type: LoadBalancer}}]}`),
+		Entry("an exposed global metadata service", `spec: {metadata: {exposure: {type: Ingress, hostname: a.example.org}}}`),
 		Entry("a cell with the connection Secret of a database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
 
@@ -83,7 +87,7 @@ var _ = Describe("Nova", Ordered, func() {
 			HaveKeyWithValue("deletionPolicy", "Retain"),
 			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
-			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
+			HaveKeyWithValue("metadata", map[string]any{"mode": "Global", "exposure": map[string]any{"type": "None"}}),
 			HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}}),
 			HaveKeyWithValue("cells", ConsistOf(And(HaveKeyWithValue("apiDatabaseAccess", "Enabled"), HaveKeyWithValue("scheduling", "Enabled")))),
 		))
@@ -115,6 +119,9 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("limits without an endpoint", `spec: {unifiedLimits: {accountSecretRef: {name: limits}}}`, "spec.unifiedLimits.endpointID: Required value"),
 		Entry("unknown scheduling", `spec: {cells: [{name: cell1, scheduling: "No"}]}`, `Unsupported value: "No": supported values: "Enabled", "Disabled"`),
 		Entry("an unknown mode of metadata", `spec: {metadata: {mode: Cell}}`, `Unsupported value: "Cell": supported values: "Global", "PerCell", "GlobalAndPerCell"`),
+		Entry("a host name for the metadata services of cells", `spec: {metadata: {mode: PerCell, exposure: {hostname: a.example.org}}}`, globalHost),
+		Entry("a host name for the global metadata service and that of a cell", `spec: {metadata: {exposure: {hostname: a.example.org}}, cells: [{name: cell1, metadataExposure: {hostname: a.example.org}}]}`, globalHost),
+		Entry("a host name for the metadata services of two cells", `spec: {cells: [{name: cell1, metadataExposure: {hostname: a.example.org}}, {name: cell2, metadataExposure: {hostname: a.example.org}}]}`, "must have a different metadataExposure.hostname for every cell"),
 
 		Entry("two computes of one name", `spec: {cells: [{name: cell1, computes: [{name: fake, driver: Fake}, {name: fake, driver: Fake}]}]}`, `Duplicate value: {"name":"fake"}`),
 		Entry("a compute's name of 12 characters", `spec: {cells: [{name: cell1, computes: [{name: c23456789012, driver: Fake}]}]}`, "spec.cells[0].computes[0].name: Too long: may not be more than 11"),

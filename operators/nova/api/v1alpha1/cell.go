@@ -62,6 +62,12 @@ type Cell struct {
 	// +optional
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
+	// metadataExposure decides how metadata agents of Neutron outside of the cluster reach the
+	// cell's metadata service, if the cell has one. Default: as metadata.exposure of the Nova,
+	// if that has no hostname.
+	// +optional
+	MetadataExposure *commonv1.Exposure `json:"metadataExposure,omitempty"`
+
 	// database is the cell's own server, or the Secret of its own database. Default: a
 	// database on the server of spec.database. A change moves the cell: the new database must
 	// be a copy of the old one, see docs/guides/cells.md.

@@ -165,6 +165,8 @@ type NovaSpec struct {
 
 // NovaTemplate has the fields that a Nova and the parent of a Nova share: the services and
 // the cells.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata.exposure.hostname) || self.cells.all(cell, has(cell.metadataExposure) ? !has(cell.metadataExposure.hostname) || cell.metadataExposure.hostname != self.metadata.exposure.hostname : self.metadata.mode == 'Global')",message="must not use metadata.exposure.hostname for the metadata services of cells as well: give each cell a metadataExposure with another hostname"
 type NovaTemplate struct {
 	// deletionPolicy of the databases when the Nova is deleted: Retain, or Delete to drop
 	// them. Registered accounts, vhosts and endpoints are always deleted. Default: Retain.
@@ -210,6 +212,7 @@ type NovaTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.database) || !has(a.database.connectionSecretRef) || self.exists_one(b, has(b.database) && has(b.database.connectionSecretRef) && b.database.connectionSecretRef.name == a.database.connectionSecretRef.name))",message="must have a different database.connectionSecretRef for every cell: cells cannot share a database"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.messageBus) || !has(a.messageBus.connectionSecretRef) || self.exists_one(b, has(b.messageBus) && has(b.messageBus.connectionSecretRef) && b.messageBus.connectionSecretRef.name == a.messageBus.connectionSecretRef.name))",message="must have a different messageBus.connectionSecretRef for every cell: cells cannot share a vhost"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.name.startsWith(a.name + '-')))",message="must not have a cell with the name of another cell and '-', as cell1 and cell1-a: objects of both could have one name; call them cell1-a and cell1-b"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.metadataExposure) || !has(a.metadataExposure.hostname) || self.exists_one(b, has(b.metadataExposure) && has(b.metadataExposure.hostname) && b.metadataExposure.hostname == a.metadataExposure.hostname))",message="must have a different metadataExposure.hostname for every cell: a host name leads to one metadata service"
 	Cells []Cell `json:"cells"`
 }
 
@@ -225,6 +228,12 @@ type MetadataTemplate struct {
 	// +optional
 	// +kubebuilder:default=Global
 	Mode MetadataMode `json:"mode,omitempty"`
+
+	// exposure decides how metadata agents of Neutron outside of the cluster reach the metadata
+	// service, or the one of each cell that has no metadataExposure. Default: type None.
+	// +optional
+	// +kubebuilder:default={type: None}
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 
 // APITemplate has the settings of the compute API of a Nova.

@@ -400,12 +400,20 @@ type CellMetadata struct {
 	// their requests. Default: the operator generates Secret <name>-metadata.
 	// +optional
 	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
+
+	// exposure decides how metadata agents of Neutron outside of the cluster reach the service.
+	// Default: type None.
+	// +optional
+	// +kubebuilder:default={type: None}
+	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 
 // MetadataAgent is the configuration of the metadata agents of Neutron for one metadata
 // service.
 type MetadataAgent struct {
-	// secretRef names the Secret with the keys host, port, protocol and sharedSecret.
+	// secretRef names the Secret with the keys host, port, protocol and sharedSecret and, while
+	// the service is exposed, publicHost, publicPort and publicProtocol for agents outside of the
+	// cluster.
 	// +required
 	SecretRef commonv1.SecretReference `json:"secretRef"`
 

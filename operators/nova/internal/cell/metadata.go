@@ -63,6 +63,7 @@ func metadataService(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, err
 	service.Spec = metadatav1.NovaMetadataSpec{
 		ServiceSpec:         cr.Spec.Metadata.Spec("", commonv1.ServiceDefaults{}),
 		WSGISettings:        cr.Spec.Metadata.WSGISettings,
+		Exposure:            cr.Spec.Metadata.Exposure,
 		SharedConnections:   cr.Spec.SharedConnections,
 		Mode:                metadatav1.MetadataCell,
 		DatabaseSecretRef:   &commonv1.SecretReference{Name: ofDatabase},

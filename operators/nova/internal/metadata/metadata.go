@@ -3,6 +3,7 @@
 package metadata
 
 import (
+	"cmp"
 	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,11 +17,15 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// Keys of the Secret of an Agent, besides config.KeySharedSecret.
+// Keys of the Secret of an Agent, besides config.KeySharedSecret. The public ones are for agents
+// outside of the cluster, and absent while nothing exposes the service.
 const (
-	KeyHost     = "host"
-	KeyPort     = "port"
-	KeyProtocol = "protocol"
+	KeyHost           = "host"
+	KeyPort           = "port"
+	KeyProtocol       = "protocol"
+	KeyPublicHost     = "publicHost"
+	KeyPublicPort     = "publicPort"
+	KeyPublicProtocol = "publicProtocol"
 )
 
 // Agent is the configuration of the metadata agents that use one metadata service.
@@ -41,19 +46,39 @@ func (a Agent) secretName() string { return a.Service + "-agent" }
 // data returns nil until the NovaMetadata reports its address.
 func (a Agent) data(in engine.Inputs) map[string][]byte {
 	service, ok := engine.Get[*metadatav1.NovaMetadata](in, a.Service)
-	if !ok || len(service.Status.Endpoints) == 0 {
+	if !ok {
 		return nil
 	}
-	address, err := url.Parse(service.Status.Endpoints[0].URL)
-	if err != nil {
+	internal, public := address(service, commonv1.InterfaceInternal), address(service, commonv1.InterfacePublic)
+	if internal == nil {
 		return nil
 	}
-	return map[string][]byte{
-		KeyHost:                []byte(address.Hostname()),
-		KeyPort:                []byte(address.Port()),
-		KeyProtocol:            []byte(address.Scheme),
+	data := map[string][]byte{
+		KeyHost:                []byte(internal.Hostname()),
+		KeyPort:                []byte(port(internal)),
+		KeyProtocol:            []byte(internal.Scheme),
 		config.KeySharedSecret: in.Secret(a.SharedSecret)[config.KeySharedSecret],
 	}
+	if public != nil {
+		data[KeyPublicHost] = []byte(public.Hostname())
+		data[KeyPublicPort] = []byte(port(public))
+		data[KeyPublicProtocol] = []byte(public.Scheme)
+	}
+	return data
+}
+
+// address of the service, nil if it has none.
+func address(service *metadatav1.NovaMetadata, of commonv1.EndpointInterface) *url.URL {
+	found, err := url.Parse(commonv1.URLOf(service.Status.Endpoints, of))
+	if err != nil || found.Host == "" {
+		return nil
+	}
+	return found
+}
+
+// port of an address: the agents do not know the default of a scheme.
+func port(address *url.URL) string {
+	return cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
 }
 
 // Secret builds the Secret of the agents, as soon as the NovaMetadata reports its address.

@@ -139,7 +139,20 @@ func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.C
 		ServiceTemplate: template.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 		WSGISettings:    template.WSGISettings,
 		SecretRef:       cell.MetadataSecretRef,
+		Exposure:        metadataExposure(cr, cell),
 	}
+}
+
+// metadataExposure of a cell without its own is that of the Nova. A host name leads to the global
+// service alone, which may replace the service of the cell.
+func metadataExposure(cr *novav1.Nova, cell novav1.Cell) commonv1.Exposure {
+	switch {
+	case cell.MetadataExposure != nil:
+		return *cell.MetadataExposure
+	case cr.Spec.Metadata.Exposure.Hostname != "":
+		return commonv1.Exposure{Type: commonv1.ExposureNone}
+	}
+	return cr.Spec.Metadata.Exposure
 }
 
 // computes keep their image until the other services have a new release.

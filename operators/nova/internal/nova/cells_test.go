@@ -402,3 +402,14 @@ func (c *cloud) awaitCAFiles(cr *novav1.Nova, want map[string]string) {
 		return nil
 	})
 }
+
+var _ = DescribeTable("The exposure of the metadata service of a cell", func(ofNova commonv1.Exposure, ofCell *commonv1.Exposure, want commonv1.Exposure) {
+	cr := &novav1.Nova{}
+	cr.Spec.Metadata.Exposure = ofNova
+	Expect(metadataExposure(cr, novav1.Cell{MetadataExposure: ofCell})).To(Equal(want))
+},
+	Entry("is that of the Nova", commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}, nil, commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}),
+	Entry("is None if that of the Nova has a host name", commonv1.Exposure{Type: commonv1.ExposureRoute, Hostname: "a.example.org"}, nil, commonv1.Exposure{Type: commonv1.ExposureNone}),
+	Entry("may be its own", commonv1.Exposure{Type: commonv1.ExposureRoute, Hostname: "a.example.org"},
+		&commonv1.Exposure{Type: commonv1.ExposureRoute, Hostname: "b.example.org"}, commonv1.Exposure{Type: commonv1.ExposureRoute, Hostname: "b.example.org"}),
+)

@@ -440,10 +440,12 @@ var _ = Describe("The metadata service of a Nova", func() {
 		global, ofCell := metadata.Named("given-metadata"), metadata.Named("given-cell1-metadata")
 		Expect(c.Read(global)).To(BeTrue())
 		Expect(c.Read(ofCell)).To(BeFalse())
-		Expect(agentOf(c, cr.Status.MetadataAgent)).To(HaveKeyWithValue("host", []byte("given-metadata.example.org")))
+		Expect(agentOf(c, cr.Status.MetadataAgent)).To(And(HaveKeyWithValue("host", []byte("given-metadata.example.org")), Not(HaveKey("publicHost"))))
 
 		c.fail(ofCell.Name, metadatav1.ConditionWorkloadReady, "0 of 1 pods updated")
-		c.Change(cr, func() { cr.Spec.Metadata.Mode = novav1.MetadataPerCell })
+		c.Change(cr, func() {
+			cr.Spec.Metadata.Mode, cr.Spec.Metadata.Exposure = novav1.MetadataPerCell, commonv1.Exposure{Type: commonv1.ExposureLoadBalancer}
+		})
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "0 of 1 pods updated")
 		Expect(c.Read(ofCell)).To(BeTrue())
 		Expect(ofCell.Spec).To(And(
@@ -463,6 +465,8 @@ var _ = Describe("The metadata service of a Nova", func() {
 		Expect(agentOf(c, agent)).To(And(
 			HaveKeyWithValue("host", []byte("given-cell1-metadata.example.org")), HaveKeyWithValue("port", []byte("8775")),
 			HaveKeyWithValue("protocol", []byte("http")), HaveKeyWithValue("sharedSecret", Not(BeEmpty())),
+			HaveKeyWithValue("publicHost", []byte("given-cell1-metadata.public.example.org")), HaveKeyWithValue("publicPort", []byte("443")),
+			HaveKeyWithValue("publicProtocol", []byte("https")),
 		))
 
 		c.fail(global.Name, metadatav1.ConditionWorkloadReady, "0 of 1 pods updated")

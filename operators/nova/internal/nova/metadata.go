@@ -50,6 +50,7 @@ func metadataService(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) 
 	child.Spec = metadatav1.NovaMetadataSpec{
 		ServiceSpec:            service(cr, cr.Spec.Metadata.ServiceTemplate, in),
 		WSGISettings:           cr.Spec.Metadata.WSGISettings,
+		Exposure:               cr.Spec.Metadata.Exposure,
 		SharedConnections:      cr.Spec.SharedConnections,
 		Mode:                   metadatav1.MetadataGlobal,
 		APIDatabaseSecretRef:   &c.APIDatabaseSecretRef,
