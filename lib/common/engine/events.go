@@ -53,7 +53,7 @@ func (p *pass) announce() {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if p.failure != nil || (p.firstUnready != nil && !resolvesItself(p.firstUnready)) {
+	if p.failure != nil || p.warns || (p.firstUnready != nil && !resolvesItself(p.firstUnready)) {
 		kind = corev1.EventTypeWarning
 	}
 	p.recorder.Event(p.cr, kind, reason, bounded(strings.Join(changes, "; ")))

@@ -130,6 +130,16 @@ func TrueFor(object Object, condition string, duration time.Duration) Need {
 	}}
 }
 
+// Time is met from a time on.
+func Time(from time.Time) Need {
+	return Need{func(context.Context, *pass) (any, error) {
+		if left := time.Until(from); left > 0 {
+			return nil, waitFor(left, "it is not yet %s", from.UTC().Format(time.RFC3339))
+		}
+		return from.UTC(), nil
+	}}
+}
+
 // trueSince returns the time since which a condition has been True, or an error that
 // explains why it is not. Available of an older generation counts: users are served,
 // independent of the newest spec.

@@ -46,6 +46,24 @@ func TestConditionOfAnOlderGenerationIsNotMet(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestATimeStartsAPass although nothing changes.
+func TestATimeStartsAPass(t *testing.T) {
+	w := newTestWorld(t)
+	from := time.Now().Add(3 * time.Second)
+	start(w, service{Name: owner, Stages: []stage{
+		{Condition: "Come", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Time(from)} }, Continue: true},
+		{Condition: "Known", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Time(from).As("time")} }, Judge: func(_ *widget.Widget, in engine.Inputs) (string, error) {
+			return fmt.Sprint(in.Met("time")), nil
+		}},
+	}})
+	cr := w.widget("timed", widget.Spec{})
+	w.Eventually(w.condition(cr, "Come")).Should(Equal("False Waiting: it is not yet " + from.UTC().Format(time.RFC3339)))
+	w.Expect(w.condition(cr, "Known")()).To(Equal("True Complete: false"))
+	w.awaitReady(cr)
+	w.Expect(time.Now()).To(BeTemporally(">=", from))
+	w.Eventually(w.condition(cr, "Known")).Should(Equal("True Complete: true"))
+}
+
 // failingReader fails reads of Secrets while it is set to fail.
 type failingReader struct {
 	client.Reader

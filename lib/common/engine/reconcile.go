@@ -99,6 +99,10 @@ func (p *passOf[T]) walk(ctx context.Context) {
 		err := p.runStage(ctx, s)
 		p.reached[s.Condition] = true
 		p.setOutcome(s.Condition, outcomeOf(err))
+		if s.Apart {
+			p.noteApart(err)
+			continue
+		}
 		p.noteUnready(err)
 		if !p.done[s.Condition] && !s.Continue {
 			return
@@ -116,6 +120,14 @@ func (p *pass) noteUnready(err error) {
 		p.firstUnready = result
 	}
 	p.planRetry(result)
+}
+
+// noteApart notes why a stage on which Ready does not depend is not ready; nil is ready.
+func (p *pass) noteApart(err error) {
+	if result := outcomeOf(err); result != nil {
+		p.warns = p.warns || !resolvesItself(result)
+		p.planRetry(result)
+	}
 }
 
 // sweep deletes children that are no longer needed when every stage is ready.

@@ -68,6 +68,9 @@ type Stage[T Object] struct {
 	Report func(T, Inputs)
 	// Continue makes the walk continue although this stage is not done.
 	Continue bool
+	// Apart is for work that no other stage and no user waits for: Ready does not depend on the
+	// stage, and the walk continues although it is not done.
+	Apart bool
 }
 
 // DoTimeout is the deadline of one Do.

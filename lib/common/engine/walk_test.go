@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,6 +129,32 @@ func TestWalkContinuesAfterAStageWithContinue(t *testing.T) {
 	w.Expect(w.condition(cr, "Ready")()).To(HavePrefix("False Progressing: Rack continue"), "the first stage that is not ready")
 	w.play(&widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}, "True", "")
 	w.awaitReady(cr)
+}
+
+// TestReadyDoesNotDependOnAStageThatIsApart, and no other stage waits for it. Its failure is a
+// warning.
+func TestReadyDoesNotDependOnAStageThatIsApart(t *testing.T) {
+	w := newTestWorld(t)
+	apart := build("Swept", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{configMap(cr.Name+"-apart", "")}
+	})
+	apart.Apart = true
+	apart.Judge = func(cr *widget.Widget, _ engine.Inputs) (string, error) {
+		if cr.Spec.Text == "dirty" {
+			return "", engine.Stop("Dirty", "the broom broke")
+		}
+		return "clean", nil
+	}
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{apart, configMaps("ConfigReady")}})
+	cr := w.widget("apart", widget.Spec{Text: "dirty"})
+	w.awaitReady(cr)
+	w.Expect(w.condition(cr, "Swept")()).To(Equal("False Dirty: the broom broke"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"))
+	w.Expect(w.condition(cr, "Stalled")()).NotTo(HavePrefix("True"))
+	w.Eventually(func() []eventsv1.Event { return w.eventsAbout(cr) }).Should(ContainElement(And(
+		HaveField("Type", corev1.EventTypeWarning), HaveField("Note", ContainSubstring("Swept is False (Dirty) the broom broke")))))
+	w.change(cr, func(s *widget.Spec) { s.Text = "swept" })
+	w.Eventually(w.condition(cr, "Swept")).Should(Equal("True Complete: clean"))
 }
 
 func TestNeedsOfOtherObjects(t *testing.T) {
