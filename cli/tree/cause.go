@@ -92,15 +92,24 @@ func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructur
 	return nil
 }
 
-// First returns the first condition of an object of Asterism's kinds that is not True, which
-// is the condition of a stage unless only Ready is not True.
+// First returns the condition of an object of Asterism's kinds to look at: that of the stage that
+// Ready repeats, or else the first that is not True, on which Ready need not depend. It is Ready
+// unless that of a stage is not True.
 func First(o *unstructured.Unstructured) metav1.Condition {
+	ready := Condition(o, commonv1.ConditionReady)
+	first := ready
 	for _, c := range Conditions(o) {
-		if c.Status == metav1.ConditionFalse && c.Type != commonv1.ConditionAvailable && c.Type != commonv1.ConditionStalled {
+		if c.Status != metav1.ConditionFalse || c.Type == commonv1.ConditionAvailable || c.Type == commonv1.ConditionReady {
+			continue
+		}
+		if c.Status == ready.Status && c.Reason == ready.Reason && c.Message == ready.Message {
 			return c
 		}
+		if first.Type == ready.Type {
+			first = c
+		}
 	}
-	return Condition(o, commonv1.ConditionReady)
+	return first
 }
 
 // masker hides secrets that a program may have written into its termination message. The
