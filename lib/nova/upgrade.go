@@ -91,8 +91,8 @@ exit "$code"`
 	return workload.Task{Purpose: "check", Script: script, Arguments: skipped, Depends: slices.Concat([]string{release, script}, skipped, depends)}
 }
 
-// migrationDeadline is more than the migrations of large tables take.
-const migrationDeadline = 24 * time.Hour
+// longDeadline is more than work on every row of large tables takes.
+const longDeadline = 24 * time.Hour
 
 // MigrateData runs the online data migrations of a release in batches, until none are left.
 func MigrateData(release string) workload.Task {
@@ -104,5 +104,5 @@ while [ "$code" = 1 ]; do
 done
 [ "$code" = 0 ] || { cat /tmp/errors >&2; exit "$code"; }
 printf done > /dev/termination-log`
-	return workload.Task{Purpose: "migrate", Script: script, Depends: []string{release, script}, Deadline: migrationDeadline}
+	return workload.Task{Purpose: "migrate", Script: script, Depends: []string{release, script}, Deadline: longDeadline}
 }

@@ -76,6 +76,7 @@ func cellSpecs(namespace string) {
 	}, SpecTimeout(12*time.Minute))
 
 	sharedConnectionSpecs(namespace, &nova, patch)
+	upkeepSpecs(namespace, &nova, patch)
 
 	It("lists no pod that a scale-down has deleted", func(ctx SpecContext) {
 		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).ShouldNot(ContainElement(HaveField("Host", "demo-superconductor-1")))

@@ -37,6 +37,9 @@ const (
 	ConditionCellsReady = "CellsReady"
 	// ConditionCell0Mapped is True when cell0 is mapped in the API database.
 	ConditionCell0Mapped = "Cell0Mapped"
+	// ConditionUpkeepDone is True when the last archive and purge of deleted rows has succeeded, or
+	// none is wanted. Ready does not depend on it.
+	ConditionUpkeepDone = "UpkeepDone"
 	// ConditionSchedulerReady is True when the NovaScheduler is ready.
 	ConditionSchedulerReady = "SchedulerReady"
 	// ConditionMetadataReady is True when the NovaMetadata is ready, or is not wanted and
@@ -61,6 +64,7 @@ var NovaConditions = []string{
 	ConditionConductorReady,
 	ConditionCellsReady,
 	ConditionCell0Mapped,
+	ConditionUpkeepDone,
 	ConditionSchedulerReady,
 	ConditionMetadataReady,
 	ConditionAPIReady,
@@ -181,6 +185,11 @@ type NovaTemplate struct {
 	// +optional
 	UpgradePolicy UpgradePolicy `json:"upgradePolicy,omitzero"`
 
+	// upkeep moves the rows of deleted instances, which Nova keeps for ever, into shadow tables of
+	// each cell every day, and can delete them there. Default: nothing is moved or deleted.
+	// +optional
+	Upkeep *Upkeep `json:"upkeep,omitempty"`
+
 	sharedv1.SharedConnections `json:",inline"`
 
 	// superconductor has the settings of the conductor of the API database and cell0.
@@ -282,6 +291,10 @@ type NovaStatus struct {
 	// upgrade is the upgrade to another release that runs. It is absent otherwise.
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
+
+	// upkeep is the last run of spec.upkeep that has succeeded. It is absent before.
+	// +optional
+	Upkeep *UpkeepStatus `json:"upkeep,omitempty"`
 
 	// endpoints are the addresses of the compute API, as in the catalog.
 	// +optional

@@ -44,6 +44,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Report: reportCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
+		{Condition: novav1.ConditionUpkeepDone, Needs: upkeepNeeds, Build: upkeep, Judge: judgeUpkeep, Report: reportUpkeep, Apart: true},
 		{Condition: novav1.ConditionSchedulerReady, Needs: schedulerNeeds, Build: scheduler, Continue: true},
 		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
 		{Condition: novav1.ConditionAPIReady, Needs: apiNeeds, Build: api},

@@ -120,13 +120,11 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 		for _, secret := range checked(cr).Spec.CustomServiceConfigSecretRefs {
 			needs = append(needs, engine.Secret(secret.Name))
 		}
+		needs = append(needs, authorities(cr)...)
 		needs = append(needs, engine.Existing(schedulerNamed(cr)).Optional(), engine.Existing(apiNamed(cr)).Optional(),
 			engine.Existing(metadata.Named(metadataName(cr))).Optional())
-		for _, cell := range cr.Spec.Cells { // nova-status reads their databases
+		for _, cell := range cr.Spec.Cells {
 			needs = append(needs, engine.Existing(cellNamed(cr, cell)).Optional())
-			for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
-				needs = append(needs, engine.ConfigMap(cellName(cr, cell)+purpose).Optional())
-			}
 		}
 	}
 	if cr.Status.Upgrade == nil {
@@ -147,6 +145,16 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 	}
 	for _, phase := range novav1.UpgradePhases {
 		needs = append(needs, engine.AllOf(ends[phase]...).As(string(phase)))
+	}
+	return needs
+}
+
+// authorities are the needs of a Job that reads the databases of the cells.
+func authorities(cr *novav1.Nova) (needs []engine.Need) {
+	for _, cell := range cr.Status.Cells { // also those that are being removed
+		for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
+			needs = append(needs, engine.ConfigMap(cr.Name+"-"+cell.Name+purpose).Optional())
+		}
 	}
 	return needs
 }
