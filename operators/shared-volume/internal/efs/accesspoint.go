@@ -103,11 +103,14 @@ func (c *Connector) remove(ctx context.Context, account storagev1.AWS, a AccessP
 	if err == nil && found == nil {
 		found, err = call.search(func(types.AccessPointDescription) error { return nil })
 	}
+	var gone *types.FileSystemNotFound
 	switch {
+	case errors.As(err, &gone) && known != "":
+		return engine.Abandon("access point %s: %s", known, err)
+	case errors.As(err, &gone), err == nil && found == nil:
+		return nil
 	case err != nil:
 		return err
-	case found == nil:
-		return nil
 	}
 	_, err = call.api.DeleteAccessPoint(ctx, &efs.DeleteAccessPointInput{AccessPointId: found.AccessPointId})
 	var missing *types.AccessPointNotFound

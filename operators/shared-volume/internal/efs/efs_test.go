@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,19 +25,17 @@ import (
 
 func init() { log.SetLogger(logr.Discard()) }
 
-var (
-	account = storagev1.AWS{Region: "eu-central-1"}
-	unique  sync.Mutex
-	last    = time.Now().UnixNano()
-)
+var account = storagev1.AWS{Region: "eu-central-1"}
 
-// newPoint returns an access point of a new file system.
-func newPoint() efs.AccessPoint {
-	unique.Lock()
-	defer unique.Unlock()
-	last++
-	return efs.AccessPoint{
-		FileSystem: fmt.Sprintf("fs-%017x", last), Cluster: "cluster", NamespaceUID: "namespace", OwnerUID: fmt.Sprint("owner-", last),
+// newOwner returns the UID of an owner.
+func newOwner() string { return fmt.Sprint("owner-", rand.Int64()) }
+
+// start returns a server, and an access point of a new file system.
+func start(t *testing.T) (*efstest.Proxy, efs.AccessPoint) {
+	t.Helper()
+	proxy := efstest.Start(t)
+	return proxy, efs.AccessPoint{
+		FileSystem: proxy.NewFileSystem(t), Cluster: "cluster", NamespaceUID: "namespace", OwnerUID: newOwner(),
 		Owner: "team-a/images", Path: "/asterism/team-a/images", Permissions: "0700", UID: 1_000_000_007, GID: 1_000_000_008, Max: 10,
 	}
 }
@@ -59,7 +58,7 @@ func mustEnsure(t *testing.T, c *efs.Connector, point efs.AccessPoint, known str
 
 func TestAccessPointIsCreatedAsDescribed(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	c := proxy.Connector(t)
 	id := mustEnsure(t, c, point, "")
 	if calls := proxy.Calls(); !slices.Equal(calls, []string{"DescribeAccessPoints", "CreateAccessPoint"}) {
@@ -108,7 +107,7 @@ func TestEveryCallMayFail(t *testing.T) {
 
 func survive(t *testing.T, fault efstest.Fault, n, times int) string {
 	t.Helper()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	faults := 0
 	proxy.Fail(func(call int, _ string) efstest.Fault {
 		if call < n || faults >= times {
@@ -160,7 +159,7 @@ func TestMeanings(t *testing.T) {
 		efstest.Lost:       {storagev1.ReasonAWSUnreachable, "does not answer"},
 		efstest.BadRequest: {storagev1.ReasonAWSRefused, "BadRequest: ", "operator's log"},
 	} {
-		proxy, point := efstest.Start(t), newPoint()
+		proxy, point := start(t)
 		proxy.Fail(func(_ int, action string) efstest.Fault {
 			if action == "CreateAccessPoint" {
 				return fault
@@ -195,7 +194,7 @@ func TestForeignAccessPointIsAConflict(t *testing.T) {
 		"an administrator has a directory above": {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID, a.Path = "other", "other", "/asterism" }, false},
 		"a directory with the same beginning":    {func(a *efs.AccessPoint) { a.NamespaceUID, a.OwnerUID, a.Path = "other", "other", a.Path+"2" }, false},
 	} {
-		proxy, point := efstest.Start(t), newPoint()
+		proxy, point := start(t)
 		connector, foreign := proxy.Connector(t), point
 		c.change(&foreign)
 		mustEnsure(t, connector, foreign, "")
@@ -215,11 +214,27 @@ func TestForeignAccessPointIsAConflict(t *testing.T) {
 	}
 }
 
+// TestRemovalFromAMissingFileSystem ends: an access point whose ID is known is left behind,
+// because the file system may be in another region.
+func TestRemovalFromAMissingFileSystem(t *testing.T) {
+	t.Parallel()
+	proxy, point := start(t)
+	c := proxy.Connector(t)
+	id := mustEnsure(t, c, point, "")
+	proxy.DeleteFileSystem(t, point.FileSystem)
+	if err := c.Remove(t.Context(), account, point, ""); err != nil {
+		t.Errorf("an access point without an ID: %v", err)
+	}
+	if err := c.Remove(t.Context(), account, point, id); err == nil || !strings.HasPrefix(err.Error(), "left behind: access point "+id+": FileSystemNotFound: ") {
+		t.Errorf("access point %s: %v", id, err)
+	}
+}
+
 // TestRefusalIsNotRepeated: what only a person can correct causes no calls for a while, but a
 // changed account does.
 func TestRefusalIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	proxy.Fail(func(int, string) efstest.Fault { return efstest.Denied })
 	c := proxy.Connector(t)
 	c.Pause = time.Hour
@@ -240,7 +255,7 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 // TestLimitIsExact although all SharedVolumes of the namespace are created at once.
 func TestLimitIsExact(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	c := proxy.Connector(t)
 	var group sync.WaitGroup
 	reasons := make([]string, 8)
@@ -262,7 +277,7 @@ func TestLimitIsExact(t *testing.T) {
 
 func TestSearchReadsEveryPage(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	c := proxy.Connector(t)
 	var last string
 	for i := range 205 {
@@ -279,7 +294,7 @@ func TestSearchReadsEveryPage(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	_, err := (&efs.Connector{Endpoint: proxy.URL, Folder: t.TempDir()}).Ensure(t.Context(), account, point, "")
 	if engine.Reason(err) != storagev1.ReasonAWSNotConfigured || !strings.Contains(err.Error(), "create Secret asterism-shared-volume-aws") {
 		t.Errorf("without a Secret: %v", err)
@@ -296,7 +311,7 @@ func TestCredentials(t *testing.T) {
 // TestPolicyHasTheCalls compares the IAM policy with the calls that the operator makes.
 func TestPolicyHasTheCalls(t *testing.T) {
 	t.Parallel()
-	proxy, point := efstest.Start(t), newPoint()
+	proxy, point := start(t)
 	c := proxy.Connector(t)
 	id := mustEnsure(t, c, point, "")
 	if err := c.Remove(t.Context(), account, point, id); err != nil {

@@ -84,5 +84,5 @@ func explain(action, fileSystem string, err error) error {
 		}
 	}
 	text := fmt.Sprintf(found.text+"%.0[1]s%.0[2]s", action, fileSystem)
-	return engine.Fail(found.reasonOf, fmt.Errorf("%s: %s", answer.ErrorCode(), text)) //nolint:err113 // only a condition shows it
+	return engine.Fail(found.reasonOf, fmt.Errorf("%s: %s%.0w", answer.ErrorCode(), text, err)) // for errors.As
 }

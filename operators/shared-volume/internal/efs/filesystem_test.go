@@ -24,7 +24,7 @@ func newFileSystem() efs.FileSystem {
 	for _, subnet := range efstest.Subnets() {
 		managed.MountTargets = append(managed.MountTargets, storagev1.MountTarget{SubnetID: subnet})
 	}
-	return efs.FileSystem{Cluster: "cluster", UID: newPoint().OwnerUID, Name: "shared", Spec: storagev1.SharedFileSystemSpec{Managed: managed}}
+	return efs.FileSystem{Cluster: "cluster", UID: newOwner(), Name: "shared", Spec: storagev1.SharedFileSystemSpec{Managed: managed}}
 }
 
 // fileSystems returns the file systems of the owner.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -27,6 +28,7 @@ type managedScene struct {
 func newManaged(t *testing.T, most int32) managedScene {
 	t.Helper()
 	m := managedScene{newScene(t), efstest.Start(t)}
+	m.fileSystem = storagev1.FileSystemID(m.efs.NewFileSystem(t))
 	m.must(m.patch(&storagev1.SharedVolumeDriver{ObjectMeta: named("", storagev1.SharedVolumeDriverName)}, `{"spec":{"aws":{"region":"eu-central-1"}}}`))
 	m.must(m.patch(m.policy, fmt.Sprintf(`{"spec":{"fileSystems":[{"fileSystemID":%q,"accessPoints":"Managed","managed":{"maxPerNamespace":%d}}]}}`, m.fileSystem, most)))
 	return m
@@ -167,9 +169,50 @@ func TestDeletionWithoutRights(t *testing.T) {
 	})
 	m.must(m.client.Delete(m.ctx, cr))
 	m.Eventually(m.condition(cr, "Ready")).Should(HavePrefix("False AWSDenied: AccessPointRemoved: AccessDeniedException: the operator may not call elasticfilesystem:DeleteAccessPoint"))
+	m.Expect(m.condition(cr, "Ready")()).To(HaveSuffix("; the annotation asterism.dev/abandon=true ends the deletion and leaves access point " + cr.Status.ManagedAccessPointID + " of file system " + string(m.fileSystem)))
 	m.must(m.patch(cr, `{"metadata":{"annotations":{"`+commonv1.AnnotationAbandon+`":"true"}}}`))
 	m.Eventually(m.gone(cr)).Should(BeTrue())
 	m.Expect(m.points()).To(HaveLen(1))
+}
+
+// TestDeletionOfWhatWasNeverAllowed makes no call: a tenant would learn which file systems exist.
+func TestDeletionOfWhatWasNeverAllowed(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	for _, fileSystem := range []storagev1.FileSystemID{m.fileSystem, "fs-00000000"} {
+		m.must(m.patch(m.policy, fmt.Sprintf(`{"spec":{"namespaces":{"uids":["%s"]}}}`, "00000000-0000-4000-8000-000000000000")))
+		cr := m.shared("images", func(cr *storagev1.SharedVolume) { cr.Spec.FileSystemID, cr.Spec.AccessPointID = fileSystem, "" })
+		m.Eventually(m.condition(cr, "Allowed")).Should(HavePrefix("False Denied"))
+		m.must(m.client.Delete(m.ctx, cr))
+		m.Eventually(m.gone(cr)).Should(BeTrue())
+		m.Expect(m.efs.Calls()).To(BeEmpty())
+	}
+}
+
+// TestDeletionAfterItsFileSystem ends, and an event names what may exist elsewhere.
+func TestDeletionAfterItsFileSystem(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	cr := m.create("images")
+	m.ready(cr)
+	m.efs.DeleteFileSystem(t, string(m.fileSystem))
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(m.gone(cr)).Should(BeTrue())
+	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point " + cr.Status.ManagedAccessPointID + ": FileSystemNotFound")))
+}
+
+// leftBehind returns the messages of the events LeftBehind.
+func (m managedScene) leftBehind() (messages []string) {
+	var events corev1.EventList
+	m.must(m.client.List(m.ctx, &events, client.InNamespace(m.namespace)))
+	for _, event := range events.Items {
+		if event.Reason == "LeftBehind" {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
 }
 
 // TestSharedFileSystem from its creation to its deletion, which waits for SharedVolumes.

@@ -3,7 +3,10 @@ package volume
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +118,10 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	if granted == nil {
 		return nil, engine.Wait("no policy grants a managed access point any more")
 	}
+	if !isBegun(cr) {
+		cr.Status.Completed = append(cr.Status.Completed, commonv1.CompletedStage{Stage: storagev1.ConditionAccessPointReady, Inputs: "outdated"})
+		return nil, engine.Fail(engine.ReasonProgressing, errors.New("the operator is about to create an access point")) //nolint:err113 // only a condition shows it
+	}
 	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
 	point := describe(cr, namespace.UID, in.Cluster(), granted)
 	id, err := m.aws.Ensure(ctx, *cluster, point, cr.Status.ManagedAccessPointID)
@@ -126,18 +133,35 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 
 // remove deletes the access point when no claim and no volume uses it any more.
 func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engine.Inputs) (engine.Observed, error) {
-	id := cr.Status.ManagedAccessPointID
-	cluster, err := Configured(in)
-	switch {
-	case !isManaged(cr) || err != nil && id == "":
+	if !isManaged(cr) || !isBegun(cr) {
 		return nil, nil
-	case err == nil:
+	}
+	id := cr.Status.ManagedAccessPointID
+	left := fmt.Sprintf("access point %s of file system %s", cmp.Or(id, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one,"), cr.Spec.FileSystemID)
+	cluster, err := Configured(in)
+	if err == nil {
 		err = m.aws.Remove(ctx, *cluster, describe(cr, "", in.Cluster(), nil), id)
 	}
-	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
-		return nil, engine.Abandon("access point %s of file system %s: %s", id, cr.Spec.FileSystemID, err)
+	return nil, Abandonable(cr, left, err)
+}
+
+// isBegun says whether AWS may have an access point of the SharedVolume. The record of the
+// stage is written before the first call: without it, the deletion makes no call, so that
+// nobody learns about a file system that no policy grants.
+func isBegun(cr *storagev1.SharedVolume) bool {
+	return cr.Status.ManagedAccessPointID != "" || slices.ContainsFunc(cr.Status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == storagev1.ConditionAccessPointReady })
+}
+
+// Abandonable returns the outcome of a removal from AWS, which the annotation ends. If the
+// removal fails, the message names the annotation and what is left behind.
+func Abandonable(cr client.Object, left string, err error) error {
+	switch {
+	case err != nil && cr.GetAnnotations()[commonv1.AnnotationAbandon] == "true":
+		return engine.Abandon("%s: %s", left, err)
+	case err == nil || engine.Reason(err) == engine.ReasonProgressing:
+		return err
 	}
-	return nil, err
+	return fmt.Errorf("%w; the annotation %s=true ends the deletion and leaves %s", err, commonv1.AnnotationAbandon, left)
 }
 
 // Configured returns the account of AWS, which Account has found.

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -86,7 +88,7 @@ func Start(t testing.TB) *Proxy {
 	t.Helper()
 	backend := os.Getenv(EnvironmentEndpoint)
 	if backend == "" {
-		server := httptest.NewServer(&Server{all: map[string]object{}})
+		server := httptest.NewServer(&Server{all: map[string]object{}, last: rand.Int64()})
 		t.Cleanup(server.Close)
 		backend = server.URL
 	}
@@ -124,15 +126,29 @@ func (p *Proxy) Direct() *awsefs.Client {
 		})})
 }
 
+// NewFileSystem creates a file system and returns its ID.
+func (p *Proxy) NewFileSystem(t testing.TB) string {
+	t.Helper()
+	made, err := p.Direct().CreateFileSystem(t.Context(), &awsefs.CreateFileSystemInput{CreationToken: new(fmt.Sprint("test-", rand.Int64()))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *made.FileSystemId
+}
+
+// DeleteFileSystem deletes a file system behind the operator's back, with its access points.
+func (p *Proxy) DeleteFileSystem(t testing.TB, id string) {
+	t.Helper()
+	if _, err := p.Direct().DeleteFileSystem(t.Context(), &awsefs.DeleteFileSystemInput{FileSystemId: &id}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Points returns the access points of a file system, without a fault.
 func (p *Proxy) Points(t testing.TB, of string) []types.AccessPointDescription {
 	t.Helper()
-	api := awsefs.New(awsefs.Options{Region: "eu-central-1", BaseEndpoint: &p.backend, Credentials: aws.CredentialsProviderFunc(
-		func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
-		})})
 	var all []types.AccessPointDescription
-	for pages := awsefs.NewDescribeAccessPointsPaginator(api, &awsefs.DescribeAccessPointsInput{FileSystemId: &of}); pages.HasMorePages(); {
+	for pages := awsefs.NewDescribeAccessPointsPaginator(p.Direct(), &awsefs.DescribeAccessPointsInput{FileSystemId: &of}); pages.HasMorePages(); {
 		out, err := pages.NextPage(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +227,7 @@ type object map[string]any
 type Server struct {
 	mu   sync.Mutex
 	all  map[string]object // by ID
-	last int
+	last int64             // begins at a random number: parallel tests share PersistentVolumes
 }
 
 // page is the greatest number of objects in an answer.
@@ -247,6 +263,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, kind string) {
 		refuse(w, "BadRequest", http.StatusBadRequest)
 		return
 	}
+	if of, _ := made["FileSystemId"].(string); kind != fileSystem && s.all[of] == nil {
+		refuse(w, string(Missing), http.StatusNotFound)
+		return
+	}
 	for _, other := range s.all {
 		if kind == fileSystem && other["CreationToken"] == made["CreationToken"] {
 			refuse(w, "FileSystemAlreadyExists", http.StatusConflict)
@@ -274,14 +294,18 @@ func (s *Server) remove(w http.ResponseWriter, kind, id string) {
 		}
 	}
 	delete(s.all, id)
+	maps.DeleteFunc(s.all, func(_ string, part object) bool { return kind == fileSystem && part["FileSystemId"] == id })
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// describe returns the objects with all fields of the query.
+// describe returns the objects with all fields of the query. An ID that does not exist is
+// refused, also that of the file system of access points and mount targets.
 func (s *Server) describe(w http.ResponseWriter, query url.Values, kind string) {
-	if id := query.Get(kind + "Id"); id != "" && s.all[id] == nil {
-		refuse(w, kind+"NotFound", http.StatusNotFound)
-		return
+	for _, of := range []string{kind, fileSystem} {
+		if id := query.Get(of + "Id"); id != "" && s.all[id] == nil {
+			refuse(w, of+"NotFound", http.StatusNotFound)
+			return
+		}
 	}
 	found := []string{}
 	for id, one := range s.all {
