@@ -123,8 +123,8 @@ type ManagedFileSystem struct {
 	MountTargets []MountTarget `json:"mountTargets"`
 
 	// deletionPolicy is Retain or Delete. Delete deletes the file system with all files when
-	// the SharedFileSystem is deleted and no SharedVolume uses the file system. Default:
-	// Retain.
+	// the SharedFileSystem is deleted, and no SharedVolume or PersistentVolume of the cluster
+	// uses the file system. Default: Retain.
 	// +optional
 	// +default="Retain"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`

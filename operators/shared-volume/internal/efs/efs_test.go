@@ -337,7 +337,12 @@ func comparePolicy(t *testing.T, file string, calls []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var policy struct{ Statement []struct{ Action []string } }
+	var policy struct {
+		Statement []struct {
+			Action    []string
+			Condition map[string]map[string]string
+		}
+	}
 	if err := json.Unmarshal(content, &policy); err != nil {
 		t.Fatal(err)
 	}
@@ -345,6 +350,9 @@ func comparePolicy(t *testing.T, file string, calls []string) {
 	for _, statement := range policy.Statement {
 		for _, action := range statement.Action {
 			allowed[action] = true
+			if action == "elasticfilesystem:TagResource" && !slices.Contains(calls, statement.Condition["StringEquals"]["elasticfilesystem:CreateAction"]) {
+				t.Errorf("%s lets a stolen key tag what it has not created, and so delete it: %v", file, statement.Condition)
+			}
 		}
 	}
 	if !maps.Equal(allowed, made) {

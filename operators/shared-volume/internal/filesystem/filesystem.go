@@ -4,9 +4,10 @@ package filesystem
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -44,14 +45,18 @@ func New(aws *efs.Connector) engine.Service[*storagev1.SharedFileSystem] {
 
 func account(*storagev1.SharedFileSystem) []engine.Need { return volume.Account() }
 
-var users = engine.Labelled[*storagev1.SharedVolume](nil)
+var (
+	users   = engine.Labelled[*storagev1.SharedVolume](nil)
+	volumes = engine.Labelled[*corev1.PersistentVolume](nil)
+)
 
-// accountAndUsers reads the SharedVolumes only for the deletion of a file system.
+// accountAndUsers reads the users only for the deletion of a file system.
 func accountAndUsers(cr *storagev1.SharedFileSystem) []engine.Need {
 	if !deletes(cr) {
 		return nil
 	}
-	return append(volume.Account(), users.Counting(func(client.Object) any { return nil }))
+	nothing := func(client.Object) any { return nil }
+	return append(volume.Account(), users.Counting(nothing), volumes.Counting(nothing))
 }
 
 func deletes(cr *storagev1.SharedFileSystem) bool {
@@ -82,20 +87,30 @@ func (c calls) remove(ctx context.Context, cr *storagev1.SharedFileSystem, in en
 	if !deletes(cr) {
 		return nil, nil
 	}
-	inUse := func(id string) error {
-		if slices.ContainsFunc(users.In(in), func(user *storagev1.SharedVolume) bool { return string(user.Spec.FileSystemID) == id }) {
-			return engine.WaitAs(storagev1.ReasonInUse, "SharedVolumes use file system %s: delete them", id)
-		}
-		return nil
-	}
 	configured, err := volume.Configured(in)
 	if err == nil {
-		err = c.aws.RemoveFileSystem(ctx, *configured, describe(cr, in), inUse)
+		err = c.aws.RemoveFileSystem(ctx, *configured, describe(cr, in), func(id string) error { return inUse(id, in) })
 	}
 	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
 		return nil, engine.Abandon("file system %s: %s", cr.Status.FileSystemID, err)
 	}
 	return nil, err
+}
+
+// inUse returns an error while the spec or the present volume of a SharedVolume, or another
+// PersistentVolume, has the file system.
+func inUse(id string, in engine.Inputs) error {
+	for _, user := range users.In(in) {
+		if id == string(user.Spec.FileSystemID) || id == user.Status.FileSystemID {
+			return engine.WaitAs(storagev1.ReasonInUse, "SharedVolumes use file system %s: delete them", id)
+		}
+	}
+	for _, user := range volumes.In(in) {
+		if csi := user.Spec.CSI; csi != nil && csi.Driver == volume.DriverName && strings.HasPrefix(csi.VolumeHandle+":", id+":") {
+			return engine.WaitAs(storagev1.ReasonInUse, "PersistentVolume %s uses file system %s: delete it", user.Name, id)
+		}
+	}
+	return nil
 }
 
 func reportState(cr *storagev1.SharedFileSystem, in engine.Inputs) {

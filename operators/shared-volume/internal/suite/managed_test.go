@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -180,8 +181,8 @@ func TestDeletionOfWhatWasNeverAllowed(t *testing.T) {
 	t.Parallel()
 	m := newManaged(t, 10)
 	m.start()
+	m.must(m.patch(m.policy, `{"spec":{"namespaces":{"uids":["00000000-0000-4000-8000-000000000000"]}}}`))
 	for _, fileSystem := range []storagev1.FileSystemID{m.fileSystem, "fs-00000000"} {
-		m.must(m.patch(m.policy, fmt.Sprintf(`{"spec":{"namespaces":{"uids":["%s"]}}}`, "00000000-0000-4000-8000-000000000000")))
 		cr := m.shared("images", func(cr *storagev1.SharedVolume) { cr.Spec.FileSystemID, cr.Spec.AccessPointID = fileSystem, "" })
 		m.Eventually(m.condition(cr, "Allowed")).Should(HavePrefix("False Denied"))
 		m.must(m.client.Delete(m.ctx, cr))
@@ -203,6 +204,21 @@ func TestDeletionAfterItsFileSystem(t *testing.T) {
 	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point " + cr.Status.ManagedAccessPointID + ": FileSystemNotFound")))
 }
 
+// createFileSystem runs the operator and creates a file system with deletionPolicy Delete.
+func (m managedScene) createFileSystem() *storagev1.SharedFileSystem {
+	m.t.Helper()
+	connector := m.efs.Connector(m.t)
+	m.runServices(nil, []enginetest.Runnable{volume.New(connector), filesystem.New(connector)})
+	fs := &storagev1.SharedFileSystem{ObjectMeta: named("", m.namespace)}
+	fs.Spec.Managed = &storagev1.ManagedFileSystem{DeletionPolicy: storagev1.DeletionDelete}
+	for _, subnet := range efstest.Subnets() {
+		fs.Spec.Managed.MountTargets = append(fs.Spec.Managed.MountTargets, storagev1.MountTarget{SubnetID: subnet})
+	}
+	m.must(m.client.Create(m.ctx, fs))
+	m.t.Cleanup(func() { m.release(fs); m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, fs))) })
+	return fs
+}
+
 // leftBehind returns the messages of the events LeftBehind.
 func (m managedScene) leftBehind() (messages []string) {
 	var events corev1.EventList
@@ -215,19 +231,42 @@ func (m managedScene) leftBehind() (messages []string) {
 	return messages
 }
 
+// TestBoundFileSystemIsNotDeleted while a SharedVolume waits with a change, and while a
+// PersistentVolume of somebody else exists.
+func TestBoundFileSystemIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	fs := m.createFileSystem()
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("True"))
+	m.fileSystem = storagev1.FileSystemID(fs.Status.FileSystemID)
+	m.allow(storagev1.NamespaceSet{Names: []string{m.namespace}}, storagev1.AccessReadWrite)
+	cr := m.shared("images")
+	m.ready(cr)
+	pod := m.pod("user")
+	m.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = "fs-00000000" })
+	m.Eventually(m.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
+	other := m.volumeNamed(m.namespace)
+	other.Spec = corev1.PersistentVolumeSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: volume.DriverName, VolumeHandle: fs.Status.FileSystemID + ":/data"}},
+	}
+	m.must(m.client.Create(m.ctx, other))
+	t.Cleanup(func() { m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, other))) })
+
+	m.must(m.client.Delete(m.ctx, fs))
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False InUse: FileSystemRemoved: SharedVolumes use file system " + fs.Status.FileSystemID))
+	m.end(pod)
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False InUse: FileSystemRemoved: PersistentVolume " + other.Name + " uses file system " + fs.Status.FileSystemID))
+	m.must(m.client.Delete(m.ctx, other))
+	m.Eventually(m.gone(fs)).Should(BeTrue())
+}
+
 // TestSharedFileSystem from its creation to its deletion, which waits for SharedVolumes.
 func TestSharedFileSystem(t *testing.T) {
 	t.Parallel()
 	m := newManaged(t, 10)
-	connector := m.efs.Connector(t)
-	m.runServices(nil, []enginetest.Runnable{volume.New(connector), filesystem.New(connector)})
-	fs := &storagev1.SharedFileSystem{ObjectMeta: named("", m.namespace)}
-	fs.Spec.Managed = &storagev1.ManagedFileSystem{DeletionPolicy: storagev1.DeletionDelete}
-	for _, subnet := range efstest.Subnets() {
-		fs.Spec.Managed.MountTargets = append(fs.Spec.Managed.MountTargets, storagev1.MountTarget{SubnetID: subnet})
-	}
-	m.must(m.client.Create(m.ctx, fs))
-	t.Cleanup(func() { m.release(fs); m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, fs))) })
+	fs := m.createFileSystem()
 	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("True"))
 	m.Expect(fs.Status.State).To(Equal("available"))
 	m.Expect(fs.Status.MountTargets).To(HaveLen(2))
