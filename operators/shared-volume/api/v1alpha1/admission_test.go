@@ -192,6 +192,7 @@ var _ = Describe("SharedFileSystem", Ordered, func() {
 		Entry("an address instead of a subnet", `spec: {managed: {mountTargets: [{subnetID: 10.0.0.0/24}]}}`, "subnetID in body should match"),
 		Entry("a name of a security group", `spec: {managed: {mountTargets: [{subnetID: subnet-0a1b2c3d, securityGroupIDs: [default]}]}}`, "should match"),
 		Entry("a key without encryption", `spec: {managed: {encryption: Disabled, kmsKeyID: a}}`, "must have encryption Enabled to have kmsKeyID"),
+		Entry("maxIO with elastic throughput", `spec: {managed: {performanceMode: maxIO}}`, "must have throughputMode bursting to have performanceMode maxIO"),
 		Entry("an unknown deletionPolicy", `spec: {managed: {deletionPolicy: Recycle}}`, `Unsupported value: "Recycle"`),
 	)
 })

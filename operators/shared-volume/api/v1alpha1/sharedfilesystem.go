@@ -84,8 +84,10 @@ type SharedFileSystemSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.performanceMode == oldSelf.performanceMode && self.throughputMode == oldSelf.throughputMode && self.encryption == oldSelf.encryption && self.backup == oldSelf.backup && (has(self.kmsKeyID) ? self.kmsKeyID : '-') == (has(oldSelf.kmsKeyID) ? oldSelf.kmsKeyID : '-')",message="must not change except deletionPolicy and additional mountTargets: the operator does not change a file system"
 // +kubebuilder:validation:XValidation:rule="oldSelf.mountTargets.all(o, self.mountTargets.exists(n, n.subnetID == o.subnetID))",message="mountTargets must not be removed: pods may use them"
 // +kubebuilder:validation:XValidation:rule="self.encryption == 'Enabled' || !has(self.kmsKeyID)",message="must have encryption Enabled to have kmsKeyID"
+// +kubebuilder:validation:XValidation:rule="self.performanceMode != 'maxIO' || self.throughputMode == 'bursting'",message="must have throughputMode bursting to have performanceMode maxIO: EFS has no elastic throughput with maxIO"
 type ManagedFileSystem struct {
-	// performanceMode is generalPurpose or maxIO. Default: generalPurpose.
+	// performanceMode is generalPurpose, or maxIO, which needs throughputMode bursting. Default:
+	// generalPurpose.
 	// +optional
 	// +default="generalPurpose"
 	// +kubebuilder:validation:Enum=generalPurpose;maxIO
