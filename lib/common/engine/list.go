@@ -17,15 +17,16 @@ import (
 // object, or the kind, has no namespace. Two Lists with the same arguments are the same List.
 type List[O client.Object] struct {
 	Need
-	labels  string // as a selector
-	sampled bool
+	labels     string // as a selector
+	sampled    bool
+	everywhere bool
 }
 
 // listKey names a List of any type.
 type listKey struct {
-	kind    schema.GroupVersionKind
-	labels  string
-	sampled bool
+	kind                schema.GroupVersionKind
+	labels              string
+	sampled, everywhere bool
 }
 
 // Labelled finds the objects with the labels. A change of any object of the kind that the
@@ -47,12 +48,23 @@ func Labelled[O client.Object](with map[string]string) List[O] {
 // period. They start no pass and are no inputs: a change of an object does not run Do again.
 // Sampled is for kinds with many objects, which share memory with the cache: Build and Report
 // must not change them.
-func Sampled[O client.Object](period time.Duration) List[O] {
-	l := List[O]{sampled: true}
+func Sampled[O client.Object](period time.Duration) List[O] { return sampled[O](period, false) }
+
+// SampledEverywhere is Sampled in all namespaces that the operator watches. With the period 0,
+// it starts no pass.
+func SampledEverywhere[O client.Object](period time.Duration) List[O] {
+	return sampled[O](period, true)
+}
+
+func sampled[O client.Object](period time.Duration, everywhere bool) List[O] {
+	l := List[O]{sampled: true, everywhere: everywhere}
 	l.evaluate = func(ctx context.Context, p *pass) (any, error) {
 		key, err := p.children.KeyOf(ctx, newOf[O]())
 		if err != nil {
 			return nil, err
+		}
+		if everywhere {
+			key.Namespace = ""
 		}
 		p.wakeAfter(period)
 		all, err := p.view.Sample(ctx, key.Kind, key.Namespace)
@@ -72,7 +84,9 @@ func (l List[O]) In(in Inputs) []O {
 	return all
 }
 
-func (l List[O]) key(kind schema.GroupVersionKind) listKey { return listKey{kind, l.labels, l.sampled} }
+func (l List[O]) key(kind schema.GroupVersionKind) listKey {
+	return listKey{kind, l.labels, l.sampled, l.everywhere}
+}
 
 // listed sorts the objects and makes them inputs.
 func (p *pass) listed(key listKey, all []client.Object) foundObjects {

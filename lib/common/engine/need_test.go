@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,6 +178,24 @@ func TestListsAreInputs(t *testing.T) {
 		w.pass(cr)
 	}
 	w.Expect(calls.Load()).To(Equal(before), "another order of the same racks does not call Do")
+}
+
+// TestSampledEverywhere finds objects of other namespaces, and Sampled does not.
+func TestSampledEverywhere(t *testing.T) {
+	w := newTestWorld(t)
+	here, everywhere := engine.Sampled[*widget.Rack](time.Hour), engine.SampledEverywhere[*widget.Rack](0)
+	isHere := func(rack *widget.Rack) bool { return rack.Name == w.namespace }
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "Listed", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{here.Need, everywhere.Need} },
+		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+			return []engine.Child{configMap(cr.Name, fmt.Sprint(slices.ContainsFunc(here.In(in), isHere), slices.ContainsFunc(everywhere.In(in), isHere)))}, nil
+		},
+	}}})
+	rack := &widget.Rack{ObjectMeta: metaOf(metav1.NamespacePublic, w.namespace)}
+	w.create(rack)
+	t.Cleanup(func() { w.must(w.client.Delete(context.Background(), rack)) })
+	cr := w.widget("lists", widget.Spec{})
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("false true"))
 }
 
 // TestNeedsOfChildrenAreJudged by the stage that needs them.

@@ -174,7 +174,8 @@ type AccessPoints string
 const (
 	// AccessPointsListed grants the access points in accessPointIDs.
 	AccessPointsListed AccessPoints = "Listed"
-	// AccessPointsAny grants every access point of the file system.
+	// AccessPointsAny grants every access point of the file system, except those that the
+	// operator manages for other namespaces.
 	AccessPointsAny AccessPoints = "Any"
 	// AccessPointsManaged lets the operator create an access point for each SharedVolume that
 	// has no accessPointID, and grants no other access point.
@@ -191,9 +192,10 @@ type FileSystemGrant struct {
 	FileSystemID FileSystemID `json:"fileSystemID"`
 
 	// accessPoints is Listed, which grants the access points in accessPointIDs, or Any,
-	// which grants every present and future access point of the file system, or Managed: the
-	// operator creates an access point for each SharedVolume without accessPointID. Managed
-	// needs spec.aws of the SharedVolumeDriver. Default: Listed.
+	// which grants every present and future access point of the file system except those that
+	// the operator manages for other namespaces, or Managed: the operator creates an access
+	// point for each SharedVolume without accessPointID. Managed needs spec.aws of the
+	// SharedVolumeDriver. Default: Listed.
 	// +optional
 	// +default="Listed"
 	AccessPoints AccessPoints `json:"accessPoints,omitempty"`

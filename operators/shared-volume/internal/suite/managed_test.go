@@ -155,6 +155,23 @@ func TestTenantReachesNoOtherDirectory(t *testing.T) {
 	m.Expect(m.patch(own, `{"spec":{"fileSystemID":"fs-00000001"}}`)).To(MatchError(ContainSubstring("fileSystemID must not change without accessPointID")))
 }
 
+// TestTenantReachesNoForeignDirectory: a grant of every access point has none that the operator
+// manages for another namespace.
+func TestTenantReachesNoForeignDirectory(t *testing.T) {
+	t.Parallel()
+	m, other := newManaged(t, 10), enginetest.Namespace(t)
+	m.runServices(nil, []enginetest.Runnable{volume.New(m.efs.Connector(t))}, other)
+	own := m.create("images")
+	m.ready(own)
+	m.allow(storagev1.NamespaceSet{Names: []string{other}}, storagev1.AccessReadWrite)
+	cr := m.shared("theirs", func(cr *storagev1.SharedVolume) {
+		cr.Namespace, cr.Spec.AccessPointID = other, storagev1.AccessPointID(own.Status.ManagedAccessPointID)
+	})
+	m.Eventually(m.condition(cr, "Allowed")).Should(HavePrefix("False Denied"))
+	m.must(m.client.Delete(m.ctx, cr))
+	m.Eventually(m.gone(cr)).Should(BeTrue())
+}
+
 // TestDeletionWithoutRights waits with the missing right, and ends with the annotation.
 func TestDeletionWithoutRights(t *testing.T) {
 	t.Parallel()

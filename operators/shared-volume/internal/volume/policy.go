@@ -1,9 +1,11 @@
 package volume
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -23,10 +25,29 @@ func policies(cr *storagev1.SharedVolume) []engine.Need {
 		policyList.Counting(nothing),
 		engine.Children(),
 	}
-	if isManaged(cr) && cr.Status.ManagedAccessPointID == "" {
+	switch {
+	case isManaged(cr) && cr.Status.ManagedAccessPointID == "":
 		needs = append(needs, siblings.Counting(nothing))
+	case !isManaged(cr) && !isAllowed(cr):
+		needs = append(needs, everyVolume.Need)
 	}
 	return needs
+}
+
+// everyVolume takes time with many SharedVolumes. It is read until the spec is allowed: a new
+// managed access point has a new ID.
+var everyVolume = engine.SampledEverywhere[*storagev1.SharedVolume](0)
+
+func isAllowed(cr *storagev1.SharedVolume) bool {
+	before := meta.FindStatusCondition(cr.Status.Conditions, storagev1.ConditionAllowed)
+	return before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == cr.Generation
+}
+
+// isOfAnother says whether the operator manages the access point for another namespace.
+func isOfAnother(cr *storagev1.SharedVolume, in engine.Inputs) bool {
+	return slices.ContainsFunc(everyVolume.In(in), func(other *storagev1.SharedVolume) bool {
+		return other.Namespace != cr.Namespace && other.Status.ManagedAccessPointID == string(cr.Spec.AccessPointID)
+	})
 }
 
 // allowed has no children. If it fails, the pass ends and existing objects stay: no running
@@ -38,13 +59,14 @@ func allowed(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, erro
 	}
 	var highest storagev1.Access
 	for _, policy := range policyList.In(in) {
-		granted := grant(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
-		if suffices(granted, cr) {
+		granted := grantOf(policy, namespace, cr.Spec.FileSystemID, cr.Spec.AccessPointID)
+		if granted == nil || granted.AccessPoints == storagev1.AccessPointsAny && isOfAnother(cr, in) {
+			continue
+		}
+		if suffices(granted.Access, cr) {
 			return nil, withinLimit(cr, in)
 		}
-		if granted != "" {
-			highest = granted
-		}
+		highest = cmp.Or(granted.Access, highest)
 	}
 	target := "access point " + string(cr.Spec.AccessPointID) + " of file system " + string(cr.Spec.FileSystemID)
 	if isManaged(cr) {
