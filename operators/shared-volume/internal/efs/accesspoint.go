@@ -68,7 +68,7 @@ func tagOf(found types.AccessPointDescription, key string) string {
 }
 
 // Ensure returns the ID of the access point, and creates it if it does not exist. The ID that
-// is known saves the search.
+// is known saves the search. An access point that cannot be used yet has an ID and an error.
 func (c *Connector) Ensure(ctx context.Context, account storagev1.AWS, a AccessPoint, known string) (string, error) {
 	return c.patient(account, a.OwnerUID, func() (string, error) { return c.ensure(ctx, account, a, known) })
 }
@@ -201,7 +201,7 @@ func (c caller) neighbours() func(types.AccessPointDescription) error {
 	return func(found types.AccessPointDescription) error {
 		if tagOf(found, tagCluster) == c.wanted.Cluster && tagOf(found, tagNamespace) == c.wanted.NamespaceUID {
 			if count++; count >= c.wanted.Max {
-				return LimitReached(c.wanted.FileSystem, c.wanted.Max)
+				return engine.Fail(storagev1.ReasonLimitReached, LimitReached(c.wanted.FileSystem, c.wanted.Max)) // remembered, and tried again
 			}
 			return nil
 		}
@@ -236,7 +236,7 @@ func (c caller) create() (string, error) {
 	return c.available(&types.AccessPointDescription{AccessPointId: out.AccessPointId, LifeCycleState: out.LifeCycleState}, nil)
 }
 
-// available returns the ID of an access point that can be used.
+// available returns the ID of an access point, and an error if it cannot be used.
 func (c caller) available(found *types.AccessPointDescription, err error) (string, error) {
 	switch {
 	case err != nil:
@@ -244,9 +244,9 @@ func (c caller) available(found *types.AccessPointDescription, err error) (strin
 	case found == nil:
 		return "", engine.Fail(engine.ReasonProgressing, errors.New("the access point is being deleted")) //nolint:err113 // only a condition shows it
 	case found.LifeCycleState == types.LifeCycleStateError:
-		return "", engine.Fail(storagev1.ReasonAWSRefused, fmt.Errorf("EFS could not create access point %s: delete it, and the operator creates it again", *found.AccessPointId)) //nolint:err113 // only a condition shows it
+		return *found.AccessPointId, engine.Fail(storagev1.ReasonAWSRefused, fmt.Errorf("EFS could not create access point %s: delete it, and the operator creates it again", *found.AccessPointId)) //nolint:err113 // only a condition shows it
 	case found.LifeCycleState != types.LifeCycleStateAvailable:
-		return "", engine.Fail(engine.ReasonProgressing, fmt.Errorf("access point %s is %s", *found.AccessPointId, found.LifeCycleState)) //nolint:err113 // only a condition shows it
+		return *found.AccessPointId, engine.Fail(engine.ReasonProgressing, fmt.Errorf("access point %s is %s", *found.AccessPointId, found.LifeCycleState)) //nolint:err113 // only a condition shows it
 	}
 	return *found.AccessPointId, nil
 }

@@ -52,8 +52,7 @@ const (
 
 var errNoKey = errors.New("the operator has no access key")
 
-// Connector connects to EFS. All objects share the connection of a region and role, so that
-// a throttled call slows down the calls of all objects.
+// Connector connects to EFS. All objects share the connection of a region and role.
 type Connector struct {
 	// Endpoint replaces the servers of AWS; "" does not.
 	Endpoint string
@@ -86,9 +85,9 @@ func (c *Connector) connect(account storagev1.AWS) *efs.Client {
 	if c.api == nil || c.of != account {
 		c.of, c.api = account, efs.New(efs.Options{
 			Region: account.Region, BaseEndpoint: c.endpoint(), Credentials: aws.NewCredentialsCache(c.credentials(account)),
-			Retryer: retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
-				o.StandardOptions = append(o.StandardOptions, func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, maxPause })
-			}),
+			// The adaptive retryer would make the calls of all objects wait beyond their
+			// deadline. After a throttled call, the engine backs off.
+			Retryer: retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = attempts, maxPause }),
 		})
 	}
 	return c.api
@@ -162,7 +161,7 @@ func (c *Connector) patient(account storagev1.AWS, owner string, call func() (st
 	maps.DeleteFunc(c.refused, func(_ string, old refusal) bool { return time.Now().After(old.until) })
 	delete(c.refused, owner)
 	switch engine.Reason(err) {
-	case storagev1.ReasonAWSDenied, storagev1.ReasonAWSLimitReached, storagev1.ReasonAWSRefused, engine.ReasonConflict:
+	case storagev1.ReasonAWSDenied, storagev1.ReasonAWSLimitReached, storagev1.ReasonAWSRefused, storagev1.ReasonLimitReached, engine.ReasonConflict:
 		if c.refused == nil {
 			c.refused = map[string]refusal{}
 		}

@@ -1,6 +1,7 @@
 package efs_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -230,6 +231,23 @@ func TestRemovalFromAMissingFileSystem(t *testing.T) {
 	}
 }
 
+// TestUnavailableAccessPointHasAnID, so that it is not searched again and can be deleted.
+func TestUnavailableAccessPointHasAnID(t *testing.T) {
+	t.Parallel()
+	for state, reason := range map[efstest.Fault]string{efstest.Creating: engine.ReasonProgressing, efstest.Broken: storagev1.ReasonAWSRefused} {
+		proxy, point := start(t)
+		c := proxy.Connector(t)
+		proxy.Fail(func(int, string) efstest.Fault { return state })
+		id, err := c.Ensure(t.Context(), account, point, "")
+		if found := proxy.Points(t, point.FileSystem); engine.Reason(err) != reason || len(found) != 1 || id != *found[0].AccessPointId {
+			t.Errorf("%s: %q, %v", state, id, err)
+		}
+		if again, err := c.Ensure(t.Context(), account, point, id); again != id || engine.Reason(err) != reason || len(proxy.Calls()) != 3 {
+			t.Errorf("%s: %q, %v, with the calls %v", state, again, err, proxy.Calls())
+		}
+	}
+}
+
 // TestRefusalIsNotRepeated: what only a person can correct causes no calls for a while, but a
 // changed account does.
 func TestRefusalIsNotRepeated(t *testing.T) {
@@ -247,9 +265,49 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 		t.Errorf("the calls are %v", calls)
 	}
 	proxy.Fail(nil)
+	mustEnsure(t, c, of(point, "full", "first"), "")
+	second := of(point, "full", "second")
+	second.Max = 1
+	for range 3 {
+		if _, err := c.Ensure(t.Context(), account, second, ""); engine.Reason(err) != storagev1.ReasonLimitReached {
+			t.Errorf("%v", err)
+		}
+	}
+	if calls := proxy.Calls(); len(calls) != 3 {
+		t.Errorf("with a full namespace, the calls are %v", calls)
+	}
 	if _, err := c.Ensure(t.Context(), storagev1.AWS{Region: "eu-central-2"}, point, ""); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestThrottledCallDelaysNoOther beyond its deadline.
+func TestThrottledCallDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	proxy, point := start(t)
+	c := proxy.Connector(t)
+	proxy.Fail(func(n int, _ string) efstest.Fault {
+		if n <= 9 {
+			return efstest.Throttled
+		}
+		return efstest.None
+	})
+	for range 3 {
+		if _, err := c.Ensure(t.Context(), account, point, ""); engine.Reason(err) != storagev1.ReasonAWSThrottled {
+			t.Errorf("%v", err)
+		}
+	}
+	limited, cancel := context.WithTimeout(t.Context(), engine.DoTimeout)
+	defer cancel()
+	var group sync.WaitGroup
+	for i := range 100 {
+		group.Go(func() {
+			if _, err := c.Ensure(limited, account, of(point, fmt.Sprint("namespace-", i), "images"), ""); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // TestLimitIsExact although all SharedVolumes of the namespace are created at once.
@@ -305,6 +363,20 @@ func TestCredentials(t *testing.T) {
 	}
 	if calls := proxy.Calls(); calls[0] != "AssumeRoleWithWebIdentity" {
 		t.Errorf("with a role, the calls are %v", calls)
+	}
+}
+
+// TestRefusedRole: the remedy is the trust policy of the role, and no right for EFS.
+func TestRefusedRole(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []efstest.Fault{efstest.Untrusted, efstest.Rejected} {
+		proxy, point := start(t)
+		proxy.Fail(func(int, string) efstest.Fault { return fault })
+		role := storagev1.AWS{Region: "eu-central-1", RoleARN: "arn:aws:iam::123456789012:role/asterism"}
+		_, err := proxy.Connector(t).Ensure(t.Context(), role, point, "")
+		if engine.Reason(err) != storagev1.ReasonAWSDenied || !strings.Contains(err.Error(), "trust policy of spec.aws.roleARN") || strings.Contains(err.Error(), "arn:") {
+			t.Errorf("%s: %v", fault, err)
+		}
 	}
 }
 

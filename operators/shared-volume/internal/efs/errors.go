@@ -27,7 +27,8 @@ var (
 // meanings of AWS's error codes.
 var meanings = map[string]meaning{
 	"AccessDeniedException":             noRight,
-	"AccessDenied":                      noRight,
+	"AccessDenied":                      noLogin, // of STS
+	"IDPRejectedClaim":                  noLogin,
 	"UnrecognizedClientException":       noLogin,
 	"InvalidClientTokenId":              noLogin,
 	"InvalidIdentityToken":              noLogin,

@@ -1,6 +1,7 @@
 package efs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,14 @@ import (
 )
 
 // FileSystem is a file system that should exist. Cluster and UID identify its
-// SharedFileSystem, and Name is its name.
+// SharedFileSystem, and Name is its name. Known is the ID of a managed one that was created
+// before: no other one is created or deleted then.
 type FileSystem struct {
-	Cluster, UID, Name string
-	Spec               storagev1.SharedFileSystemSpec
+	Cluster, UID, Name, Known string
+	Spec                      storagev1.SharedFileSystemSpec
 }
+
+var errGone = errors.New("is not in this region")
 
 // owner has the token and tags of the file system, which are those of an access point.
 func (f FileSystem) owner() AccessPoint {
@@ -40,8 +44,11 @@ type FileSystemState struct {
 func (c *Connector) EnsureFileSystem(ctx context.Context, account storagev1.AWS, f FileSystem) (state FileSystemState, err error) {
 	_, err = c.patient(account, f.UID, func() (string, error) {
 		call := caller{ctx, c.connect(account), f.owner()}
-		found, err := call.fileSystem()
-		if err == nil && found == nil {
+		found, err := call.fileSystem(f.Known)
+		switch {
+		case errors.Is(err, errGone):
+			err = engine.Fail(storagev1.ReasonAWSRefused, fmt.Errorf("%w: correct spec.aws of SharedVolumeDriver cluster; if somebody has deleted the file system, delete this SharedFileSystem and create another", err))
+		case err == nil && found == nil:
 			found, err = call.createFileSystem(f.Spec.Managed)
 		}
 		if err != nil {
@@ -53,24 +60,27 @@ func (c *Connector) EnsureFileSystem(ctx context.Context, account storagev1.AWS,
 	return state, err
 }
 
-// fileSystem finds the existing file system by its ID, or the managed one by its token; nil
-// if it does not exist.
-func (c caller) fileSystem() (*types.FileSystemDescription, error) {
-	in, id := &efs.DescribeFileSystemsInput{CreationToken: c.wanted.token()}, c.wanted.FileSystem
+// fileSystem finds the existing file system by its ID, or the managed one by the known ID or
+// else by its token; nil if it does not exist.
+func (c caller) fileSystem(known string) (*types.FileSystemDescription, error) {
+	in, id := &efs.DescribeFileSystemsInput{CreationToken: c.wanted.token()}, cmp.Or(c.wanted.FileSystem, known)
 	if id != "" {
 		in = &efs.DescribeFileSystemsInput{FileSystemId: &id}
 	}
 	out, err := c.api.DescribeFileSystems(c.ctx, in)
 	var missing *types.FileSystemNotFound
+	gone := errors.As(err, &missing) || err == nil && len(out.FileSystems) == 0
 	switch {
-	case id == "" && errors.As(err, &missing) || err == nil && len(out.FileSystems) == 0:
+	case gone && id == "":
 		return nil, nil
+	case gone && id == known:
+		return nil, fmt.Errorf("file system %s %w", id, errGone)
 	case err != nil:
 		return nil, c.explain("DescribeFileSystems", err)
 	}
 	found := out.FileSystems[0]
-	tags := types.AccessPointDescription{FileSystemId: aws.String(id), Tags: found.Tags}
-	if id == "" && !c.wanted.belongs(tags) {
+	tags := types.AccessPointDescription{FileSystemId: aws.String(""), Tags: found.Tags}
+	if c.wanted.FileSystem == "" && !c.wanted.belongs(tags) {
 		return nil, engine.Fail(engine.ReasonConflict, fmt.Errorf("file system %s has the tags of another owner: the operator neither uses nor deletes it; restore its tags", *found.FileSystemId)) //nolint:err113 // only a condition shows it
 	}
 	return &found, nil
@@ -90,7 +100,7 @@ func (c caller) createFileSystem(managed *storagev1.ManagedFileSystem) (*types.F
 	if err != nil && !errors.As(err, &exists) {
 		return nil, c.explain("CreateFileSystem", err)
 	}
-	found, err := c.fileSystem()
+	found, err := c.fileSystem("")
 	if err == nil && found == nil {
 		err = engine.Fail(engine.ReasonProgressing, errors.New("EFS does not show the new file system yet")) //nolint:err113 // only a condition shows it
 	}
@@ -153,13 +163,16 @@ func (c caller) mountTargets(id string) ([]types.MountTargetDescription, error) 
 // system that is in use.
 func (c *Connector) RemoveFileSystem(ctx context.Context, account storagev1.AWS, f FileSystem, inUse func(id string) error) error {
 	_, err := c.patient(account, f.UID+" removed", func() (string, error) {
-		return "", caller{ctx, c.connect(account), f.owner()}.removeFileSystem(inUse)
+		return "", caller{ctx, c.connect(account), f.owner()}.removeFileSystem(f.Known, inUse)
 	})
 	return err
 }
 
-func (c caller) removeFileSystem(inUse func(id string) error) error {
-	found, err := c.fileSystem()
+func (c caller) removeFileSystem(known string, inUse func(id string) error) error {
+	found, err := c.fileSystem(known)
+	if errors.Is(err, errGone) {
+		return engine.Abandon("%s: if it is in another region or account, delete it there", err)
+	}
 	if err != nil || found == nil || found.LifeCycleState == types.LifeCycleStateDeleting || found.LifeCycleState == types.LifeCycleStateDeleted {
 		return err
 	}

@@ -113,6 +113,31 @@ func TestExistingFileSystemIsOnlyRead(t *testing.T) {
 	}
 }
 
+// TestKnownFileSystemIsNotReplaced where it does not exist, such as in another region.
+func TestKnownFileSystemIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	proxy, f := efstest.Start(t), newFileSystem()
+	f.Known = "fs-00000001"
+	c := proxy.Connector(t)
+	if _, err := c.EnsureFileSystem(t.Context(), account, f); engine.Reason(err) != storagev1.ReasonAWSRefused || !strings.HasPrefix(err.Error(), "file system fs-00000001 is not in this region: correct spec.aws") {
+		t.Errorf("%v", err)
+	}
+	if len(fileSystems(t, proxy, f)) != 0 {
+		t.Error("another file system is created")
+	}
+	f.Known = ""
+	if !succeeds(func() error { _, err := c.EnsureFileSystem(t.Context(), account, f); return err }) {
+		t.Fatal("it is not created")
+	}
+	f.Known = "fs-00000001" // and now there is one with the token
+	if _, err := c.EnsureFileSystem(t.Context(), account, f); engine.Reason(err) != storagev1.ReasonAWSRefused {
+		t.Errorf("%v", err)
+	}
+	if err := c.RemoveFileSystem(t.Context(), account, f, unused); err == nil || !strings.HasPrefix(err.Error(), "left behind: file system fs-00000001 is not in this region") || len(fileSystems(t, proxy, f)) != 1 {
+		t.Errorf("its deletion: %v", err)
+	}
+}
+
 func TestForeignFileSystemIsAConflict(t *testing.T) {
 	t.Parallel()
 	proxy, f := efstest.Start(t), newFileSystem()

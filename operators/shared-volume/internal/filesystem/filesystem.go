@@ -2,6 +2,7 @@
 package filesystem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
@@ -66,7 +66,7 @@ func deletes(cr *storagev1.SharedFileSystem) bool {
 type calls struct{ aws *efs.Connector }
 
 func describe(cr *storagev1.SharedFileSystem, in engine.Inputs) efs.FileSystem {
-	return efs.FileSystem{Cluster: in.Cluster(), UID: string(cr.UID), Name: cr.Name, Spec: cr.Spec}
+	return efs.FileSystem{Cluster: in.Cluster(), UID: string(cr.UID), Name: cr.Name, Known: cr.Status.FileSystemID, Spec: cr.Spec}
 }
 
 func (c calls) ensure(ctx context.Context, cr *storagev1.SharedFileSystem, in engine.Inputs) (engine.Observed, error) {
@@ -75,11 +75,18 @@ func (c calls) ensure(ctx context.Context, cr *storagev1.SharedFileSystem, in en
 		return nil, err
 	}
 	state, err := c.aws.EnsureFileSystem(ctx, *configured, describe(cr, in))
+	show(cr, state) // also after an error
 	if err != nil {
 		return nil, err
 	}
 	encoded, err := json.Marshal(state)
 	return engine.Observed{observedState: string(encoded)}, err
+}
+
+func show(cr *storagev1.SharedFileSystem, state efs.FileSystemState) {
+	if state.FileSystemID != "" {
+		cr.Status.FileSystemID, cr.Status.State, cr.Status.SizeBytes, cr.Status.MountTargets = state.FileSystemID, state.State, state.SizeBytes, state.MountTargets
+	}
 }
 
 // remove deletes a managed file system with deletionPolicy Delete.
@@ -88,13 +95,13 @@ func (c calls) remove(ctx context.Context, cr *storagev1.SharedFileSystem, in en
 		return nil, nil
 	}
 	configured, err := volume.Configured(in)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = c.aws.RemoveFileSystem(ctx, *configured, describe(cr, in), func(id string) error { return inUse(id, in) })
+	case cr.Status.FileSystemID == "":
+		return nil, nil
 	}
-	if err != nil && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
-		return nil, engine.Abandon("file system %s: %s", cr.Status.FileSystemID, err)
-	}
-	return nil, err
+	return nil, volume.Abandonable(cr, "file system "+cmp.Or(cr.Status.FileSystemID, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one"), err)
 }
 
 // inUse returns an error while the spec or the present volume of a SharedVolume, or another
@@ -113,10 +120,10 @@ func inUse(id string, in engine.Inputs) error {
 	return nil
 }
 
+// reportState shows the state if the write after the call has failed.
 func reportState(cr *storagev1.SharedFileSystem, in engine.Inputs) {
 	var state efs.FileSystemState
-	if json.Unmarshal([]byte(in.Observed(storagev1.ConditionFileSystemReady)[observedState]), &state) != nil {
-		return
+	if cr.Status.FileSystemID == "" && json.Unmarshal([]byte(in.Observed(storagev1.ConditionFileSystemReady)[observedState]), &state) == nil {
+		show(cr, state)
 	}
-	cr.Status.FileSystemID, cr.Status.State, cr.Status.SizeBytes, cr.Status.MountTargets = state.FileSystemID, state.State, state.SizeBytes, state.MountTargets
 }

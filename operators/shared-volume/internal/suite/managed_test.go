@@ -30,7 +30,7 @@ func newManaged(t *testing.T, most int32) managedScene {
 	t.Helper()
 	m := managedScene{newScene(t), efstest.Start(t)}
 	m.fileSystem = storagev1.FileSystemID(m.efs.NewFileSystem(t))
-	m.must(m.patch(&storagev1.SharedVolumeDriver{ObjectMeta: named("", storagev1.SharedVolumeDriverName)}, `{"spec":{"aws":{"region":"eu-central-1"}}}`))
+	m.region(`{"region":"eu-central-1"}`)
 	m.must(m.patch(m.policy, fmt.Sprintf(`{"spec":{"fileSystems":[{"fileSystemID":%q,"accessPoints":"Managed","managed":{"maxPerNamespace":%d}}]}}`, m.fileSystem, most)))
 	return m
 }
@@ -93,7 +93,7 @@ func TestManagedAccessPoint(t *testing.T) {
 // EFS fail as well.
 func TestEveryWriteMayBeTheLastWithAWS(t *testing.T) {
 	t.Parallel()
-	for n := 1; n <= 5; n++ {
+	for n := 1; n <= 6; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			m := newManaged(t, 10)
@@ -197,8 +197,8 @@ func TestDeletionWithoutRights(t *testing.T) {
 func TestDeletionOfWhatWasNeverAllowed(t *testing.T) {
 	t.Parallel()
 	m := newManaged(t, 10)
-	m.start()
 	m.must(m.patch(m.policy, `{"spec":{"namespaces":{"uids":["00000000-0000-4000-8000-000000000000"]}}}`))
+	m.start()
 	for _, fileSystem := range []storagev1.FileSystemID{m.fileSystem, "fs-00000000"} {
 		cr := m.shared("images", func(cr *storagev1.SharedVolume) { cr.Spec.FileSystemID, cr.Spec.AccessPointID = fileSystem, "" })
 		m.Eventually(m.condition(cr, "Allowed")).Should(HavePrefix("False Denied"))
@@ -221,7 +221,53 @@ func TestDeletionAfterItsFileSystem(t *testing.T) {
 	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point " + cr.Status.ManagedAccessPointID + ": FileSystemNotFound")))
 }
 
-// createFileSystem runs the operator and creates a file system with deletionPolicy Delete.
+// newAlone is newManaged for tests that are not parallel, and so run after those of the driver.
+func newAlone(t *testing.T) managedScene {
+	t.Helper()
+	newDriverScene(t)
+	return newManaged(t, 10)
+}
+
+// region sets or removes spec.aws of the SharedVolumeDriver, which all tests share: a test that
+// removes it must not be parallel.
+func (m managedScene) region(aws string) {
+	m.t.Helper()
+	m.must(m.patch(&storagev1.SharedVolumeDriver{ObjectMeta: named("", storagev1.SharedVolumeDriverName)}, `{"spec":{"aws":`+aws+`}}`))
+}
+
+// TestDeletionWithoutRegion waits for an access point whose ID is known, and otherwise ends with
+// an event if there may be one.
+func TestDeletionWithoutRegion(t *testing.T) {
+	m := newAlone(t)
+	m.start()
+	m.efs.Fail(func(int, string) efstest.Fault { return efstest.Creating })
+	known := m.create("known")
+	m.Eventually(m.condition(known, "AccessPointReady")).Should(HavePrefix("False Progressing: access point fsap-"))
+	m.Expect(m.points()).To(HaveKey(known.Status.ManagedAccessPointID))
+	m.efs.Fail(func(_ int, action string) efstest.Fault {
+		if action == "CreateAccessPoint" {
+			return efstest.Failed
+		}
+		return efstest.Creating
+	})
+	unknown := m.create("unknown")
+	m.Eventually(m.condition(unknown, "AccessPointReady")).Should(HavePrefix("False AWSUnreachable"))
+
+	m.region("null")
+	for _, cr := range []*storagev1.SharedVolume{known, unknown} {
+		m.Eventually(m.condition(cr, "AccessPointReady")).Should(HavePrefix("False AWSNotConfigured"))
+		m.must(m.client.Delete(m.ctx, cr))
+	}
+	m.Eventually(m.gone(unknown)).Should(BeTrue())
+	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point with the tag asterism.dev/owner-uid=" + string(unknown.UID))))
+	m.Eventually(m.condition(known, "Ready")).Should(HavePrefix("False AWSNotConfigured: AccessPointRemoved: "))
+	m.region(`{"region":"eu-central-1"}`)
+	m.Eventually(m.gone(known)).Should(BeTrue())
+	m.Expect(m.points()).NotTo(HaveKey(known.Status.ManagedAccessPointID))
+}
+
+// createFileSystem runs the operator and creates a file system with deletionPolicy Delete. Its
+// tests are not parallel: the operator of another test would reconcile it as well.
 func (m managedScene) createFileSystem() *storagev1.SharedFileSystem {
 	m.t.Helper()
 	connector := m.efs.Connector(m.t)
@@ -234,6 +280,16 @@ func (m managedScene) createFileSystem() *storagev1.SharedFileSystem {
 	m.must(m.client.Create(m.ctx, fs))
 	m.t.Cleanup(func() { m.release(fs); m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, fs))) })
 	return fs
+}
+
+// TestFileSystemWithoutRegion was never created, and can be deleted.
+func TestFileSystemWithoutRegion(t *testing.T) {
+	m := newAlone(t)
+	m.region("null")
+	fs := m.createFileSystem()
+	m.Eventually(m.condition(fs, "Ready")).Should(And(HavePrefix("False AWSNotConfigured: the operator has no region of AWS: "), HaveSuffix("set spec.aws of SharedVolumeDriver cluster")))
+	m.must(m.client.Delete(m.ctx, fs))
+	m.Eventually(m.gone(fs)).Should(BeTrue())
 }
 
 // leftBehind returns the messages of the events LeftBehind.
@@ -251,8 +307,7 @@ func (m managedScene) leftBehind() (messages []string) {
 // TestBoundFileSystemIsNotDeleted while a SharedVolume waits with a change, and while a
 // PersistentVolume of somebody else exists.
 func TestBoundFileSystemIsNotDeleted(t *testing.T) {
-	t.Parallel()
-	m := newManaged(t, 10)
+	m := newAlone(t)
 	fs := m.createFileSystem()
 	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("True"))
 	m.fileSystem = storagev1.FileSystemID(fs.Status.FileSystemID)
@@ -281,9 +336,12 @@ func TestBoundFileSystemIsNotDeleted(t *testing.T) {
 
 // TestSharedFileSystem from its creation to its deletion, which waits for SharedVolumes.
 func TestSharedFileSystem(t *testing.T) {
-	t.Parallel()
-	m := newManaged(t, 10)
+	m := newAlone(t)
+	m.efs.Fail(func(int, string) efstest.Fault { return efstest.Creating })
 	fs := m.createFileSystem()
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False Progressing: file system fs-"))
+	m.Expect(fs.Status.State).To(Equal("creating"))
+	m.efs.Fail(nil)
 	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("True"))
 	m.Expect(fs.Status.State).To(Equal("available"))
 	m.Expect(fs.Status.MountTargets).To(HaveLen(2))

@@ -112,7 +112,7 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	}
 	cluster, err := Configured(in)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w, or create another SharedVolume with accessPointID", err)
 	}
 	granted := managedGrant(cr, in)
 	if granted == nil {
@@ -125,10 +125,8 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
 	point := describe(cr, namespace.UID, in.Cluster(), granted)
 	id, err := m.aws.Ensure(ctx, *cluster, point, cr.Status.ManagedAccessPointID)
-	if err != nil {
-		return nil, err
-	}
-	return engine.Observed{observedID: id}, nil
+	cr.Status.ManagedAccessPointID = cmp.Or(id, cr.Status.ManagedAccessPointID) // also after an error
+	return engine.Observed{observedID: id}, err
 }
 
 // remove deletes the access point when no claim and no volume uses it any more.
@@ -139,8 +137,11 @@ func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	id := cr.Status.ManagedAccessPointID
 	left := fmt.Sprintf("access point %s of file system %s", cmp.Or(id, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one,"), cr.Spec.FileSystemID)
 	cluster, err := Configured(in)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = m.aws.Remove(ctx, *cluster, describe(cr, "", in.Cluster(), nil), id)
+	case id == "":
+		err = engine.Abandon("%s: %s", left, err)
 	}
 	return nil, Abandonable(cr, left, err)
 }
@@ -168,7 +169,7 @@ func Abandonable(cr client.Object, left string, err error) error {
 func Configured(in engine.Inputs) (*storagev1.AWS, error) {
 	cluster, _ := engine.Get[*storagev1.SharedVolumeDriver](in, storagev1.SharedVolumeDriverName)
 	if cluster == nil || cluster.Spec.AWS == nil {
-		return nil, engine.WaitAs(storagev1.ReasonAWSNotConfigured, "the operator has no region of AWS: ask an administrator of the cluster to set spec.aws of SharedVolumeDriver %s, or to name an access point in accessPointID", storagev1.SharedVolumeDriverName)
+		return nil, engine.WaitAs(storagev1.ReasonAWSNotConfigured, "the operator has no region of AWS: ask an administrator of the cluster to set spec.aws of SharedVolumeDriver %s", storagev1.SharedVolumeDriverName)
 	}
 	return cluster.Spec.AWS, nil
 }
@@ -201,10 +202,9 @@ func describe(cr *storagev1.SharedVolume, namespaceUID types.UID, cluster string
 	return point
 }
 
-// reportAccessPoint copies the ID into the status, where later stages read it. Only the
-// operator may write the status.
+// reportAccessPoint copies the ID into the status, where later stages read it, if the write
+// after the call has failed. Only the operator may write the status.
 func reportAccessPoint(cr *storagev1.SharedVolume, in engine.Inputs) {
-	if id := in.Observed(storagev1.ConditionAccessPointReady)[observedID]; id != "" {
-		cr.Status.ManagedAccessPointID = id
-	}
+	id := in.Observed(storagev1.ConditionAccessPointReady)[observedID]
+	cr.Status.ManagedAccessPointID = cmp.Or(cr.Status.ManagedAccessPointID, id)
 }

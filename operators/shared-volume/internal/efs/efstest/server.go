@@ -3,6 +3,7 @@
 package efstest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -62,13 +63,19 @@ const (
 	Throttled  Fault = "ThrottlingException"
 	Failed     Fault = "InternalServerError"
 	Denied     Fault = "AccessDeniedException"
+	Untrusted  Fault = "AccessDenied" // of STS
+	Rejected   Fault = "IDPRejectedClaim"
 	Full       Fault = "AccessPointLimitExceeded"
 	Missing    Fault = "FileSystemNotFound"
 	Unsigned   Fault = "UnrecognizedClientException"
 	BadRequest Fault = "BadRequest"
+
+	// Answers whose objects are not available.
+	Creating Fault = "creating"
+	Broken   Fault = "error"
 )
 
-var status = map[Fault]int{Throttled: 429, Failed: 500, Denied: 403, Full: 403, Missing: 404, Unsigned: 403, BadRequest: 400}
+var status = map[Fault]int{Throttled: 429, Failed: 500, Denied: 403, Untrusted: 403, Rejected: 403, Full: 403, Missing: 404, Unsigned: 403, BadRequest: 400}
 
 // Proxy counts calls, and lets some of them fail, in front of a Server or of another server of
 // EFS.
@@ -165,7 +172,10 @@ func (p *Proxy) Fail(fault func(n int, action string) Fault) {
 	p.fault, p.calls = fault, nil
 }
 
-const fileSystem = "FileSystem"
+const (
+	fileSystem = "FileSystem"
+	login      = "AssumeRoleWithWebIdentity"
+)
 
 // paths are those of the kinds of objects.
 var paths = map[string]string{"access-points": "AccessPoint", "file-systems": fileSystem, "mount-targets": "MountTarget"}
@@ -176,7 +186,7 @@ func actionOf(r *http.Request) (action, kind, id string) {
 	kind = paths[parts[0]]
 	switch {
 	case kind == "":
-		return "AssumeRoleWithWebIdentity", "", ""
+		return login, "", ""
 	case r.Method == http.MethodPost:
 		return "Create" + kind, kind, ""
 	case r.Method == http.MethodDelete:
@@ -194,7 +204,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		fault = p.fault(len(p.calls), action)
 	}
 	p.mu.Unlock()
-	if fault != None && fault != Lost {
+	switch {
+	case fault == None || fault == Lost || fault == Creating || fault == Broken:
+	case action == login:
+		w.WriteHeader(status[fault])
+		_, _ = fmt.Fprintf(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>%s</Code><Message>for arn:aws:iam::123456789012:role/secret</Message></Error></ErrorResponse>`, fault)
+		return
+	default:
 		refuse(w, string(fault), status[fault])
 		return
 	}
@@ -212,11 +228,16 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
+	body, _ := io.ReadAll(answer.Body)
+	if fault != None {
+		body = bytes.ReplaceAll(body, []byte(`"available"`), []byte(`"`+fault+`"`))
+		answer.Header.Del("Content-Length")
+	}
 	for name, values := range answer.Header {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body)
+	_, _ = w.Write(body)
 }
 
 // object is an access point, a file system or a mount target, with the fields of its request.
