@@ -57,7 +57,7 @@ func cellSpecs(namespace string) {
 	It("gets a cell without access to the API database, and metadata services of its cells", func(ctx SpecContext) {
 		nova = signIn(ctx, namespace)
 		kubectl(ctx, "scale", "novaconductor/demo-superconductor", "--replicas=2", "--namespace="+namespace)
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiDatabaseAccess": "Disabled", "computes": [`+fakeCompute("fake", namespace)+`]}},`+
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell2", "apiDatabaseAccess": "Disabled", "computes": [`+fakeCompute(namespace)+`]}},`+
 			withSharedConnections(ctx, namespace)+`]`)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
 		Expect(secret(ctx, namespace, connectionsOf(ctx, namespace, "demo-cell1-conductor"))["50-connections.conf"]).To(ContainSubstring("[api_database]"))
@@ -115,7 +115,7 @@ func cellSpecs(namespace string) {
 		metadata := startLoad(ctx, metadataOf("demo-cell1-metadata"), "", 5)
 
 		By("adding a cell")
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+fakeCompute("fake", namespace)+`]}}]`)
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+fakeCompute(namespace)+`]}}]`)
 		awaitWithin(ctx, patience, "NovaConductor", namespace, "demo-cell3-conductor", func(Gomega, *unstructured.Unstructured) {})
 		kill(ctx, novaOperator)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
@@ -136,7 +136,7 @@ func cellSpecs(namespace string) {
 		awaitFalse(ctx, object("Nova", namespace, "demo"), "CellsReady", "Waiting",
 			"cell cell3 is not in spec.cells, but has compute hosts: 1 (demo-cell3-fake), servers: 1")
 		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+
-			strings.Replace(fakeCompute("fake", namespace), "{", `{"state": "Retired", `, 1)+`]}}]`)
+			strings.Replace(fakeCompute(namespace), "{", `{"state": "Retired", `, 1)+`]}}]`)
 		nova.deleteServersOn(ctx, "demo-cell3-fake")
 		awaitGone(ctx, "NovaCompute", namespace, "demo-cell3-fake")
 		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)

@@ -103,8 +103,8 @@ spec:
 
 // fakeCompute returns a compute of a cell that can delete its servers in a cloud without Glance: it
 // uses the fake of Neutron in a namespace.
-func fakeCompute(name, namespace string) string {
-	return fmt.Sprintf(`{"name": %q, "driver": "Fake", "customServiceConfig": "[glance]\nendpoint_override = http://127.0.0.1:9\n[neutron]\nendpoint_override = http://neutron.%s.svc.cluster.local:8080\n"}`, name, namespace)
+func fakeCompute(namespace string) string {
+	return fmt.Sprintf(`{"name": "fake", "driver": "Fake", "customServiceConfig": "[glance]\nendpoint_override = http://127.0.0.1:9\n[neutron]\nendpoint_override = http://neutron.%s.svc.cluster.local:8080\n"}`, namespace)
 }
 
 // computeSpecs add a compute to the cell of the demo, and remove it.

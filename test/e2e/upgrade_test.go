@@ -62,7 +62,7 @@ var _ = Describe("An upgrade", Ordered, SpecPriority(2), func() {
 	})
 
 	It("begins at a Nova of an older release", func(ctx SpecContext) {
-		apply(ctx, upgradeNamespace, fmt.Sprintf(upgradeControlPlane, imageOf(releases[0]), fakeCompute("fake", upgradeNamespace)))
+		apply(ctx, upgradeNamespace, fmt.Sprintf(upgradeControlPlane, imageOf(releases[0]), fakeCompute(upgradeNamespace)))
 		awaitReady(ctx, "ControlPlane", upgradeNamespace, "up")
 		nova = signIn(ctx, upgradeNamespace)       // with the API in the catalog
 		bootServer(ctx, upgradeNamespace, "first") // which also makes the flavor
