@@ -54,6 +54,7 @@ var notRun = map[string]string{
 	"kubectl logs --previous":                        "the operator has not restarted",
 	"openstack console url show":                     "a placeholder",
 	"kubectl exec -n openstack deploy/openstackclient --   openstack compute service set --disable demo-cell1-test": "an example of another compute",
+	"kubectl wait -n openstack novametadata/demo-metadata":                                                          "the demo does not expose its metadata service",
 	"kubectl delete -n openstack -k config/run-on-host":                                                             "the demo has no such pods",
 	"kubectl set env":                         "changes the operators of the demo",
 	"kubectl logs -n openstack job/NAME":      "a placeholder",

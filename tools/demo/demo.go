@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"asterism.dev/tools/internal/checkout"
@@ -57,6 +59,9 @@ func newDemo(dir string, timeout time.Duration) (*demo, error) {
 		root: root, dir: dir, timeout: timeout, env: os.Environ(),
 		registry: os.Getenv("IMAGE_REGISTRY"), release: cmp.Or(os.Getenv("RELEASE"), defaultRelease),
 		libvirt: os.Getenv("LIBVIRT") != "",
+	}
+	if !slices.Contains(demoReleases, d.release) {
+		return nil, fmt.Errorf("RELEASE=%s is invalid: set it to one of %s, whose packages have all that the demo needs", d.release, strings.Join(demoReleases, ", "))
 	}
 	switch cluster := os.Getenv("CLUSTER"); cluster {
 	case "", "embedded":

@@ -13,6 +13,9 @@ const (
 	openStackArchive = "openstack.tar"
 )
 
+// demoReleases are the releases of Debian that have Keystone, Placement and Glance.
+var demoReleases = []string{defaultRelease, "trixie"}
+
 // openStack returns the image's name for the cluster.
 func (d *demo) openStack() string { return d.image(openStackImage) + ":" + d.release }
 

@@ -1,8 +1,7 @@
 """Boots a server without an image or a network, and waits until it is ACTIVE.
 
-This needs neither Glance nor Neutron, unlike most other calls: the openstack
-command cannot send such a request, and Nova reads a server's details from
-Neutron. A second run finds the server of the first.
+This needs neither Glance nor Neutron, unlike the openstack command, and works in
+a cloud without them. A second run finds the server of the first.
 """
 import sys
 import time

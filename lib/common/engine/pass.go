@@ -50,6 +50,7 @@ type pass struct {
 	remarks      map[string]string // of Judge, by the condition of a stage
 	wantedKeys   []observe.Key     // of the children of the stages so far
 	firstUnready *outcome          // of the first stage that is not ready, or not torn down
+	apartUnready bool              // a stage that is Apart is not ready
 	warns        bool              // a stage that is Apart needs an action of a user
 	requeueAfter time.Duration     // until the next pass; 0: none
 	failure      error             // the first outcome with Retry, or that of a Report that panicked: finish sets the time of the next pass

@@ -125,6 +125,7 @@ func (p *pass) noteUnready(err error) {
 // noteApart notes why a stage on which Ready does not depend is not ready; nil is ready.
 func (p *pass) noteApart(err error) {
 	if result := outcomeOf(err); result != nil {
+		p.apartUnready = true
 		p.warns = p.warns || !resolvesItself(result)
 		p.planRetry(result)
 	}
@@ -133,7 +134,7 @@ func (p *pass) noteApart(err error) {
 // sweep deletes children that are no longer needed when every stage is ready.
 func (p *pass) sweep(ctx context.Context, stages []string) (err error) {
 	defer p.guard(ctx, "the deletion of old children", &err)
-	if p.firstUnready != nil {
+	if p.firstUnready != nil || p.apartUnready {
 		return nil
 	}
 	return p.children.Sweep(ctx, stages, p.wantedKeys)

@@ -35,15 +35,15 @@ const operatorCondition = "OPERATOR_CONDITION_NAME"
 const maxNamed = 10
 
 // HoldUpgrade returns a controller that lets OLM v0 wait with an upgrade of the operator
-// while a pod of a Job runs whose controller is an object of one of the kinds: the new version
-// could replace the Job. The message of the condition Upgradeable names the Job. Without OLM v0,
+// while a pod of a Job runs whose controller is an object of the kind: the new version could
+// replace the Job. The message of the condition Upgradeable names the Job. Without OLM v0,
 // the controller does nothing. With OLM v0, one manager has all namespaces, because OLM sets
 // WATCH_NAMESPACE as well. The operator needs the rights to list and watch Jobs.
-func HoldUpgrade(kinds ...client.Object) Controller { return &upgradeHold{kinds: kinds} }
+func HoldUpgrade(kind client.Object) Controller { return &upgradeHold{kind: kind} }
 
 type upgradeHold struct {
-	kinds     []client.Object
-	owners    []schema.GroupKind
+	kind      client.Object
+	gvk       schema.GroupVersionKind
 	condition types.NamespacedName // of the operator
 	client    client.Client
 	api       client.Reader // OLM gives no right to watch OperatorConditions
@@ -51,18 +51,14 @@ type upgradeHold struct {
 
 func (h *upgradeHold) Kind() client.Object { return nil }
 
-func (h *upgradeHold) SetupWithManager(mgr ctrl.Manager) error {
-	h = &upgradeHold{kinds: h.kinds} // each manager has its own
+func (h *upgradeHold) SetupWithManager(mgr ctrl.Manager) (err error) {
+	h = &upgradeHold{kind: h.kind} // each manager has its own
 	h.condition = types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(operatorCondition)}
 	if h.condition.Name == "" {
 		return nil
 	}
-	for _, kind := range h.kinds {
-		gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
-		if err != nil {
-			return err
-		}
-		h.owners = append(h.owners, gvk.GroupKind())
+	if h.gvk, err = apiutil.GVKForObject(h.kind, mgr.GetScheme()); err != nil {
+		return err
 	}
 	h.client, h.api = mgr.GetClient(), mgr.GetAPIReader()
 	request := reconcile.Request{NamespacedName: h.condition}
@@ -94,10 +90,7 @@ func (h *upgradeHold) holds(obj client.Object) bool {
 		return false
 	}
 	owner := metav1.GetControllerOf(job)
-	if owner == nil {
-		return false
-	}
-	return slices.Contains(h.owners, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	return owner != nil && owner.Kind == h.gvk.Kind && strings.HasPrefix(owner.APIVersion, h.gvk.Group+"/")
 }
 
 func ended(job *batchv1.Job) bool {
@@ -127,8 +120,7 @@ func (h *upgradeHold) upgradeable(jobs []batchv1.Job) metav1.Condition {
 	var running []string
 	for i := range jobs {
 		if job := &jobs[i]; h.holds(job) {
-			owner := metav1.GetControllerOf(job)
-			running = append(running, fmt.Sprintf("Job %s of %s %s", client.ObjectKeyFromObject(job), owner.Kind, owner.Name))
+			running = append(running, fmt.Sprintf("Job %s of %s %s", client.ObjectKeyFromObject(job), h.gvk.Kind, metav1.GetControllerOf(job).Name))
 		}
 	}
 	if len(running) == 0 {

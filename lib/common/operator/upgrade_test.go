@@ -100,16 +100,11 @@ func (u *upgrade) allow(namespace string, rules ...rbacv1.PolicyRule) {
 // run runs the operator, with other controllers, until it is stopped or the test ends.
 func (u *upgrade) run(t *testing.T, others ...operator.Controller) (stop func()) {
 	t.Helper()
-	return u.runAll(t, append([]operator.Controller{operator.HoldUpgrade(&widget.Widget{})}, others...)...)
-}
-
-// runAll runs controllers as the operator, until it is stopped or the test ends.
-func (u *upgrade) runAll(t *testing.T, controllers ...operator.Controller) (stop func()) {
-	t.Helper()
 	config := enginetest.Config(t)
 	config.Impersonate.UserName = "system:serviceaccount:" + u.own + ":" + u.serviceAccount.Name
 	ctx, cancel := context.WithCancel(u.ctx)
 	ended := make(chan error, 1)
+	controllers := append([]operator.Controller{operator.HoldUpgrade(&widget.Widget{})}, others...)
 	go func() { ended <- operator.Run(ctx, config, widget.AddToScheme, controllers...) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -174,16 +169,6 @@ func TestUpgradeWaitsForRunningJobs(t *testing.T) {
 	u.Expect(u.client.Delete(u.ctx, second)).To(Succeed())
 	u.Eventually(u.upgradeable).Should(Equal(idle))
 	u.Expect(u.condition.Spec.Deployments).To(Equal([]string{"widget-operator"}), "the fields of OLM")
-}
-
-func TestUpgradeWaitsForJobsOfEachKind(t *testing.T) {
-	u := newUpgrade(t)
-	t.Setenv("OPERATOR_CONDITION_NAME", u.condition.Name)
-	u.job("first", u.widget, 1)
-	u.job("second", u.rack, 1)
-	u.runAll(t, operator.HoldUpgrade(&widget.Widget{}, &widget.Rack{}))
-	u.Eventually(func() string { return u.upgradeable().Message }).Should(And(
-		ContainSubstring("Job "+u.watched+"/first of Widget left"), ContainSubstring("Job "+u.watched+"/second of Rack ")))
 }
 
 // TestUpgradeIsLeftAloneWithoutOLM: without the variable, the operator has no

@@ -23,5 +23,5 @@ import (
 func main() {
 	flag.BoolVar(&remote.AllowAnyServer, "allow-any-server", false, "allow loopback and link-local addresses, addresses of clouds' metadata services, and Services of type ExternalName; by default they are refused, because every editor of a namespace chooses servers")
 	kinds := runtime.NewSchemeBuilder(novav1.AddToScheme, computev1.AddToScheme, conductorv1.AddToScheme, schedulerv1.AddToScheme, metadatav1.AddToScheme, novncproxyv1.AddToScheme, apiv1.AddToScheme)
-	operator.Main("nova", kinds.AddToScheme, nova.Service, cell.Service, operator.HoldUpgrade(&conductorv1.NovaConductor{}, &novav1.Nova{}, &novav1.NovaCell{}))
+	operator.Main("nova", kinds.AddToScheme, nova.Service, cell.Service, operator.HoldUpgrade(&conductorv1.NovaConductor{}))
 }

@@ -12,7 +12,7 @@ var admission = workloadtest.Admission{
 	Kind:     "NovaMetadata",
 	Sample:   "../../config/samples/metadata.yaml",
 	Required: []string{"messageBusSecretRef", "metadataSecretRef"},
-	Defaults: map[string]any{"mode": "Global", "exposure": map[string]any{"type": "None"}},
+	Defaults: map[string]any{"mode": "Global"},
 	Accepts: []TableEntry{
 		Entry("the most workers and threads", `spec: {workers: 64, threads: 32}`),
 		Entry("the service of a cell", `spec: {mode: Cell, apiDatabaseSecretRef: null, cell0DatabaseSecretRef: null, databaseSecretRef: {name: cell1-database}}`),

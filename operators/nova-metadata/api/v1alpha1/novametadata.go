@@ -144,7 +144,6 @@ type NovaMetadataSpec struct {
 	// Default: type None. A change updates or replaces the object that exposes the service, and
 	// restarts no pods.
 	// +optional
-	// +kubebuilder:default={type: None}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 

@@ -2,6 +2,7 @@
 package metadata
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,8 +63,12 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 	},
 }
 
+// expose exposes nothing without the field, which has no default: it would appear in objects that
+// their owners did not change.
 func expose(cr *novav1.NovaMetadata) exposure.Exposed {
-	return exposure.Exposed{Service: describe(cr), Exposure: cr.Spec.Exposure, TimeoutSeconds: cr.Spec.Timeout()}
+	settings := cr.Spec.Exposure
+	settings.Type = cmp.Or(settings.Type, commonv1.ExposureNone)
+	return exposure.Exposed{Service: describe(cr), Exposure: settings, TimeoutSeconds: cr.Spec.Timeout()}
 }
 
 // endpoints has no public address while no object exposes the service: agents outside of the

@@ -89,7 +89,7 @@ var _ = Describe("Nova", Ordered, func() {
 			HaveKeyWithValue("deletionPolicy", "Retain"),
 			HaveKeyWithValue("messageBus", HaveKeyWithValue("queueType", "Quorum")),
 			HaveKeyWithValue("identity", HaveKeyWithValue("region", "RegionOne")),
-			HaveKeyWithValue("metadata", map[string]any{"mode": "Global", "exposure": map[string]any{"type": "None"}}),
+			HaveKeyWithValue("metadata", map[string]any{"mode": "Global"}),
 			HaveKeyWithValue("api", map[string]any{"exposure": map[string]any{"type": "Automatic"}}),
 			HaveKeyWithValue("cells", ConsistOf(And(HaveKeyWithValue("apiDatabaseAccess", "Enabled"), HaveKeyWithValue("scheduling", "Enabled")))),
 		))

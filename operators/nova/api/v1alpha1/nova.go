@@ -170,7 +170,7 @@ type NovaSpec struct {
 // NovaTemplate has the fields that a Nova and the parent of a Nova share: the services and
 // the cells.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.metadata.exposure.hostname) || self.cells.all(cell, has(cell.metadataExposure) ? !has(cell.metadataExposure.hostname) || cell.metadataExposure.hostname != self.metadata.exposure.hostname : self.metadata.mode == 'Global')",message="must not use metadata.exposure.hostname for the metadata services of cells as well: give each cell a metadataExposure with another hostname"
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata.exposure) || !has(self.metadata.exposure.hostname) || self.cells.all(cell, has(cell.metadataExposure) ? !has(cell.metadataExposure.hostname) || cell.metadataExposure.hostname != self.metadata.exposure.hostname : self.metadata.mode == 'Global')",message="must not use metadata.exposure.hostname for the metadata services of cells as well: give each cell a metadataExposure with another hostname"
 type NovaTemplate struct {
 	// deletionPolicy of the databases when the Nova is deleted: Retain, or Delete to drop
 	// them. Registered accounts, vhosts and endpoints are always deleted. Default: Retain.
@@ -241,7 +241,6 @@ type MetadataTemplate struct {
 	// exposure decides how metadata agents of Neutron outside of the cluster reach the metadata
 	// service, or the one of each cell that has no metadataExposure. Default: type None.
 	// +optional
-	// +kubebuilder:default={type: None}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 

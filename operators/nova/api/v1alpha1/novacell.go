@@ -404,7 +404,6 @@ type CellMetadata struct {
 	// exposure decides how metadata agents of Neutron outside of the cluster reach the service.
 	// Default: type None.
 	// +optional
-	// +kubebuilder:default={type: None}
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
 }
 

@@ -353,6 +353,11 @@ func behind(cr *novav1.Nova, in engine.Inputs) (names []string) {
 			names = append(names, fmt.Sprintf("%s with image %s", child.GetName(), image))
 		}
 	}
+	ofCell := func(child *novav1.NovaCell, service, runs, image string) {
+		if image != superconductorImage(cr) && runs == image {
+			names = append(names, fmt.Sprintf("%s of %s with image %s", service, child.Name, image))
+		}
+	}
 	scheduler, exists := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr))
 	add(scheduler, exists, stated(cr, cr.Spec.Scheduler))
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
@@ -364,6 +369,12 @@ func behind(cr *novav1.Nova, in engine.Inputs) (names []string) {
 	for _, cell := range cr.Spec.Cells {
 		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		add(child, exists, stated(cr, cell.Conductor))
+		if exists && child.Spec.Metadata != nil {
+			ofCell(child, "the metadata service", child.Spec.Metadata.ContainerImage, stated(cr, cr.Spec.Metadata.ServiceTemplate))
+		}
+		if exists && child.Spec.NoVNCProxy != nil && cell.NoVNCProxy != nil {
+			ofCell(child, "the console proxy", child.Spec.NoVNCProxy.ContainerImage, stated(cr, cell.NoVNCProxy.ServiceTemplate))
+		}
 	}
 	return names
 }
