@@ -16,7 +16,7 @@ import (
 const fakeKubectl = `#!/bin/sh
 case "$*" in
 "exec --namespace openstack deployment/openstackclient -- sh -c openstack compute service list") echo "demo-scheduler-0 up" ;;
-"exec --namespace openstack deployment/openstackclient -- sh -c openstack endpoint list") echo "compute public" ;;
+"exec --namespace openstack deployment/openstackclient -- sh -c openstack server list") echo "demo" ;;
 "exec --namespace openstack demo-superconductor-0 --container nova-conductor -- nova-manage cell_v2 list_cells") echo "cell0 cell1" ;;
 "exec --stdin --namespace openstack deployment/openstackclient -- python3 - demo") grep -o ACTIVE | head -n 1 ;;
 "exec --namespace openstack shared-files-0 -- cat /shared/shared-files-1") echo "hello from shared-files-1" ;;
@@ -53,6 +53,7 @@ func TestReportHasWhatTheReadmePromises(t *testing.T) {
 		"the ControlPlane with its resources as a tree":            {"\nControlPlane/demo ", "\n└─Nova/demo "},
 		"`openstack compute service list`":                         {"\n$ openstack compute service list\ndemo-scheduler-0 up\n"},
 		"the instance, which is ACTIVE":                            {"\n$ examples/demo/boot-server demo\nACTIVE\n"},
+		"`openstack server list`":                                  {"\n$ openstack server list\ndemo\n"},
 		"two pods that read each other's files on a shared volume": {"cat /shared/shared-files-1\nhello from shared-files-1\n", "cat /shared/shared-files-0\nhello from shared-files-0\n"},
 		"the next commands to try":                                 {"\nDone in 1m30s. Next:\n  . .cluster/env\n  kubectl get openstack --namespace openstack\n", "\n  make demo-down\n"},
 	} {
