@@ -1,0 +1,15 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAReleaseWithoutTheServersIsRefused(t *testing.T) {
+	t.Setenv("RELEASE", "forky")
+	_, err := newDemo(t.TempDir(), time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "RELEASE=forky is invalid: set it to one of bookworm, trixie") {
+		t.Errorf("got %v", err)
+	}
+}
