@@ -118,7 +118,7 @@ func (c *cloud) reportConductor(obj engine.Object) (condition, message string) {
 func (c *cloud) reportMetadata(obj engine.Object) (condition, message string) {
 	service := obj.(*metadatav1.NovaMetadata) //nolint:forcetypeassert // the fake has this kind
 	service.Status.Endpoints = []commonv1.Endpoint{{Interface: commonv1.InterfaceInternal, URL: "http://" + service.Name + ".example.org:8775"}}
-	if service.Spec.Exposure.Type != commonv1.ExposureNone {
+	if exposed := service.Spec.Exposure.Type; exposed != "" && exposed != commonv1.ExposureNone {
 		public := commonv1.Endpoint{Interface: commonv1.InterfacePublic, URL: "https://" + service.Name + ".public.example.org"}
 		service.Status.Endpoints = append([]commonv1.Endpoint{public}, service.Status.Endpoints...)
 	}
