@@ -36,6 +36,19 @@ func Find(ctx context.Context, image name.Reference) (string, error) {
 	return digest, err
 }
 
+// Labels returns the labels of an image.
+func Labels(ctx context.Context, image name.Reference) (map[string]string, error) {
+	content, err := remote.Image(image, options(ctx)...)
+	if err != nil {
+		return nil, err
+	}
+	config, err := content.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return config.Config.Labels, nil
+}
+
 // Push pushes an image or an index.
 func Push(ctx context.Context, image name.Reference, content remote.Taggable) error {
 	err := remote.Push(image, content, options(ctx)...)

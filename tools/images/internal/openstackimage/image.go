@@ -28,10 +28,6 @@ import (
 // has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy).
 var Releases = []string{"bookworm", "trixie", "forky", "sid"}
 
-// novaAlone are the releases whose images have only Nova, for its upgrades: their packages
-// change, and forky has no Glance.
-var novaAlone = []string{"forky", "sid"}
-
 // Image returns the name and tag of the image of a release. The tags of the variants begin
 // with it.
 func Image(release string) string { return "asterism.dev/demo/openstack:" + release }

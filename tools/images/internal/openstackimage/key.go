@@ -10,13 +10,11 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"asterism.dev/tools/internal/demoimage"
 )
 
 var (
-	//go:embed packages
-	packages string
-	//go:embed packages-demo
-	demoPackages string
 	//go:embed dpkg.cfg
 	dpkgOptions string
 	//go:embed excluded
@@ -59,16 +57,11 @@ type recipe struct {
 
 func newRecipe(release, architecture string) recipe {
 	additions, variants := variants(release, architecture)
-	installed := strings.Fields(packages)
-	if !slices.Contains(novaAlone, release) {
-		installed = append(installed, strings.Fields(demoPackages)...)
-	}
-	slices.Sort(installed)
 	return recipe{
 		base: base{
 			Image:     Image(release),
 			Suite:     release,
-			Packages:  installed,
+			Packages:  demoimage.Packages(release),
 			Hosts:     hostsScript,
 			Dpkg:      dpkgOptions,
 			Configure: configureScript,
@@ -135,6 +128,7 @@ func config(release, architecture string) v1.ConfigFile {
 				"org.opencontainers.image.version":     release,
 				"org.opencontainers.image.vendor":      "Asterism",
 				"org.opencontainers.image.description": "Nova, Keystone, Placement, MariaDB and RabbitMQ from Debian's packages, for demonstrations and tests",
+				demoimage.PackagesLabel:                strings.Join(demoimage.Packages(release), " "),
 			},
 		},
 	}
