@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -19,12 +20,14 @@ func (d *demo) publish(ctx context.Context, address string) error {
 		return errors.New("push needs IMAGE_REGISTRY=HOST/PATH: a registry that the cluster's nodes pull from, and that you may push to")
 	}
 	d.registry = address
+	if _, err := inRegistry(ctx, d.openStack()); err != nil { // before the builds, which take minutes
+		return err
+	}
 	if err := d.makeWorkFolder(); err != nil {
 		return err
 	}
 	steps := []step{
-		{stepTools, nil, func(ctx context.Context, line *progress.Line) error { return d.buildTools(ctx, line, "images") }},
-		{stepOperators, []string{stepTools}, d.buildOperators},
+		{stepOperators, nil, d.buildOperators},
 		{stepPush, []string{stepOperators}, d.pushOperators},
 	}
 	err := runSteps(ctx, progress.New(os.Stdout, len(steps)), steps)
@@ -87,9 +90,15 @@ func pushMissing(ctx context.Context, line *progress.Line, image, archive, store
 // inRegistry reports whether the registry has an image of that name and tag.
 func inRegistry(ctx context.Context, image string) (bool, error) {
 	target, err := name.NewTag(image)
+	if strings.Contains(image, "://") { // which NewTag takes for a host with a port
+		err = errors.New("it has no https://, as in quay.example/asterism")
+	}
 	if err != nil {
 		return false, fmt.Errorf("IMAGE_REGISTRY is not a valid prefix of an image's name: %w", err)
 	}
 	digest, err := registry.Find(ctx, target)
-	return digest != "", err
+	if err != nil {
+		return false, fmt.Errorf("the registry of IMAGE_REGISTRY does not answer: set IMAGE_REGISTRY to a registry that this machine and the cluster's nodes reach: %w", err)
+	}
+	return digest != "", nil
 }
