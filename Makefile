@@ -149,7 +149,7 @@ $(test-modules): export KUBECONFIG := $(testserver)/kubeconfig
 $(test-modules): test-%:
 	cd $* && $(go-test) $(test-flags) $$(go list ./... $(if $(without-race),| grep -vxFf <(cd $(CURDIR) && go list $(race))))
 
-# Tools are not in the workspace. Of these, the tests of the charts use the API server.
+# Tools are not in the workspace. Of these, the tests of the charts and of the demo use the API server.
 test-tools: export KUBECONFIG := $(testserver)/kubeconfig
 .PHONY: $(tool-tests)
 $(filter-out test-cli,$(tool-tests)): test-%:

@@ -41,6 +41,14 @@ func (d *demo) connect(_ context.Context, line *progress.Line) error {
 	return nil
 }
 
+// connectToDeploy selects the cluster of KUBECONFIG, if this account may deploy operators there.
+func (d *demo) connectToDeploy(ctx context.Context, line *progress.Line) error {
+	if err := d.connect(ctx, line); err != nil {
+		return err
+	}
+	return d.kube.checkRights(ctx)
+}
+
 func (d *demo) loadOpenStack(ctx context.Context, line *progress.Line) error {
 	return d.run(ctx, line, d.clusterCommand("load", d.work("images", openStackArchive)))
 }

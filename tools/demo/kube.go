@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +59,23 @@ func newKube(env []string) (*kube, error) {
 		return nil, err
 	}
 	return &kube{Cluster: connected, server: config.Host, env: env, pause: time.Second}, nil
+}
+
+// checkRights refuses an account without rights that operators need for their deployment, before
+// anything is built.
+func (k *kube) checkRights(ctx context.Context) error {
+	for group, resource := range map[string]string{"apiextensions.k8s.io": "customresourcedefinitions", "rbac.authorization.k8s.io": "clusterroles"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"},
+		}}
+		if err := k.Create(ctx, review); err != nil {
+			return fmt.Errorf("the API server %s: %w", k.server, err)
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("the account of KUBECONFIG may not create %s in the cluster %s: set KUBECONFIG to the file of a cluster administrator", resource, k.server)
+		}
+	}
+	return nil
 }
 
 // object names an object that a step waits for.

@@ -42,7 +42,7 @@ func (d *demo) steps() []step {
 	if d.existing {
 		return append([]step{
 			{stepTools, nil, d.prepareTools},
-			{stepConnection, nil, d.connect},
+			{stepConnection, nil, d.connectToDeploy},
 			{stepOperators, []string{stepTools}, d.buildOperators},
 			{stepOpenStack, []string{stepTools}, d.buildOpenStack},
 			{stepPush, []string{stepOperators, stepOpenStack}, d.push},
