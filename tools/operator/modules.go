@@ -2,7 +2,7 @@ package main
 
 import (
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -44,7 +44,7 @@ func writeModule(project *source.Project, file string) error {
 			requires = append(requires, require)
 		}
 	}
-	for _, replace := range append([]*modfile.Replace(nil), mod.Replace...) {
+	for _, replace := range slices.Clone(mod.Replace) {
 		if name, isOperator := strings.CutPrefix(replace.Old.Path, modulePrefix); isOperator && project.Operator(name) == nil {
 			if err := mod.DropReplace(replace.Old.Path, ""); err != nil {
 				return err
@@ -70,33 +70,39 @@ func writeModule(project *source.Project, file string) error {
 	return write(project.Path(file), formatted)
 }
 
+// writeLintWorkspace replaces the operators in the workspace of the linters.
 func writeLintWorkspace(project *source.Project) error {
-	const file = "tools/lint/go.work"
-	content, err := os.ReadFile(project.Path(file))
-	if err != nil {
-		return err
-	}
-	work, err := modfile.ParseWork(file, content, nil)
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, use := range append([]*modfile.Use(nil), work.Use...) {
-		known[use.Path] = true
-		if name, isOperator := strings.CutPrefix(use.Path, "../../operators/"); isOperator && project.Operator(name) == nil {
-			if err := work.DropUse(use.Path); err != nil {
+	return changeWorkspace(project.Path("tools/lint/go.work"), func(work *modfile.WorkFile) error {
+		for _, use := range slices.Clone(work.Use) {
+			if name, isOperator := strings.CutPrefix(use.Path, "../../operators/"); isOperator && project.Operator(name) == nil {
+				if err := work.DropUse(use.Path); err != nil {
+					return err
+				}
+			}
+		}
+		for _, operator := range project.Operators {
+			if err := work.AddUse("../../operators/"+operator.Name, ""); err != nil {
 				return err
 			}
 		}
+		return nil
+	})
+}
+
+// changeWorkspace rewrites a go.work file.
+func changeWorkspace(path string, change func(*modfile.WorkFile) error) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
 	}
-	for _, operator := range project.Operators {
-		if path := filepath.ToSlash(filepath.Join("../../operators", operator.Name)); !known[path] {
-			if err := work.AddUse(path, ""); err != nil {
-				return err
-			}
-		}
+	work, err := modfile.ParseWork(path, content, nil)
+	if err != nil {
+		return err
+	}
+	if err := change(work); err != nil {
+		return err
 	}
 	work.SortBlocks()
 	work.Cleanup()
-	return write(project.Path(file), modfile.Format(work.Syntax))
+	return write(path, modfile.Format(work.Syntax))
 }

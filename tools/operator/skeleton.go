@@ -47,7 +47,7 @@ func create(root, name string) error {
 	if err != nil {
 		return err
 	}
-	return addToWorkspace(filepath.Join(root, "go.work"), "./operators/"+name)
+	return changeWorkspace(filepath.Join(root, "go.work"), func(work *modfile.WorkFile) error { return work.AddUse("./operators/"+name, "") })
 }
 
 // renaming returns a function that puts the names of an operator in place of the model's, in
@@ -71,21 +71,4 @@ func kindOf(name string) (kind string) {
 		kind += strings.ToUpper(part[:1]) + part[1:]
 	}
 	return kind
-}
-
-func addToWorkspace(file, folder string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	work, err := modfile.ParseWork(file, content, nil)
-	if err != nil {
-		return err
-	}
-	if err := work.AddUse(folder, ""); err != nil {
-		return err
-	}
-	work.SortBlocks()
-	work.Cleanup()
-	return write(file, modfile.Format(work.Syntax))
 }
