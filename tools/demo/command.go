@@ -27,24 +27,6 @@ type command struct {
 	args []string
 }
 
-// commandError is a program that failed, with the last lines of its output.
-type commandError struct {
-	command command
-	log     string // file with the whole output
-	tail    string
-	err     error
-}
-
-func (e *commandError) Error() string {
-	text := fmt.Sprintf("%s: %v", strings.Join(e.command.args, " "), e.err)
-	if e.tail != "" {
-		text += fmt.Sprintf("\nlast lines of %s:\n%s", e.log, indent(e.tail))
-	}
-	return text
-}
-
-func (e *commandError) Unwrap() error { return e.err }
-
 // run runs a program. The last line of its output is the step's detail, and the work
 // folder keeps its log.
 func (d *demo) run(ctx context.Context, line *progress.Line, c command) error {
@@ -61,7 +43,7 @@ func (d *demo) run(ctx context.Context, line *progress.Line, c command) error {
 		if c.args[0] == "go" {
 			text = gobuild.Problems(text)
 		}
-		return &commandError{command: c, log: d.short(path), tail: process.LastLines(text, 15), err: err}
+		return fmt.Errorf("%s: %w\nlast lines of %s:\n%s", strings.Join(c.args, " "), err, d.short(path), indent(process.LastLines(text, 15)))
 	}
 	return nil
 }
@@ -78,10 +60,9 @@ func (d *demo) output(ctx context.Context, c command) (string, error) {
 // execute runs the program in its own process group, so that an interrupt ends all its
 // processes and reaches each only once.
 func (d *demo) execute(ctx context.Context, c command, in io.Reader, out, problem io.Writer) error {
-	env := slices.Concat(d.env, c.env, []string{progress.Details})
-	program := exec.CommandContext(ctx, lookPath(c.args[0], env), c.args[1:]...)
-	program.Args[0] = c.args[0]
-	program.Dir, program.Env = d.root, env
+	// The shell looks for the program on the PATH of program.Env.
+	program := exec.CommandContext(ctx, "sh", append([]string{"-c", `exec "$0" "$@"`}, c.args...)...)
+	program.Dir, program.Env = d.root, slices.Concat(d.env, c.env, []string{progress.Details})
 	if c.dir != "" {
 		program.Dir = c.dir
 	}
@@ -97,27 +78,6 @@ func (d *demo) execute(ctx context.Context, c command, in io.Reader, out, proble
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// lookPath finds a program on the PATH of the given environment.
-func lookPath(name string, env []string) string {
-	if strings.Contains(name, "/") {
-		return name
-	}
-	for _, setting := range slices.Backward(env) {
-		path, found := strings.CutPrefix(setting, "PATH=")
-		if !found {
-			continue
-		}
-		for _, folder := range filepath.SplitList(path) {
-			file := filepath.Join(folder, name)
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return file
-			}
-		}
-		break
-	}
-	return name
 }
 
 func indent(text string) string {

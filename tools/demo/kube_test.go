@@ -93,7 +93,7 @@ func TestFailureIsExplainedWithTheLogOfTheFailedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &demo{root: root, dir: filepath.Join(root, ".cluster"), kube: serve(fixture(t, "job-failed.yaml")...)}
-	failure := &stepError{step: stepNova, err: &notReadyError{object: wantedPlane, message: "Job failed", err: errors.New("gave up after 10m0s")}}
+	failure := fmt.Errorf("%s: %w", stepNova, &notReadyError{object: wantedPlane, message: "Job failed", err: errors.New("gave up after 10m0s")})
 	text := d.explain(t.Context(), failure).Error()
 	for _, want := range []string{
 		stepNova + ": gave up after 10m0s",

@@ -17,15 +17,6 @@ type step struct {
 	run   func(ctx context.Context, line *progress.Line) error
 }
 
-// stepError is the first step that failed.
-type stepError struct {
-	step string
-	err  error
-}
-
-func (e *stepError) Error() string { return fmt.Sprintf("%s: %v", e.step, e.err) }
-func (e *stepError) Unwrap() error { return e.err }
-
 // runSteps runs the steps. The first failure ends the other steps.
 func runSteps(ctx context.Context, shown *progress.Progress, steps []step) error {
 	done := map[string]chan struct{}{}
@@ -46,7 +37,7 @@ func runSteps(ctx context.Context, shown *progress.Progress, steps []step) error
 			err := s.run(line.Context(ctx), line)
 			line.End(err, ctx.Err() != nil)
 			if err != nil {
-				return &stepError{step: s.name, err: err}
+				return fmt.Errorf("%s: %w", s.name, err)
 			}
 			close(done[s.name])
 			return nil
