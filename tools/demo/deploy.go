@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/progress"
@@ -37,7 +38,7 @@ func (d *demo) folder(name string) (string, error) {
 	if d.openStack() == defaultImage {
 		return filepath.Join(d.root, source), nil
 	}
-	images := []imageOverride{{Name: openStackImage, NewName: d.image(openStackImage), NewTag: d.release}}
+	images := []types.Image{{Name: openStackImage, NewName: d.image(openStackImage), NewTag: d.release}}
 	return d.work(name), d.writeKustomization(name, source, images)
 }
 

@@ -61,11 +61,11 @@ func (d *demo) evidence(ctx context.Context, all *tree.Forest, leaf *unstructure
 // operatorEvidence returns the operator's log lines about the object, or the reason why
 // the operator is not ready.
 func (d *demo) operatorEvidence(ctx context.Context, all *tree.Forest, o *unstructured.Unstructured) []string {
-	names, err := d.operators()
+	name, err := d.operatorOf(o.GetKind())
 	if err != nil {
 		return []string{err.Error()}
 	}
-	deployment := find(all, cluster.Deployment.Kind, operatorDeployment(responsible(o.GetKind(), names)).name)
+	deployment := find(all, cluster.Deployment.Kind, operatorDeployment(name).name)
 	if deployment == nil {
 		return nil
 	}

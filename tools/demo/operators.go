@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/gobuild"
@@ -21,37 +21,34 @@ import (
 	"asterism.dev/tools/packaging/packages"
 )
 
-// operators returns the operators that the demo deploys.
+// operators returns the operators that the demo deploys: all, on an existing cluster except
+// the operator of shared volumes, whose driver needs EFS.
 func (d *demo) operators() ([]string, error) {
-	names, err := d.operatorsOf("control-plane")
-	if err != nil || d.existing {
-		return names, err
-	}
-	storage, err := d.operatorsOf("shared-volume")
-	return append(names, storage...), err
-}
-
-// operatorsOf returns the operators of a folder of config.
-func (d *demo) operatorsOf(folder string) ([]string, error) {
-	path := filepath.Join(d.root, "config", folder, "kustomization.yaml")
-	content, err := os.ReadFile(path)
+	modules, err := filepath.Glob(filepath.Join(d.root, "operators", "*", "go.mod"))
 	if err != nil {
 		return nil, err
 	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(content, &kustomization); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	var names []string
-	for _, resource := range kustomization.Resources {
-		if found := regexp.MustCompile(`operators/([^/]+)/config$`).FindStringSubmatch(resource); found != nil {
-			names = append(names, found[1])
+	for _, module := range modules {
+		if name := filepath.Base(filepath.Dir(module)); name != sharedVolume || !d.existing {
+			names = append(names, name)
 		}
 	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no operator among its resources", path)
-	}
 	return names, nil
+}
+
+// operatorOf returns the operator of one of Asterism's kinds.
+func (d *demo) operatorOf(kind string) (string, error) {
+	project, err := source.Read(d.root)
+	if err != nil {
+		return "", err
+	}
+	for _, operator := range project.Operators {
+		if operator.CRD(kind) != nil {
+			return operator.Name, nil
+		}
+	}
+	return "", fmt.Errorf("no operator has the kind %s", kind)
 }
 
 // buildOperators builds a static binary and an image of each operator. The image's tag is
@@ -134,13 +131,6 @@ func (d *demo) image(name string) string {
 	return strings.TrimSuffix(d.registry, "/") + strings.TrimPrefix(name, registryOfDemo)
 }
 
-// imageOverride is an entry of a kustomization's images.
-type imageOverride struct {
-	Name    string `json:"name"`
-	NewName string `json:"newName,omitempty"`
-	NewTag  string `json:"newTag,omitempty"`
-}
-
 // installations are the ways to deploy the operators without the demo. Each is an overlay
 // in the work folder with the built images.
 var installations = []struct{ overlay, folder, description string }{
@@ -177,7 +167,7 @@ func (d *demo) writeOverlay() error {
 	if err := packages.WriteManifests(project, source.Images{Registry: registryOfDemo, Tag: "demo"}, d.work(folder)); err != nil {
 		return err
 	}
-	manifests, changes := "resources: [install.yaml]\n", []patch(nil)
+	manifests, changes := "resources: [install.yaml]\n", []types.Patch(nil)
 	if !d.existing {
 		manifests = "resources: [install.yaml, shared-volume.yaml]\n"
 		changes = append(changes, d.driverImages())
@@ -188,24 +178,18 @@ func (d *demo) writeOverlay() error {
 	return d.writeKustomization("operators", filepath.Join(".demo", folder), d.operatorOverrides(), changes...)
 }
 
-func (d *demo) operatorOverrides() []imageOverride {
-	var images []imageOverride
+func (d *demo) operatorOverrides() []types.Image {
+	var images []types.Image
 	for name, tag := range d.tags {
-		images = append(images, imageOverride{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
+		images = append(images, types.Image{Name: operatorImage(name), NewName: d.image(operatorImage(name)), NewTag: tag})
 	}
-	slices.SortFunc(images, func(a, b imageOverride) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(images, func(a, b types.Image) int { return strings.Compare(a.Name, b.Name) })
 	return images
-}
-
-// patch is an entry of a kustomization's patches.
-type patch struct {
-	Target map[string]string `json:"target"`
-	Patch  string            `json:"patch"`
 }
 
 // writeKustomization writes a kustomization of a folder of the repository, with other
 // images and with patches.
-func (d *demo) writeKustomization(name, folder string, images []imageOverride, patches ...patch) error {
+func (d *demo) writeKustomization(name, folder string, images []types.Image, patches ...types.Patch) error {
 	target := d.work(name)
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		return err
@@ -214,12 +198,9 @@ func (d *demo) writeKustomization(name, folder string, images []imageOverride, p
 	if err != nil {
 		return err
 	}
-	content, err := yaml.Marshal(map[string]any{
-		"apiVersion": "kustomize.config.k8s.io/v1beta1",
-		"kind":       "Kustomization",
-		"resources":  []string{resource},
-		"images":     images,
-		"patches":    patches,
+	content, err := yaml.Marshal(types.Kustomization{
+		TypeMeta:  types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind},
+		Resources: []string{resource}, Images: images, Patches: patches,
 	})
 	if err != nil {
 		return err

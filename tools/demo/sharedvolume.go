@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/tools/internal/driverimage"
@@ -54,7 +56,7 @@ func (d *demo) buildDriver(ctx context.Context, line *progress.Line) error {
 
 // driverImages sets the driver's images in the operator's environment, as on a cluster
 // without access to the public registries.
-func (d *demo) driverImages() patch {
+func (d *demo) driverImages() types.Patch {
 	name := operatorDeployment(sharedVolume).name
 	lines := []string{
 		"apiVersion: apps/v1", "kind: Deployment", "metadata: {name: " + name + "}",
@@ -63,8 +65,8 @@ func (d *demo) driverImages() patch {
 	for _, image := range driverImages {
 		lines = append(lines, fmt.Sprintf("  {name: %s, value: %q},", image.variable, image.name+":"+d.driver))
 	}
-	return patch{
-		Target: map[string]string{"kind": cluster.Deployment.Kind, "name": name},
+	return types.Patch{
+		Target: &types.Selector{ResId: resid.ResId{Gvk: resid.Gvk{Kind: cluster.Deployment.Kind}, Name: name}},
 		Patch:  strings.Join(append(lines, "]}]}}}"), "\n"),
 	}
 }

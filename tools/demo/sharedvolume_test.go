@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/checkout"
@@ -35,7 +36,7 @@ func inCopy(t *testing.T) *demo {
 	return d
 }
 
-func overlay(t *testing.T, d *demo) (resources string, patches []patch) {
+func overlay(t *testing.T, d *demo) (resources string, patches []types.Patch) {
 	t.Helper()
 	if err := d.writeOverlay(); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func overlay(t *testing.T, d *demo) (resources string, patches []patch) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written := struct{ Patches []patch }{}
+	var written types.Kustomization
 	if err := yaml.Unmarshal(content, &written); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func overlay(t *testing.T, d *demo) (resources string, patches []patch) {
 func TestDriverHasImagesOfTheDemo(t *testing.T) {
 	d := inCopy(t)
 	_, patches := overlay(t, d)
-	if len(patches) != 1 || patches[0].Target["name"] != "asterism-shared-volume-operator" {
+	if len(patches) != 1 || patches[0].Target.Name != "asterism-shared-volume-operator" {
 		t.Fatalf("patches %+v", patches)
 	}
 	var changed appsv1.Deployment

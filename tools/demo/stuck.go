@@ -49,30 +49,3 @@ func textOf(path []*unstructured.Unstructured) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// responsible returns the operator of one of Asterism's kinds: the one whose name shares most words
-// with the begin of the kind's, nova-api for NovaAPI, nova for NovaCell, and shared-volume for
-// SharedFileSystem.
-func responsible(kind string, operators []string) string {
-	best, most := "meta", 0
-	for _, operator := range operators {
-		shared := sharedWords(kind, operator)
-		if shared > most || shared > 0 && shared == most && len(operator) < len(best) {
-			best, most = operator, shared
-		}
-	}
-	return best
-}
-
-// sharedWords returns the length of the words of an operator's name with which a kind begins.
-func sharedWords(kind, operator string) (length int) {
-	rest := strings.ToLower(kind)
-	for word := range strings.SplitSeq(operator, "-") {
-		after, begins := strings.CutPrefix(rest, word)
-		if !begins {
-			break
-		}
-		length, rest = length+len(word), after
-	}
-	return length
-}

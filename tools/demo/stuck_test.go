@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"asterism.dev/cli/tree"
-	"asterism.dev/tools/internal/source"
 )
 
 func TestDiagnoseFindsTheBlockingObject(t *testing.T) {
@@ -50,22 +49,15 @@ func TestDiagnoseFindsTheBlockingObject(t *testing.T) {
 	}
 }
 
-// TestResponsibleOperatorIsTheOneWithTheLongestName: NovaAPI is a kind of nova-api, not of nova.
-func TestResponsibleOperatorIsTheOneWithTheLongestName(t *testing.T) {
-	project, err := source.Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, operator := range project.Operators {
-		names = append(names, operator.Name)
-	}
-	for _, operator := range project.Operators {
-		for _, kind := range operator.Kinds {
-			if got := responsible(kind.Name, names); got != operator.Name {
-				t.Errorf("%s: got %s, want %s", kind.Name, got, operator.Name)
-			}
+func TestOperatorOfAKindIsFound(t *testing.T) {
+	d := &demo{root: "../.."}
+	for kind, want := range map[string]string{"NovaAPI": "nova-api", "NovaCell": "nova", "SharedFileSystem": "shared-volume"} {
+		if got, err := d.operatorOf(kind); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", kind, got, err, want)
 		}
+	}
+	if got, err := d.operatorOf("Pod"); err == nil {
+		t.Errorf("Pod: got %s", got)
 	}
 }
 
