@@ -2,15 +2,11 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -29,10 +25,12 @@ var (
 	makeArguments = regexp.MustCompile(`(?:^|[\s(])make((?:[ ]+[^\s;|&)#]+)*)`)
 	// target is the line of a target in the Makefile.
 	target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
-	// releasedFile is a file that `make release` writes.
-	releasedFile = regexp.MustCompile(`\.release/[\w./-]*\w`)
+	// releasedFile is a file that `make release` writes, at the end of this target.
+	releasedFile = regexp.MustCompile(`(\.release/[\w./-]*\w)`)
 	// manifestName is a file of dist in the source of tools/packaging.
 	manifestName = regexp.MustCompile(`"([a-z-]+\.yaml)"`)
+	// overlay is an entry of the variable installations in the source of tools/demo.
+	overlay = regexp.MustCompile(`(?m)^\t\{"([a-z-]+)", "config/`)
 	// word is a name of a target.
 	word = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
@@ -80,8 +78,7 @@ type knownNames struct {
 	released      []string // by `make release`
 }
 
-func readKnownNames(root string) (knownNames, error) {
-	var known knownNames
+func readKnownNames(root string) (known knownNames, err error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return known, err
@@ -91,74 +88,37 @@ func readKnownNames(root string) (knownNames, error) {
 			known.folders = append(known.folders, entry.Name())
 		}
 	}
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if known.targets, err = namesIn(root, "Makefile", target); err != nil {
+		return known, err
+	}
+	if known.released, err = namesIn(root, "Makefile", releasedFile); err != nil {
+		return known, err
+	}
+	manifests, err := namesIn(root, "tools/packaging/internal/install/install.go", manifestName)
 	if err != nil {
 		return known, err
 	}
-	for _, found := range target.FindAllStringSubmatch(string(makefile), -1) {
-		known.targets = append(known.targets, found[1])
+	for _, name := range manifests {
+		known.released = append(known.released, ".release/dist/"+name)
 	}
-	if known.released, err = readReleased(root, string(makefile)); err != nil {
-		return known, err
-	}
-	known.installations, err = readInstallations(filepath.Join(root, "tools", "demo", "operators.go"))
+	known.installations, err = namesIn(root, "tools/demo/operators.go", overlay)
 	return known, err
 }
 
-// readReleased reads the names of files that exist only in a release: those that the Makefile
-// names at the end of `make release`, and the manifests of tools/packaging.
-func readReleased(root, makefile string) ([]string, error) {
-	released := releasedFile.FindAllString(makefile, -1)
-	source, err := os.ReadFile(filepath.Join(root, "tools", "packaging", "internal", "install", "install.go"))
+// namesIn returns the names that the group of a pattern matches in a file. A file without names
+// has another form than the pattern expects.
+func namesIn(root, file string, pattern *regexp.Regexp) (names []string, err error) {
+	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, err
 	}
-	for _, found := range manifestName.FindAllSubmatch(source, -1) {
-		released = append(released, ".release/dist/"+string(found[1]))
+	for _, found := range pattern.FindAllSubmatch(content, -1) {
+		names = append(names, string(found[1]))
 	}
-	return released, nil
-}
-
-// readInstallations reads the names of the overlays that `make push` writes: the first
-// string of each entry of the variable installations.
-func readInstallations(file string) ([]string, error) {
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	ast.Inspect(parsed, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok || spec.Names[0].Name != "installations" || len(spec.Values) == 0 {
-			return true
-		}
-		list, ok := spec.Values[0].(*ast.CompositeLit)
-		if !ok {
-			return false
-		}
-		for _, element := range list.Elts {
-			if entry, ok := element.(*ast.CompositeLit); ok && len(entry.Elts) > 0 {
-				if name, ok := stringOf(entry.Elts[0]); ok {
-					names = append(names, name)
-				}
-			}
-		}
-		return false
-	})
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no installations are found", file)
+		return nil, fmt.Errorf("%s: nothing matches %s", file, pattern)
 	}
 	return names, nil
-}
-
-// stringOf returns the value of a string literal.
-func stringOf(node ast.Expr) (string, bool) {
-	literal, ok := node.(*ast.BasicLit)
-	if !ok || literal.Kind != token.STRING {
-		return "", false
-	}
-	value, err := strconv.Unquote(literal.Value)
-	return value, err == nil
 }
 
 // missing returns the names in a line that do not exist. A path is relative to the root of

@@ -41,13 +41,13 @@ func TestSourcesOfReasons(t *testing.T) {
 
 // repository is a small repository without problems.
 var repository = map[string]string{
-	"Makefile":                "test: ## Run tests.\n\ttrue\n",
+	"Makefile":                "test: ## Run tests.\n\ttrue\n\t@echo .release/catalogsource.yaml\n",
 	"README.md":               "# Top\n\nSee [the page](docs/troubleshooting.md#waiting) and [the folder](docs).\n\n```\nmake test\nkubectl apply -f examples/one.yaml\nkubectl apply -k .demo/default\n```\n",
 	"docs/troubleshooting.md": "# Reasons\n\n### Waiting\n\n### DatabaseDenied\n",
 	"docs/contracts.md":       "# Contracts\n\n[1](../lib/common/engine/contract01_test.go)\n",
 	"examples/one.yaml":       "kind: ConfigMap\n",
 	"tools/packaging/internal/install/install.go": "package install\n\nvar Manifests = map[string]string{\"all.yaml\": \"config\"}\n",
-	"tools/demo/operators.go":                     "package main\n\nvar installations = []struct{ overlay string }{{\"default\"}}\n",
+	"tools/demo/operators.go":                     "package main\n\nvar installations = []struct{ overlay, folder string }{\n\t{\"default\", \"config/default\"},\n}\n",
 	"lib/common/engine/contract01_test.go":        "package engine\n",
 	"lib/common/engine/outcome.go":                "package engine\n\nconst ReasonWaiting = \"Waiting\"\n",
 	"operators/nova/backend.go": `package backend
@@ -227,7 +227,7 @@ func TestSiteHasEveryPage(t *testing.T) {
 
 // TestInstallations checks that the demo's installations are found.
 func TestInstallations(t *testing.T) {
-	names, err := readInstallations("../demo/operators.go")
+	names, err := namesIn("../..", "tools/demo/operators.go", overlay)
 	if err != nil {
 		t.Fatal(err)
 	}

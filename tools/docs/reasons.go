@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -220,4 +221,14 @@ func nameOf(node ast.Expr) string {
 		return node.Sel.Name
 	}
 	return ""
+}
+
+// stringOf returns the value of a string literal.
+func stringOf(node ast.Expr) (string, bool) {
+	literal, ok := node.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	value, err := strconv.Unquote(literal.Value)
+	return value, err == nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // File is a file of a layer, or a folder if its path ends with a slash.
@@ -44,8 +46,5 @@ func Tar(modified time.Time, files ...File) ([]byte, error) {
 // Layer is an uncompressed layer of files.
 func Layer(files ...File) (v1.Layer, error) {
 	content, err := Tar(Epoch, files...)
-	if err != nil {
-		return nil, err
-	}
-	return layerFromBytes(content)
+	return static.NewLayer(content, types.DockerUncompressedLayer), err
 }

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -44,11 +43,6 @@ func LayerOf(path, image string) (v1.Layer, error) {
 		return nil, fmt.Errorf("image %s in %s has %d layers, want 1", image, path, len(layers))
 	}
 	return newLayer(layers[0].Uncompressed)
-}
-
-// layerFromBytes creates a layer from a tar in memory.
-func layerFromBytes(tar []byte) (v1.Layer, error) {
-	return newLayer(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(tar)), nil })
 }
 
 func newLayer(open func() (io.ReadCloser, error)) (v1.Layer, error) {
