@@ -61,15 +61,10 @@ func Read(folder string) (Files, error) {
 	return files, err
 }
 
-// Write writes the files below root, and removes every other file in the given folders.
-func (f Files) Write(root string, folders ...string) error {
-	for _, folder := range folders {
-		if err := f.removeOthers(root, folder); err != nil {
-			return err
-		}
-	}
+// Write writes the files to a folder. A file that has the content already keeps its time.
+func (f Files) Write(folder string) error {
 	for _, path := range slices.Sorted(maps.Keys(f)) {
-		target := filepath.Join(root, path)
+		target := filepath.Join(folder, path)
 		if existing, err := os.ReadFile(target); err == nil && bytes.Equal(existing, f[path]) {
 			continue
 		}
@@ -83,22 +78,18 @@ func (f Files) Write(root string, folders ...string) error {
 	return nil
 }
 
-func (f Files) removeOthers(root, folder string) error {
-	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		if _, generated := f[relative]; !generated {
-			return os.Remove(path)
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// Replace removes every other file of a folder, and writes the files.
+func (f Files) Replace(folder string) error {
+	existing, err := Read(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	for path := range existing {
+		if _, generated := f[path]; !generated {
+			if err := os.Remove(filepath.Join(folder, path)); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Write(folder)
 }

@@ -79,7 +79,7 @@ func writeBundles(project *source.Project, images source.Images, folder func(*so
 		if err != nil {
 			return fmt.Errorf("bundle of %s: %w", operator.Name, err)
 		}
-		if err := files.Write(folder(operator), "."); err != nil {
+		if err := files.Replace(folder(operator)); err != nil {
 			return err
 		}
 	}
@@ -97,13 +97,13 @@ func writeCatalogs(project *source.Project, images source.Images, bundles func(*
 		return err
 	}
 	files.Include("", current)
-	if err := files.Write(filepath.Join(folder, catalog.Release), "."); err != nil {
+	if err := files.Replace(filepath.Join(folder, catalog.Release)); err != nil {
 		return err
 	}
 	if files, err = catalog.WithoutDependencies(files); err != nil {
 		return err
 	}
-	return files.Write(filepath.Join(folder, catalog.OLMv1), ".")
+	return files.Replace(filepath.Join(folder, catalog.OLMv1))
 }
 
 // catalogFiles are the packages and their bundles of this version.
@@ -128,7 +128,7 @@ func WriteManifests(project *source.Project, images source.Images, folder string
 	if err != nil {
 		return err
 	}
-	return files.Write(folder, ".")
+	return files.Replace(folder)
 }
 
 func writeCharts(project *source.Project, images source.Images, folder string) error {
@@ -136,5 +136,5 @@ func writeCharts(project *source.Project, images source.Images, folder string) e
 	if err != nil {
 		return err
 	}
-	return files.Write(folder, ".")
+	return files.Replace(folder)
 }
