@@ -228,6 +228,20 @@ func (o *Operator) readSamples(folder string) error {
 
 // readSample returns the first object of a kind in a file.
 func readSample(file, kind string) (*unstructured.Unstructured, error) {
+	objects, err := ReadObjects(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			return object, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no object of kind %s", file, kind)
+}
+
+// ReadObjects reads the objects of a file.
+func ReadObjects(file string) (objects []*unstructured.Unstructured, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -237,11 +251,9 @@ func readSample(file, kind string) (*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if object.GetKind() == kind {
-			return object, nil
-		}
+		objects = append(objects, object)
 	}
-	return nil, fmt.Errorf("%s has no object of kind %s", file, kind)
+	return objects, nil
 }
 
 // Container returns the only container of a Deployment.

@@ -91,7 +91,7 @@ func leaveOutMissing(project *source.Project, operator *source.Operator, channel
 func Bundle(project *source.Project, operator *source.Operator, images source.Images, directory string) (output.Files, error) {
 	config, err := Imageless(directory)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rendering %s: %w", directory, err)
 	}
 	own := source.NamedImage{Name: operator.Package() + "-bundle", Reference: images.Bundle(operator)}
 	config.Bundles[0].Image = own.Reference
@@ -107,15 +107,6 @@ func Bundle(project *source.Project, operator *source.Operator, images source.Im
 
 // Imageless renders the bundle in a directory with its manifests, so that no registry is needed.
 func Imageless(directory string) (*declcfg.DeclarativeConfig, error) {
-	rendered, err := render(directory)
-	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", directory, err)
-	}
-	return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{*rendered}}, nil
-}
-
-// render returns a bundle with its manifests.
-func render(directory string) (*declcfg.Bundle, error) {
 	input, err := registry.NewImageInput(image.SimpleReference(""), directory)
 	if err != nil {
 		return nil, err
@@ -129,10 +120,10 @@ func render(directory string) (*declcfg.Bundle, error) {
 		return nil, err
 	}
 	content, err := json.Marshal(csv)
-	return &declcfg.Bundle{
+	return &declcfg.DeclarativeConfig{Bundles: []declcfg.Bundle{{
 		Schema: declcfg.SchemaBundle, Name: input.Bundle.Name, Package: input.Bundle.Package,
 		Properties: properties, Objects: objects, CsvJSON: string(content),
-	}, err
+	}}}, err
 }
 
 // withMetadata replaces the manifests with the metadata of the ClusterServiceVersion, which

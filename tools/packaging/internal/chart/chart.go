@@ -115,9 +115,3 @@ func (c *content) files() (output.Files, error) {
 	}
 	return made, nil
 }
-
-// toYAML returns a value for an annotation of Artifact Hub, which reads YAML.
-func toYAML(list any) (string, error) {
-	encoded, err := yaml.Marshal(list)
-	return string(encoded), err
-}

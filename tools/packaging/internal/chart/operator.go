@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
@@ -67,11 +68,11 @@ func annotate(operator *source.Operator, images source.Images, chart *content) e
 	annotations["artifacthub.io/operator"] = "true"
 	annotations["artifacthub.io/operatorCapabilities"] = bundle.Capabilities
 	for name, list := range map[string]any{"crds": crds, "crdsExamples": examples, "images": references} {
-		encoded, err := toYAML(list)
+		encoded, err := yaml.Marshal(list) // Artifact Hub reads YAML
 		if err != nil {
 			return err
 		}
-		annotations["artifacthub.io/"+name] = encoded
+		annotations["artifacthub.io/"+name] = string(encoded)
 	}
 	return nil
 }

@@ -1,16 +1,14 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
@@ -173,14 +171,11 @@ func examples(project *source.Project, operator *source.Operator) (output.Files,
 	}
 	made := output.Files{}
 	for _, sample := range samples {
-		content, err := os.ReadFile(sample)
+		objects, err := source.ReadObjects(sample)
 		if err != nil {
 			return nil, err
 		}
-		values, err := valuesOf(operator.Service.Kind, content)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", sample, err)
-		}
+		values := valuesOf(operator.Service.Kind, objects)
 		if values["spec"] == nil {
 			continue // a sample of another kind
 		}
@@ -192,29 +187,16 @@ func examples(project *source.Project, operator *source.Operator) (output.Files,
 }
 
 // valuesOf returns the values that render the objects of a sample.
-func valuesOf(kind string, sample []byte) (map[string]any, error) {
-	values := map[string]any{}
-	for content := range bytes.SplitSeq(sample, []byte("\n---\n")) {
-		document := struct {
-			Kind       string            `json:"kind"`
-			Metadata   map[string]any    `json:"metadata"`
-			Spec       map[string]any    `json:"spec"`
-			StringData map[string]string `json:"stringData"`
-		}{}
-		if err := yaml.Unmarshal(content, &document); err != nil {
-			return nil, err
-		}
-		switch document.Kind {
+func valuesOf(kind string, sample []*unstructured.Unstructured) map[string]any {
+	values, secrets := map[string]any{}, map[string]any{}
+	for _, object := range sample {
+		switch object.GetKind() {
 		case kind:
-			values["name"], values["spec"] = document.Metadata["name"], document.Spec
+			values["name"], values["spec"] = object.GetName(), object.Object["spec"]
 		case "Secret":
-			secrets, _ := values["secrets"].(map[string]any)
-			if secrets == nil {
-				secrets = map[string]any{}
-				values["secrets"] = secrets
-			}
-			secrets[document.Metadata["name"].(string)] = document.StringData
+			secrets[object.GetName()] = object.Object["stringData"]
+			values["secrets"] = secrets
 		}
 	}
-	return values, nil
+	return values
 }

@@ -33,11 +33,10 @@ func writeKind(page *bytes.Buffer, crd *apiextensionsv1.CustomResourceDefinition
 		fmt.Fprintf(page, ", short name `%s`", name)
 	}
 	page.WriteString("\n\n| field | type | description |\n|---|---|---|\n")
-	for _, row := range rows("spec", schema.Properties["spec"], true) {
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", row.path, row.form, row.text)
-	}
-	for _, row := range rows("status", schema.Properties["status"], true) {
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", row.path, row.form, row.text)
+	for _, part := range []string{"spec", "status"} {
+		for _, row := range rows(part, schema.Properties[part], true) {
+			fmt.Fprintf(page, "| `%s` | %s | %s |\n", row.path, row.form, row.text)
+		}
 	}
 }
 
