@@ -58,7 +58,7 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		variants := flags.Bool("variants", false, "build the variants of the image, with other WSGI servers")
 		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
 		rebuild := flags.Bool("rebuild", false, "build even if the cache has the image, to get newer packages")
-		if err := parse(flags, args, "output"); err != nil {
+		if err := parse(flags, args); err != nil {
 			return "", err
 		}
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
@@ -71,7 +71,7 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		flags.StringVar(&options.Root, "root", "..", "directory of the repository")
 		flags.StringVar(&options.Version, "version", "", "version of the program (default: that of config/packaging.yaml)")
 		flags.StringVar(&options.Address, "address", "", "URL of the folder with the archives (default: a release of the repository)")
-		if err := parse(flags, args, "output"); err != nil {
+		if err := parse(flags, args); err != nil {
 			return "", err
 		}
 		options.Output = *output
@@ -91,7 +91,7 @@ func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, outp
 	flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images, to read their digests")
 	flags.BoolVar(&options.Push, "push", false, "push the images to the registry")
 	platforms := flags.String("platforms", strings.Join(release.Platforms, ","), "platforms of the images, separated by commas")
-	if err := parse(flags, args, "output"); err != nil {
+	if err := parse(flags, args); err != nil {
 		return "", err
 	}
 	options.Output, options.Platforms = *output, strings.Split(*platforms, ",")
@@ -99,14 +99,12 @@ func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, outp
 	return filepath.Join(*output, release.ListFile), err
 }
 
-func parse(flags *flag.FlagSet, args []string, required ...string) error {
+func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for _, name := range required {
-		if flags.Lookup(name).Value.String() == "" {
-			return fmt.Errorf("--%s is missing\n%s", name, usage)
-		}
+	if flags.Lookup("output").Value.String() == "" {
+		return fmt.Errorf("--output is missing\n%s", usage)
 	}
 	return nil
 }

@@ -20,13 +20,10 @@ import (
 	"asterism.dev/tools/internal/archive"
 )
 
-// File is a file of an image.
-type File = archive.File
-
 // Variant is an image for one architecture, in Go's spelling.
 type Variant struct {
 	Architecture string
-	Files        []File
+	Files        []archive.File
 }
 
 // Index returns an index with an image of one layer for each variant. The same variants,
@@ -43,11 +40,7 @@ func Index(variants []Variant, config v1.Config, annotations map[string]string, 
 			Platform:  &v1.Platform{OS: "linux", Architecture: variant.Architecture},
 		}})
 	}
-	annotated, ok := mutate.Annotations(index, annotations).(v1.ImageIndex)
-	if !ok {
-		return nil, fmt.Errorf("annotations of an index: got %T", annotated)
-	}
-	return annotated, nil
+	return mutate.Annotations(index, annotations).(v1.ImageIndex), nil
 }
 
 // plainImage is an image without the type of an artifact. Otherwise, the library adds the type
@@ -77,8 +70,8 @@ func build(variant Variant, config v1.Config, created time.Time) (v1.Image, erro
 }
 
 // newLayer sorts the files, so that their order does not change the digest.
-func newLayer(files []File, created time.Time) (v1.Layer, error) {
-	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+func newLayer(files []archive.File, created time.Time) (v1.Layer, error) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b archive.File) int { return strings.Compare(a.Path, b.Path) })
 	content, err := archive.Tar(created, files...)
 	if err != nil {
 		return nil, err

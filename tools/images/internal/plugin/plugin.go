@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -80,12 +81,8 @@ func Write(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if options.Version = strings.TrimPrefix(options.Version, "v"); options.Version == "" {
-		options.Version = project.Version
-	}
-	if options.Address == "" {
-		options.Address = project.Repository + "/releases/download/v" + options.Version
-	}
+	options.Version = cmp.Or(strings.TrimPrefix(options.Version, "v"), project.Version)
+	options.Address = cmp.Or(options.Address, project.Repository+"/releases/download/v"+options.Version)
 	if options.Build == nil {
 		options.Build = options.goBuild
 		defer func() { _ = os.RemoveAll(filepath.Join(options.Output, programs)) }() // the archives have the programs

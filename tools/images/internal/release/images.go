@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 
 	"asterism.dev/tools/images/internal/ociimage"
+	"asterism.dev/tools/internal/archive"
 	"asterism.dev/tools/internal/operatorimage"
 	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
@@ -52,7 +53,7 @@ func (r *release) operators(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			files = append(files, ociimage.File{Path: "manager", Mode: 0o755, Content: program})
+			files = append(files, archive.File{Path: "manager", Mode: 0o755, Content: program})
 			image.variants = append(image.variants, ociimage.Variant{Architecture: architecture, Files: files})
 			image.programs = append(image.programs, info)
 		}
@@ -127,9 +128,9 @@ func (r *release) addFolder(image content, folder, prefix string) error {
 	if err != nil {
 		return err
 	}
-	var files []ociimage.File
+	var files []archive.File
 	for _, path := range slices.Sorted(maps.Keys(contents)) {
-		files = append(files, ociimage.File{Path: prefix + filepath.ToSlash(path), Mode: 0o644, Content: contents[path]})
+		files = append(files, archive.File{Path: prefix + filepath.ToSlash(path), Mode: 0o644, Content: contents[path]})
 	}
 	for _, architecture := range r.architectures {
 		image.variants = append(image.variants, ociimage.Variant{Architecture: architecture, Files: files})
@@ -139,13 +140,10 @@ func (r *release) addFolder(image content, folder, prefix string) error {
 
 // add writes the image with its referrers to the layout, and adds the image to the list.
 func (r *release) add(image content) error {
-	image.config.Labels = maps.Clone(image.config.Labels)
-	if image.config.Labels == nil {
-		image.config.Labels = map[string]string{}
-	}
-	annotations := r.annotations(image)
-	maps.Copy(image.config.Labels, annotations)
-	maps.Copy(image.config.Labels, r.labels(image))
+	annotations, labels := r.annotations(image), r.labels(image)
+	maps.Copy(labels, annotations)
+	maps.Copy(labels, image.config.Labels)
+	image.config.Labels = labels
 	index, err := ociimage.Index(image.variants, image.config, annotations, r.project.Created)
 	if err != nil {
 		return fmt.Errorf("%s: %w", image.name, err)

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"asterism.dev/tools/images/internal/ociimage"
+	"asterism.dev/tools/internal/archive"
 )
 
 // licenseFile matches the names of files with the conditions of a module.
@@ -23,7 +23,7 @@ var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|notice|patents|copying)`)
 
 // licenses returns the license files of the project, of Go, and of the modules that are linked
 // into a program, which the module cache has since the build.
-func (r *release) licenses(ctx context.Context, program *debug.BuildInfo) (all []ociimage.File, err error) {
+func (r *release) licenses(ctx context.Context, program *debug.BuildInfo) (all []archive.File, err error) {
 	env := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOMODCACHE")
 	env.Dir = r.Root
 	output, err := env.Output()
@@ -55,7 +55,7 @@ func (r *release) licenses(ctx context.Context, program *debug.BuildInfo) (all [
 	return all, nil
 }
 
-func licensesIn(folder, target string) (all []ociimage.File, err error) {
+func licensesIn(folder, target string) (all []archive.File, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func licensesIn(folder, target string) (all []ociimage.File, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, ociimage.File{Path: path.Join(target, entry.Name()), Mode: 0o644, Content: text})
+		all = append(all, archive.File{Path: path.Join(target, entry.Name()), Mode: 0o644, Content: text})
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no license file, so an image cannot contain it", folder)

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,14 +112,9 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	if r.project, err = readProject(ctx, r.Root); err != nil {
 		return nil, err
 	}
-	r.Registry, r.Version = strings.TrimSuffix(r.Registry, "/"), strings.TrimPrefix(r.Version, "v")
+	r.Registry = cmp.Or(strings.TrimSuffix(r.Registry, "/"), r.project.Registry)
+	r.Version = cmp.Or(strings.TrimPrefix(r.Version, "v"), r.project.Version)
 	r.Mirror = strings.TrimSuffix(r.Mirror, "/")
-	if r.Registry == "" {
-		r.Registry = r.project.Registry
-	}
-	if r.Version == "" {
-		r.Version = r.project.Version
-	}
 	r.project.Registry, r.project.Version = r.Registry, r.Version
 	r.list.Version = r.Version
 	if r.architectures, err = architecturesOf(r.Platforms); err != nil {

@@ -18,6 +18,7 @@ import (
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 
 	"asterism.dev/tools/images/internal/ociimage"
+	"asterism.dev/tools/internal/archive"
 )
 
 // MediaType of a document.
@@ -109,7 +110,7 @@ func (d *document) container(part, digest string) common.ElementID {
 	})
 }
 
-func (d *document) file(architecture string, file ociimage.File) common.ElementID {
+func (d *document) file(architecture string, file archive.File) common.ElementID {
 	one, two := sha1.Sum(file.Content), sha256.Sum256(file.Content) //nolint:gosec // see the import
 	element := &spdx.File{
 		FileName: "/" + file.Path, FileSPDXIdentifier: id("File", architecture, file.Path),
@@ -184,12 +185,5 @@ var notInID = regexp.MustCompile(`[^a-zA-Z0-9.-]`)
 
 // id returns an identifier, which may have letters, digits, dots and hyphens.
 func id(parts ...string) common.ElementID {
-	var name string
-	for i, part := range parts {
-		if i > 0 {
-			name += "-"
-		}
-		name += notInID.ReplaceAllString(part, "-")
-	}
-	return common.ElementID(name)
+	return common.ElementID(notInID.ReplaceAllString(strings.Join(parts, "-"), "-"))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 
 	"asterism.dev/tools/images/internal/ociimage"
+	"asterism.dev/tools/internal/archive"
 )
 
 // program is the information of a build in a workspace, as `go version -m` prints it.
@@ -36,7 +37,7 @@ func exampleDocument(t *testing.T) []byte {
 	}
 	for digit, architecture := range map[string]string{"1": "amd64", "2": "arm64"} {
 		image.Variants = append(image.Variants, Variant{
-			Variant: ociimage.Variant{Architecture: architecture, Files: []ociimage.File{{Path: "manager", Content: []byte(architecture)}}},
+			Variant: ociimage.Variant{Architecture: architecture, Files: []archive.File{{Path: "manager", Content: []byte(architecture)}}},
 			Digest:  "sha256:" + strings.Repeat(digit, 64), Program: info,
 		})
 	}
