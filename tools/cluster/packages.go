@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -70,10 +69,7 @@ func runCommand(ctx context.Context, name string, args ...string) error {
 // follow is runCommand that shows the last line of the output as the detail of a step.
 func follow(ctx context.Context, line *progress.Line, name string, args ...string) error {
 	var log bytes.Buffer
-	output := io.Writer(&log)
-	if line != nil {
-		output = line.Follow("", &log)
-	}
+	output := line.Follow("", &log)
 	command := exec.CommandContext(ctx, commandPath(name), args...)
 	command.Stdout, command.Stderr = output, output
 	if err := command.Run(); err != nil {

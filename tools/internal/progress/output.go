@@ -10,8 +10,11 @@ import (
 )
 
 // Follow returns a writer to log that notes the last complete line of each write, after the
-// name of a part of the step, if the part has one.
+// name of a part of the step, if the part has one. Outside of a step, it returns log.
 func (l *Line) Follow(part string, log io.Writer) io.Writer {
+	if l == nil {
+		return log
+	}
 	if part != "" {
 		l.Note(part)
 		part += ": "

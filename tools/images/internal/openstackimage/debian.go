@@ -78,10 +78,7 @@ func (b *build) logged(command *exec.Cmd) error {
 		return fmt.Errorf("build log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	output := io.Writer(log)
-	if b.line != nil {
-		output = b.line.Follow("", log)
-	}
+	output := b.line.Follow("", log)
 	command.Stdout, command.Stderr = output, output
 	if err := command.Run(); err != nil {
 		content, _ := os.ReadFile(path)
