@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A component's process is recognised by two variables of its environment instead of a
@@ -106,14 +108,11 @@ func read(proc string, pid int) (Process, bool) {
 // startTime converts ticks since boot to a time.
 func startTime(ticks string) time.Time {
 	count, _ := strconv.ParseInt(ticks, 10, 64)
-	uptime, err := os.ReadFile("/proc/uptime")
-	if err != nil {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
 		return time.Time{}
 	}
-	seconds, _, _ := strings.Cut(string(uptime), " ")
-	up, _ := strconv.ParseFloat(seconds, 64)
-	age := time.Duration(up*float64(time.Second)) - time.Duration(count)*tick
-	return time.Now().Add(-age)
+	return time.Now().Add(time.Duration(count)*tick - time.Duration(up.Nano()))
 }
 
 // Find returns the process that was started as the component, or nil.
