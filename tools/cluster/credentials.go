@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -27,7 +28,7 @@ type authority struct {
 	dir  string
 	name string
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  crypto.PrivateKey
 }
 
 // certificate describes a certificate that an authority issues.
@@ -67,11 +68,7 @@ func (a *authority) read() error {
 	if err != nil {
 		return fmt.Errorf("authority in %s: %w", a.dir, err)
 	}
-	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
-	if !ok {
-		return fmt.Errorf("authority in %s has a key of type %T", a.dir, pair.PrivateKey)
-	}
-	a.cert, a.key = pair.Leaf, key
+	a.cert, a.key = pair.Leaf, pair.PrivateKey
 	return nil
 }
 

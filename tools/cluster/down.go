@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,21 +27,21 @@ func (c *cluster) down(ctx context.Context) error {
 	if err := c.cleanUp(ctx); err != nil {
 		return err
 	}
-	if err := removeCluster(c.dir); err != nil {
+	if err := removeFolder(c.dir, stateFile, lockFile); err != nil {
 		return err
 	}
 	c.progress.Say("down")
 	return nil
 }
 
-// removeCluster removes the state last: a repeated `down` recognises the folder by it.
-func removeCluster(dir string) error {
+// removeFolder removes the named files last: a repeated `down` recognises by them what is left.
+func removeFolder(dir string, last ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == stateFile || entry.Name() == lockFile {
+		if slices.Contains(last, entry.Name()) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {

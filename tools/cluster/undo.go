@@ -73,19 +73,7 @@ func (m *machine) undo(ctx context.Context) error {
 	if err := m.removeFiles(ctx); err != nil {
 		return err
 	}
-	// The record is removed last, so that a killed `down` can be repeated.
-	entries, err := os.ReadDir(runDir)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if path := filepath.Join(runDir, entry.Name()); path != machineFile {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
-		}
-	}
-	return os.RemoveAll(runDir)
+	return removeFolder(runDir, filepath.Base(machineFile))
 }
 
 // unmountAll fails if a mount is left: removing the folder would delete the files in it.
