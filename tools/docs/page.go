@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,12 +42,7 @@ type pages map[string]*page
 
 // sorted returns the pages by path, so that problems are always listed in the same order.
 func (p pages) sorted() []*page {
-	var all []*page
-	for _, one := range p {
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(a, b *page) int { return strings.Compare(a.path, b.path) })
-	return all
+	return slices.SortedFunc(maps.Values(p), func(a, b *page) int { return strings.Compare(a.path, b.path) })
 }
 
 // readPages reads every Markdown file, except in testdata and in folders that begin with a dot.
@@ -95,17 +91,13 @@ func parsePage(path string, source []byte) *page {
 			made.links = append(made.links, string(node.Destination))
 		case *ast.FencedCodeBlock:
 			language, _, _ := strings.Cut(string(node.Language(source)), " ")
-			made.blocks = append(made.blocks, block{language: language, text: linesOf(node, source)})
+			made.blocks = append(made.blocks, block{language: language, text: string(node.Lines().Value(source))})
 		case *ast.CodeBlock:
-			made.blocks = append(made.blocks, block{text: linesOf(node, source)})
+			made.blocks = append(made.blocks, block{text: string(node.Lines().Value(source))})
 		}
 		return ast.WalkContinue, nil
 	})
 	return made
-}
-
-func linesOf(node ast.Node, source []byte) string {
-	return string(node.Lines().Value(source))
 }
 
 // textOf returns the text of a heading without its markup.
