@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -46,7 +44,10 @@ func (c *cluster) load(ctx context.Context, paths []string) error {
 			c.progress.Say("%s is already loaded", name)
 			continue
 		}
-		err = c.progress.During("loading "+name, func(*progress.Line) error { return ctr(ctx, io.Discard, "images", "import", path) })
+		err = c.progress.During("loading "+name, func(*progress.Line) error {
+			_, err := ctr(ctx, "images", "import", path)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -56,13 +57,13 @@ func (c *cluster) load(ctx context.Context, paths []string) error {
 
 // loaded reports whether containerd has every image under all of its tags.
 func (c *cluster) loaded(ctx context.Context, images []archive.Stored) (bool, error) {
-	var list bytes.Buffer
-	if err := ctr(ctx, &list, "images", "list"); err != nil {
+	list, err := ctr(ctx, "images", "list")
+	if err != nil {
 		return false, err
 	}
 	// REF TYPE DIGEST SIZE…, under a line of headings.
 	targets := map[string]string{}
-	for line := range strings.Lines(list.String()) {
+	for line := range strings.Lines(string(list)) {
 		if fields := strings.Fields(line); len(fields) > 2 {
 			targets[fields[0]] = fields[2]
 		}
@@ -86,27 +87,25 @@ func (c *cluster) loaded(ctx context.Context, images []archive.Stored) (bool, er
 
 // configDigest reads the configuration's digest from an image's manifest; "" without such a manifest.
 func configDigest(ctx context.Context, target string) string {
-	var content bytes.Buffer
-	if err := ctr(ctx, &content, "content", "get", target); err != nil {
-		return ""
-	}
+	content, err := ctr(ctx, "content", "get", target)
 	var manifest struct{ Config struct{ Digest string } }
-	if err := json.Unmarshal(content.Bytes(), &manifest); err != nil {
+	if err != nil || json.Unmarshal(content, &manifest) != nil {
 		return ""
 	}
 	return manifest.Config.Digest
 }
 
-// ctr runs containerd's client in the kubelet's namespace.
-func ctr(ctx context.Context, out io.Writer, args ...string) error {
+// ctr runs containerd's client in the kubelet's namespace, and returns its output.
+func ctr(ctx context.Context, args ...string) ([]byte, error) {
 	args = slices.Concat([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, args)
-	var problem bytes.Buffer
-	command := exec.CommandContext(ctx, commandPath("ctr"), args...)
-	command.Stdout, command.Stderr = out, &problem
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("ctr %s: %w\n%s", strings.Join(args, " "), err, process.LastLines(problem.String(), 5))
+	output, err := exec.CommandContext(ctx, commandPath("ctr"), args...).Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%w\n%s", err, process.LastLines(string(failed.Stderr), 5))
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("ctr %s: %w", strings.Join(args, " "), err)
+	}
+	return output, nil
 }
 
 // writePauseImage writes a docker archive with one static binary.
