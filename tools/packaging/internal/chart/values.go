@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -82,13 +83,9 @@ func groupSchema(values []value) schema {
 	for _, v := range values {
 		property := schema{"description": v.comment}
 		if v.group != nil {
-			for key, keyword := range groupSchema(v.group) {
-				property[key] = keyword
-			}
+			maps.Copy(property, groupSchema(v.group))
 		}
-		for key, keyword := range v.schema {
-			property[key] = keyword
-		}
+		maps.Copy(property, v.schema)
 		fields[v.key] = property
 	}
 	return schema{typ: object, additional: false, properties: fields}
