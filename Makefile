@@ -164,7 +164,7 @@ test-cli: helm # the commands that install run it
 	@trap '($(cluster) down)' EXIT; ($(cluster) up --control-plane-only); \
 	(cd cli && GOWORK=off $(go-test) $(test-flags) ./...)
 
-# A module must also build outside of the workspace, as its users build it.
+# A module must also build outside the workspace, as its users build it.
 .PHONY: $(build-modules)
 $(build-modules): build-%:
 	cd $* && GOWORK=off $(go-build) ./...

@@ -61,7 +61,7 @@ func schedulerSample() string {
 	return repository("operators", "nova-scheduler", "config", "samples", "scheduler.yaml")
 }
 
-// expectNothingElsewhere expects that no operator reports on an object outside of its
+// expectNothingElsewhere expects that no operator reports on an object outside its
 // namespaces.
 func expectNothingElsewhere(ctx context.Context) {
 	GinkgoHelper()

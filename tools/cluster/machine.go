@@ -24,7 +24,7 @@ import (
 // br_netfilter is loaded.
 const bridge = "asterism0"
 
-// machine records what the full mode changes outside of the cluster's folder.
+// machine records what the full mode changes outside the cluster's folder.
 type machine struct {
 	// Dir is the folder of the cluster that owns the node. A machine has at most one node.
 	Dir string `json:"dir"`

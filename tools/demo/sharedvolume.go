@@ -110,7 +110,7 @@ func (d *demo) nameInstances(ctx context.Context) error {
 	return nil
 }
 
-// driverFiles are the file and the folders that the driver's pods create outside of the
+// driverFiles are the file and the folders that the driver's pods create outside the
 // cluster's folder. Folders with other content stay.
 var driverFiles = []string{
 	"/var/amazon/efs/efs-utils.conf", "/var/amazon/efs", "/var/amazon", "/etc/amazon/efs", "/etc/amazon", "/run/efs",

@@ -95,9 +95,9 @@ func TestProblems(t *testing.T) {
 		"anchors of headings that repeat, with code and punctuation": {
 			change: map[string]string{"docs/a.md": "## A `b` (c), d\n\n## Same\n\n## Same\n\n[1](#a-b-c-d) [2](#same) [3](#same-1)"},
 		},
-		"a link to a file outside of the repository": {
+		"a link to a file outside the repository": {
 			change: map[string]string{"docs/a.md": "[b](../../b.md)"},
-			want:   "its target is outside of the repository",
+			want:   "its target is outside the repository",
 		},
 		"a link in code": {change: map[string]string{"docs/a.md": "`[b](b.md)`\n\n```\n[b](b.md)\n```\n"}},
 		"a link in a table": {

@@ -38,7 +38,7 @@ func deadLink(root string, all pages, from *page, link string) string {
 		target = path.Join(path.Dir(from.path), address.Path)
 	}
 	if strings.HasPrefix(target, "../") {
-		return "its target is outside of the repository"
+		return "its target is outside the repository"
 	}
 	info, err := os.Stat(filepath.Join(root, filepath.FromSlash(target)))
 	if os.IsNotExist(err) {

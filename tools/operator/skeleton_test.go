@@ -18,7 +18,7 @@ var generatedLists = regexp.MustCompile(`^(catalog/release/nova-example-operator
 	`cli/internal/meaning/|config/control-plane/kustomization\.yaml|config/namespace/rolebindings\.yaml|docs/api\.md|tools/go\.mod|tools/lint/go\.work)`)
 
 // TestSkeleton makes an operator in a copy of the repository. Its own tests pass, and nothing
-// outside of its folder is written by hand.
+// outside its folder is written by hand.
 func TestSkeleton(t *testing.T) {
 	copied := copyRepository(t)
 	command(t, copied, "make", "--no-print-directory", "operator", "NAME=nova-example")

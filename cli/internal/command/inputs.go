@@ -145,7 +145,7 @@ func (r *readiness) secret(ctx context.Context, path, name, key string) error {
 
 func (r *readiness) service(ctx context.Context, path, name string) error {
 	service := &corev1.Service{}
-	if err := r.get(ctx, "Service", r.cluster.Namespace, name, "create it, or correct "+path+", or name a server outside of the namespace by host", service); err != nil {
+	if err := r.get(ctx, "Service", r.cluster.Namespace, name, "create it, or correct "+path+", or name a server outside the namespace by host", service); err != nil {
 		return err
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {

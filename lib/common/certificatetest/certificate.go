@@ -39,11 +39,17 @@ func NewAuthorityUntil(t testing.TB, notAfter time.Time) Authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	key := newKey(t)
-	return Authority{PEM: encode("CERTIFICATE", sign(t, template, template, key.Public(), key)), certificate: template, key: key}
+	signed := sign(t, template, template, key.Public(), key)
+	certificate, err := x509.ParseCertificate(signed) // with the identifier of its key, which Sign repeats
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Authority{PEM: encode("CERTIFICATE", signed), certificate: certificate, key: key}
 }
 
 // Sign returns the certificate and the key of a server, in PEM, for host names and IP
-// addresses. The certificate is valid since an hour.
+// addresses. The certificate is valid since an hour. It identifies the key of its authority,
+// without which Python 3.13 and later refuse it (ssl.VERIFY_X509_STRICT).
 func (a Authority) Sign(t testing.TB, notAfter time.Time, hosts ...string) (certificate, key []byte) {
 	t.Helper()
 	template := &x509.Certificate{

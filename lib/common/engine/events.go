@@ -86,7 +86,7 @@ func newRecorder(mgr ctrl.Manager, name string) (record.EventRecorder, error) {
 }
 
 // ownPod returns the pod of the operator, whose namespace outlives the watched namespaces;
-// nil outside of a cluster.
+// nil outside a cluster.
 func ownPod() *corev1.ObjectReference {
 	namespace := os.Getenv("POD_NAMESPACE")
 	name, err := os.Hostname()

@@ -137,6 +137,6 @@ func (in Inputs) key(kind schema.GroupVersionKind, name string) observe.Key {
 	return observe.Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: in.namespace, Name: name}}
 }
 
-// Observed are facts that the Do of a stage has read outside of the cluster. They are
+// Observed are facts that the Do of a stage has read outside the cluster. They are
 // stored in the status: they must not have secrets.
 type Observed map[string]string

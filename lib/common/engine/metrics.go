@@ -34,7 +34,7 @@ var (
 		Name: "asterism_pass_failures_total", Help: "Passes that ended with an error and are repeated with back-off, by the reason of the first error.",
 	}, []string{labelKind, "reason"})
 	doDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "asterism_do_duration_seconds", Help: "Duration of one call of servers outside of Kubernetes, by the condition of the stage.",
+		Name: "asterism_do_duration_seconds", Help: "Duration of one call of servers outside Kubernetes, by the condition of the stage.",
 		Buckets: []float64{0.1, 0.5, 1, 5, 10},
 	}, []string{labelKind, labelCondition})
 	doWaiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -24,7 +24,7 @@ type engine struct {
 	cluster  *observe.Cluster
 	settings *apply.Settings
 	recorder record.EventRecorder
-	pod      *corev1.ObjectReference // of the operator; nil outside of a cluster
+	pod      *corev1.ObjectReference // of the operator; nil outside a cluster
 	memories *memories
 	// fallbackHashKey is a random key of this process, for hashes while the Secret with the key
 	// cannot be read.

@@ -51,7 +51,7 @@ type Stage[T Object] struct {
 	Condition string
 	// Needs are the inputs of Do and Build; the stage waits for them.
 	Needs func(T) []Need
-	// Do is an idempotent call outside of the cluster. It runs when the spec or an input
+	// Do is an idempotent call outside the cluster. It runs when the spec or an input
 	// has changed since Do last succeeded; with Every, also after that time and after a
 	// restart of the operator. It must return within DoTimeout.
 	Do func(context.Context, T, Inputs) (Observed, error)

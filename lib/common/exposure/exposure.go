@@ -1,4 +1,4 @@
-// Package exposure builds the object through which clients outside of the cluster reach an
+// Package exposure builds the object through which clients outside the cluster reach an
 // HTTP service: a Route, an Ingress, an HTTPRoute or a Service of type LoadBalancer.
 package exposure
 

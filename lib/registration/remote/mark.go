@@ -11,7 +11,7 @@ import (
 
 const markPrefix = "asterism "
 
-// Mark identifies the custom resource that owns an object outside of the Kubernetes
+// Mark identifies the custom resource that owns an object outside the Kubernetes
 // cluster, for example a database. The statement that creates the object also writes the
 // mark. A custom resource that is created again under the same name has the same mark. An
 // object with another mark, or without a mark, has another owner.

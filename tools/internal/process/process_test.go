@@ -106,7 +106,7 @@ func TestRecycledPidIsNotSignalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("a process outside of the cluster was killed: %v", err)
+		t.Errorf("a process outside the cluster was killed: %v", err)
 	}
 	if now := Find(list(t, dir), "etcd"); now == nil || now.PID != p.PID {
 		t.Error("a process was killed although its start time differs")

@@ -93,7 +93,7 @@ func addValue(known constants, kinds map[string][]string, common constants, grou
 		}
 		comment := spec.Doc
 		if comment == nil {
-			comment = group.Doc // of a constant outside of a group
+			comment = group.Doc // of a constant outside a group
 		}
 		known[name] = constant{value: valueOf(value, common), comment: textOf(comment.Text())}
 	case *ast.CompositeLit:

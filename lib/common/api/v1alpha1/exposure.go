@@ -1,6 +1,6 @@
 package v1alpha1
 
-// ExposureType is the kind of object through which clients outside of the cluster reach a
+// ExposureType is the kind of object through which clients outside the cluster reach a
 // service.
 // +kubebuilder:validation:Enum=Automatic;Route;Ingress;Gateway;LoadBalancer;None
 type ExposureType string
@@ -21,7 +21,7 @@ const (
 	ExposureNone ExposureType = "None"
 )
 
-// Exposure configures how clients outside of the cluster reach a service.
+// Exposure configures how clients outside the cluster reach a service.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.type in ['Ingress', 'Gateway']) || has(self.hostname)",message="must have hostname: an Ingress or a Gateway selects a service by host name"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Route', 'Automatic', 'Ingress', 'Gateway'] || !has(self.hostname)",message="must have hostname only for type Automatic, Route, Ingress or Gateway"

@@ -32,7 +32,7 @@ const (
 )
 
 // AnnotationAbandon with the value "true" lets the deletion of an object continue although
-// its registrations outside of the cluster cannot be removed. An event lists what remains.
+// its registrations outside the cluster cannot be removed. An event lists what remains.
 const AnnotationAbandon = "asterism.dev/abandon"
 
 // Status has the first fields of the status of every kind.
@@ -91,7 +91,7 @@ type CompletedStage struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Children []string `json:"children,omitempty"`
 
-	// observed has facts that the stage has read outside of the cluster, and no secrets.
+	// observed has facts that the stage has read outside the cluster, and no secrets.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Observed map[string]string `json:"observed,omitempty"`

@@ -220,7 +220,7 @@ var refused = []ginkgo.TableEntry{
 	ginkgo.Entry("nine Secrets with snippets", `spec: {customServiceConfigSecretRefs: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: h}, {name: i}]}`, "must have at most 8 items"),
 	ginkgo.Entry("a Secret with a snippet and a long name", `spec: {customServiceConfigSecretRefs: [{name: `+strings.Repeat("h", 201)+`}]}`, "must have names of at most 200 characters"),
 	ginkgo.Entry("a file named like a directory of options", `spec: {extraFiles: [{name: mine.conf.d, content: ""}]}`, "must not end in .conf.d or -ca.crt"),
-	ginkgo.Entry("a file outside of its directory", `spec: {extraFiles: [{name: ../policy.yaml, content: ""}]}`, "spec.extraFiles[0].name in body should match"),
+	ginkgo.Entry("a file outside its directory", `spec: {extraFiles: [{name: ../policy.yaml, content: ""}]}`, "spec.extraFiles[0].name in body should match"),
 	ginkgo.Entry("two files of one name", `spec: {extraFiles: [{name: a, content: ""}, {name: a, content: ""}]}`, "Duplicate value"),
 	ginkgo.Entry("a CA file with another ending", `spec: {caFileRefs: [{name: authorities, key: policy.yaml}]}`, "must have keys that end in -ca.crt"),
 	ginkgo.Entry("a trigger's key of 64 characters", `spec: {restartTriggers: {`+strings.Repeat("k", 64)+`: v}}`, badTrigger),

@@ -76,7 +76,7 @@ type NovaAPISpec struct {
 
 	sharedv1.SharedConnections `json:",inline"`
 
-	// exposure defines how clients outside of the cluster reach the API. Default: type
+	// exposure defines how clients outside the cluster reach the API. Default: type
 	// Automatic. A change updates or replaces the object that exposes the API, and restarts
 	// no pods.
 	// +optional

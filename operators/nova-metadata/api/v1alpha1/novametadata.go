@@ -140,7 +140,7 @@ type NovaMetadataSpec struct {
 	// +optional
 	IdentitySecretRef *commonv1.SecretReference `json:"identitySecretRef,omitempty"`
 
-	// exposure defines how metadata agents of Neutron outside of the cluster reach the service.
+	// exposure defines how metadata agents of Neutron outside the cluster reach the service.
 	// Default: type None. A change updates or replaces the object that exposes the service, and
 	// restarts no pods.
 	// +optional

@@ -71,7 +71,7 @@ func expose(cr *novav1.NovaMetadata) exposure.Exposed {
 	return exposure.Exposed{Service: describe(cr), Exposure: settings, TimeoutSeconds: cr.Spec.Timeout()}
 }
 
-// endpoints has no public address while no object exposes the service: agents outside of the
+// endpoints has no public address while no object exposes the service: agents outside the
 // cluster cannot use the address of the Service.
 func endpoints(cr *novav1.NovaMetadata, in engine.Inputs) {
 	all := expose(cr).Endpoints(cr.Namespace, cr.Status.Endpoints, in)

@@ -62,7 +62,7 @@ type Cell struct {
 	// +optional
 	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
 
-	// metadataExposure decides how metadata agents of Neutron outside of the cluster reach the
+	// metadataExposure decides how metadata agents of Neutron outside the cluster reach the
 	// cell's metadata service, if the cell has one. Default: as metadata.exposure of the Nova,
 	// if that has no hostname.
 	// +optional

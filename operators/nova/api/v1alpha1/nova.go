@@ -238,7 +238,7 @@ type MetadataTemplate struct {
 	// +kubebuilder:default=Global
 	Mode MetadataMode `json:"mode,omitempty"`
 
-	// exposure decides how metadata agents of Neutron outside of the cluster reach the metadata
+	// exposure decides how metadata agents of Neutron outside the cluster reach the metadata
 	// service, or the one of each cell that has no metadataExposure. Default: type None.
 	// +optional
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
@@ -249,7 +249,7 @@ type APITemplate struct {
 	commonv1.ServiceTemplate `json:",inline"`
 	commonv1.WSGISettings    `json:",inline"`
 
-	// exposure decides how clients outside of the cluster reach the API. Default: type
+	// exposure decides how clients outside the cluster reach the API. Default: type
 	// Automatic.
 	// +optional
 	// +kubebuilder:default={type: Automatic}

@@ -401,7 +401,7 @@ type CellMetadata struct {
 	// +optional
 	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
 
-	// exposure decides how metadata agents of Neutron outside of the cluster reach the service.
+	// exposure decides how metadata agents of Neutron outside the cluster reach the service.
 	// Default: type None.
 	// +optional
 	Exposure commonv1.Exposure `json:"exposure,omitzero"`
@@ -411,7 +411,7 @@ type CellMetadata struct {
 // service.
 type MetadataAgent struct {
 	// secretRef names the Secret with the keys host, port, protocol and sharedSecret and, while
-	// the service is exposed, publicHost, publicPort and publicProtocol for agents outside of the
+	// the service is exposed, publicHost, publicPort and publicProtocol for agents outside the
 	// cluster.
 	// +required
 	SecretRef commonv1.SecretReference `json:"secretRef"`

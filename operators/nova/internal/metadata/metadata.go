@@ -18,7 +18,7 @@ import (
 )
 
 // Keys of the Secret of an Agent, besides config.KeySharedSecret. The public ones are for agents
-// outside of the cluster, and absent while nothing exposes the service.
+// outside the cluster, and absent while nothing exposes the service.
 const (
 	KeyHost           = "host"
 	KeyPort           = "port"

@@ -202,7 +202,7 @@ func hasCondition(cell *novav1.NovaCell, condition string) error {
 	return nil
 }
 
-// hasNoOlderCompute counts the computes by their rows: also those outside of this cluster, which
+// hasNoOlderCompute counts the computes by their rows: also those outside this cluster, which
 // somebody else upgrades.
 func hasNoOlderCompute(cr *novav1.Nova) func(client.Object) error {
 	return func(obj client.Object) error {
@@ -215,7 +215,7 @@ func hasNoOlderCompute(cr *novav1.Nova) func(client.Object) error {
 		}
 		older, all := olderComputes(cell, cr.Status.Upgrade.ServiceVersion)
 		if older > 0 {
-			return engine.Wait("%d of %d compute services of NovaCell %s have an older release: upgrade the compute hosts outside of this cluster, and delete the compute services of hosts that no longer exist", older, all, cell.Name)
+			return engine.Wait("%d of %d compute services of NovaCell %s have an older release: upgrade the compute hosts outside this cluster, and delete the compute services of hosts that no longer exist", older, all, cell.Name)
 		}
 		return nil
 	}

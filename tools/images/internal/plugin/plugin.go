@@ -151,7 +151,7 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // everybody may read the files
 }
 
-// goBuild builds outside of the workspace, as users build the program.
+// goBuild builds outside the workspace, as users build the program.
 func (o Options) goBuild(ctx context.Context, platform Platform) (string, error) {
 	folder, err := filepath.Abs(o.Output)
 	if err != nil {
