@@ -142,9 +142,13 @@ func computeSpecs() {
 		changeComputes(ctx, "remove", "1", "null")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 
-		By("removing an empty compute in one change")
+		By("removing an empty compute in one change, after it has come back and after its mapping was lost")
 		changeComputes(ctx, "add", "-", spareCompute)
 		awaitMapped(ctx, 2)
+		execute(ctx, demoNamespace, "DELETE FROM demo_api.host_mappings WHERE host = '"+spare+"'")
+		Eventually(func() []string {
+			return query(ctx, demoNamespace, "SELECT host FROM demo_api.host_mappings WHERE host = ?", spare)
+		}).WithContext(ctx).Should(ConsistOf(spare))
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
 		changeComputes(ctx, "remove", "1", "null")
 		awaitGone(ctx, "NovaCompute", demoNamespace, spare)

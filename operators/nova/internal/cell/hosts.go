@@ -21,7 +21,7 @@ import (
 
 // countEvery is the interval between counts in the databases of the cell and of the API, with
 // five short queries. It is shorter for a minute while a host of a compute is missing or not mapped:
-// a mapping that somebody has deleted does not come back by itself.
+// a compute that does not start stays away.
 func countEvery(cr *novav1.NovaCell) time.Duration {
 	hosts, condition := cr.Status.Hosts, meta.FindStatusCondition(cr.Status.Conditions, novav1.ConditionHostsMapped)
 	isAwaited := hosts == nil || int(hosts.Mapped) < len(expected(cr)) || hosts.Unmapped > 0
@@ -120,8 +120,10 @@ func computeVersions(counted []records.Computes) (versions []novav1.ComputeVersi
 }
 
 // discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
-// every host is mapped: nova-manage finds no host whose row is marked and whose mapping was
-// deleted. Such a host must not repeat the Job or prevent that the cell is ready.
+// every host is mapped: a host without a compute service must not repeat the Job or prevent that
+// the cell is ready. nova-manage looks for services, because it leaves out each compute_node that
+// is marked as mapped: a node that was removed and comes back with its UUID still has this mark
+// (compute_node_create in nova/db/main/api.py), and no mapping.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)
 	if seen[observedUnmapped] == "" {
@@ -136,7 +138,7 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	}
 	return service.Job(in, workload.Task{
 		Purpose:   "discover",
-		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --verbose`,
+		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --by-service --verbose`,
 		Arguments: []string{cr.Status.UUID},
 		Depends:   []string{seen[observedUnmapped], cr.Status.UUID},
 	})

@@ -33,8 +33,8 @@ type Cell struct {
 type Computes struct{ Version, Count int }
 
 // CellOf reads the content of the database of a cell. It does not read which compute_nodes are
-// marked as mapped: discover_hosts marks a row only when it creates the mapping of the host, and
-// so neither a second node of a host nor a row that was recreated.
+// marked as mapped: the mark says nothing of a second node of a host, or of a row that was
+// recreated.
 func CellOf(ctx context.Context, account registration.Account, in engine.Inputs) (cell Cell, err error) {
 	err = registration.WithDatabase(ctx, account, in, func(c *database.Client, name string) error {
 		cell, err = readCell(ctx, c, name)
