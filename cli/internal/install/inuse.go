@@ -24,14 +24,14 @@ func (p *planner) refuseInUse(ctx context.Context) error {
 	}
 	roots := tree.New(objects).Roots()
 	for _, kind := range cluster.OwnClusterScoped() {
-		if kind.Kind != "SharedVolumeDriver" { // the other kinds have no finalizer
+		if kind.Kind == "SharedVolumePolicy" { // it has no finalizer
 			continue
 		}
-		drivers, err := p.list(ctx, kind, "")
+		ofCluster, err := p.list(ctx, kind, "")
 		if err != nil {
 			return err
 		}
-		roots = append(roots, drivers...) // after the SharedVolumes, which keep the driver
+		roots = append(roots, ofCluster...) // after the SharedVolumes, which keep them; the driver is the last
 	}
 	if len(roots) == 0 {
 		return nil
