@@ -74,8 +74,8 @@ func Unowned(child Child) Child {
 	return c
 }
 
-// Lingering delays the deletion of a child that its builder no longer lists until the whole
-// object is ready, when no consumer refers to the child.
+// Lingering delays the deletion of a child that its builder no longer lists until every stage is
+// ready, also those that are Apart: then no consumer refers to the child.
 func Lingering(child Child) Child {
 	c := unwrap(child)
 	c.Lingers = true

@@ -232,9 +232,9 @@ func Cluster() Need {
 	}}
 }
 
-// AnyOf is met when one of the needs is met. It does not look at the needs behind that
-// need. Optional has no effect on AnyOf; it has an effect on the needs in AnyOf. The reason of
-// an AnyOf is that of a need that is retried, or the one that all of its needs have, or else
+// AnyOf is met when one of the needs is met. It does not look at the needs after that
+// need. Mark the needs inside AnyOf as Optional; marking AnyOf itself does nothing. The reason of
+// an unmet AnyOf is that of a need that is retried, or the one that all of its needs have, or else
 // Waiting.
 func AnyOf(needs ...Need) Need {
 	return Need{func(ctx context.Context, p *pass) (any, error) {

@@ -49,9 +49,9 @@ func unlisted(cr *novav1.NovaCell, in engine.Inputs) []*computev1.NovaCompute {
 	})
 }
 
-// settle is the time for which an unlisted compute is kept without a server. A NovaCompute that
-// is being deleted cannot be kept: what somebody else changes in the NovaCell, its Nova or its
-// ControlPlane is taken back within this time, and must not restart a compute.
+// settle is the time for which an unlisted compute is kept without a server. A deletion cannot be
+// taken back, but the change of the list can: if somebody edits the NovaCell or its Nova, their
+// owners restore the list within this time, and the compute goes on running.
 const settle = time.Minute
 
 // removable is observed of an unlisted compute that has had no server for this time; before, the

@@ -119,10 +119,10 @@ func computeVersions(counted []records.Computes) (versions []novav1.ComputeVersi
 	return versions
 }
 
-// discoverHosts builds a Job that runs once for each set of unmapped hosts, and not until
-// every host is mapped: a host without a compute service must not repeat the Job or prevent that
-// the cell is ready. nova-manage looks for services, because it leaves out each compute_node that
-// is marked as mapped: a node that was removed and comes back with its UUID still has this mark
+// discoverHosts builds a Job that runs once for each set of unmapped hosts, even if it leaves some
+// unmapped: a host without a compute service must neither repeat the Job nor keep the cell from
+// being ready. nova-manage looks for services, because it leaves out each compute_node that is
+// marked as mapped: a node that was removed and comes back with its UUID still has this mark
 // (compute_node_create in nova/db/main/api.py), and no mapping.
 func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	seen := in.Observed(novav1.ConditionHostsMapped)

@@ -17,7 +17,7 @@ import (
 // The services of a new release are rolled out in the order that Nova requires: the
 // superconductor, the conductors of the cells, scheduler and metadata, and the API (nova doc:
 // admin/upgrades). Only another image counts: any other change of a service waits for no other
-// service, so that a broken cell delays no correction.
+// service. It waits for the schemas of the mapped cells, unless their servers are down: see release.
 
 // ahead is met if a service may be updated: it does not exist yet, has its image already, or
 // those that must be updated before are ready.
@@ -74,8 +74,8 @@ func conductors(cr *novav1.Nova) []engine.Need {
 	return needs
 }
 
-// keptCells is met when no cell outside of spec.cells is mapped. Such a cell keeps its image and
-// its schema, which services of another image must not read.
+// keptCells is met when every mapped cell is in spec.cells. A cell that has left the list keeps its
+// image and its schema, which services of another image must not read.
 func keptCells(cr *novav1.Nova) engine.Need {
 	var gone []engine.Need
 	for _, cell := range cr.Status.Cells {

@@ -47,11 +47,14 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 	return &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
 }
 
-// release is met when the services may start or be updated: they read the databases of the
-// mapped cells, whose schemas must be synchronised with the image. A cell that is not
-// mapped delays only the first deployment, because no service reads its database. The scheduler
-// exists from the first deployment on. A mapped cell whose server is down delays only a new
-// image: until the server is back, nothing can change its schema or its mapping.
+// release is met when the services may start or be updated. They read the databases of the
+// mapped cells, so each of these must have the schema of the image. Of each cell, one of three
+// must hold:
+//   - it has the schema, and its mapping is up to date or waits for the services;
+//   - its database or bus is down, and its conductor has the schema and the image already: until
+//     the server is back, nothing can change the schema or the mapping;
+//   - it is not mapped, so that no service reads its database. The first deployment waits for it
+//     all the same, for mappingTimeout; that the scheduler exists tells a later deployment.
 func release(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
@@ -111,8 +114,9 @@ func waitForSchema(cell client.Object) error {
 	return engine.Wait("the services read the database of NovaCell %s and wait for its schema", cell.GetName())
 }
 
-// superconductorNeeds does not wait for release, because the Job of the schema runs before
-// the pods. A scheduler of another image tells that a new image has not reached every service.
+// superconductorNeeds does not wait for release: its schema Job runs first, and the rollout of
+// its pods is Held until release is met. While the scheduler has another image, a new image has
+// not reached every service, and no cell that has left the list may be mapped.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
 	upgrade := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), keptCells(cr))
 	return append(lastTriggers(cr), engine.AllOf(release(cr), upgrade, reached(cr, novav1.UpgradeConductors)).As(released), engine.Existing(superconductorNamed(cr)).Optional())

@@ -87,6 +87,8 @@ func hasReached(cr *novav1.Nova, phase novav1.UpgradePhase) bool {
 	return upgrade == nil || slices.Index(novav1.UpgradePhases, upgrade.Phase) >= slices.Index(novav1.UpgradePhases, phase)
 }
 
+// reached is met when an upgrade has begun a phase, and without a superconductor: a Need must look
+// at an object, and only Where takes a check.
 func reached(cr *novav1.Nova, phase novav1.UpgradePhase) engine.Need {
 	return engine.Existing(superconductorNamed(cr)).Optional().Where(func(client.Object) error {
 		if hasReached(cr, phase) {
@@ -96,7 +98,8 @@ func reached(cr *novav1.Nova, phase novav1.UpgradePhase) engine.Need {
 	})
 }
 
-// unpinned returns the release of whose calls no service may know the former ones only.
+// unpinned returns the value of releaseTrigger: the release for which the services restart at the end
+// of an upgrade, so that they make its calls to computes; last are the present triggers.
 func unpinned(cr *novav1.Nova, last map[string]string) string {
 	if cr.Status.Upgrade != nil && hasReached(cr, novav1.UpgradeRestart) {
 		return cr.Status.Upgrade.To
@@ -231,8 +234,8 @@ func olderComputes(cell *novav1.NovaCell, version int32) (older, all int32) {
 	return older, all
 }
 
-// restarted are the needs that no process remembers the calls of the oldest compute, which the
-// option [upgrade_levels] compute = auto reads once.
+// restarted are the needs that every service has restarted after the last compute was upgraded: with
+// [upgrade_levels] compute = auto, a process looks for the oldest compute once, and keeps to its calls.
 func restarted(cr *novav1.Nova) []engine.Need {
 	services := []engine.Object{superconductorNamed(cr), schedulerNamed(cr), apiNamed(cr)}
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
