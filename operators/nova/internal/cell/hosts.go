@@ -141,6 +141,8 @@ func discoverHosts(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		Script:    `nova-manage cell_v2 discover_hosts --cell_uuid "$1" --by-service --verbose`,
 		Arguments: []string{cr.Status.UUID},
 		Depends:   []string{seen[observedUnmapped], cr.Status.UUID},
+		// Otherwise hosts that arrive faster than the Job runs would never be mapped.
+		Uninterrupted: true,
 	})
 }
 

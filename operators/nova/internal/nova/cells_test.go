@@ -238,6 +238,31 @@ var _ = Describe("Nova with connection Secrets", func() {
 		Expect(c.ended("given-cell1-discover")).To(Equal(1))
 	})
 
+	It("maps a host that comes back marked as mapped, and ends a discovery before that of another host", func() {
+		const discover = "given-cell1-discover"
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		arrives := func(host string) {
+			mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('"+host+"', 1, 0)")
+		}
+		c.hold(discover, true)
+		arrives("compute-1")
+		c.setPhase(discover, corev1.PodRunning)
+		arrives("compute-2")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, c.cell1(cr), novav1.ConditionHostsMapped, engine.ReasonProgressing, "is superseded, and is replaced when it ends")
+		c.hold(discover, false)
+		c.setPhase(discover, corev1.PodSucceeded)
+		enginetest.Eventually(GinkgoTB(), "the hosts are mapped", func() error {
+			if hosts := c.cell1(cr).Status.Hosts; hosts.Mapped != 3 || hosts.Unmapped != 0 {
+				return fmt.Errorf("hosts: %+v", hosts)
+			}
+			return nil
+		})
+		Expect(c.ended(discover)).To(Equal(1), "the second Job")
+	})
+
 	It("gives the services the authorities of each cell before a mapping names them", func() {
 		c := newCloud()
 		cr := c.given()

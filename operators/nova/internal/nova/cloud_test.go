@@ -3,6 +3,7 @@ package nova
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -289,7 +290,11 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 				c.api, uuid, last == "disable", idOf(name)))
 			message = uuid
 		case strings.HasSuffix(run, "-"+name+"-discover"):
-			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("INSERT IGNORE INTO %s.host_mappings SELECT %s, host FROM %s.compute_nodes WHERE mapped = 0", c.api, idOf(name), c.schema(name)))
+			found := "mapped = 0"
+			if strings.Contains(strings.Join(command, " "), "--by-service") { // each host has a compute service
+				found = "deleted = 0"
+			}
+			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("INSERT IGNORE INTO %s.host_mappings SELECT %s, host FROM %s.compute_nodes WHERE %s", c.api, idOf(name), c.schema(name), found))
 		case strings.HasSuffix(run, "-"+name+"-unmap"):
 			mariaDB.Exec(GinkgoTB(), fmt.Sprintf("DELETE FROM %s.cell_mappings WHERE uuid = '%s'", c.api, last))
 			message = "unmapped"
@@ -320,6 +325,25 @@ func (c *cloud) hold(run string, hold bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held[run] = hold
+}
+
+// setPhase changes the phase of the only pod of a held Job, by the name of the Job without hash.
+func (c *cloud) setPhase(run string, phase corev1.PodPhase) {
+	GinkgoHelper()
+	enginetest.Eventually(GinkgoTB(), "the pod of the Job has another phase", func() error {
+		pods := &corev1.PodList{}
+		if err := c.Client.List(context.Background(), pods, client.InNamespace(c.Namespace), client.HasLabels{batchv1.JobNameLabel}); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if strings.HasPrefix(pod.Labels[batchv1.JobNameLabel], run+"-") && pod.DeletionTimestamp == nil {
+				before := pod.DeepCopy()
+				pod.Status.Phase = phase
+				return c.Client.Status().Patch(context.Background(), &pod, client.MergeFrom(before))
+			}
+		}
+		return errors.New("no pod")
+	})
 }
 
 // ended returns the number of ended runs of a Job.
