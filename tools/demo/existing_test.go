@@ -205,18 +205,7 @@ func change(t *testing.T, o *unstructured.Unstructured) string {
 // checkImages compares the images with those of the registry, and counts the operators and CRDs.
 func (d *demo) checkImages(t *testing.T, objects map[id]*unstructured.Unstructured) {
 	t.Helper()
-	var crds, operators int
-	for operator, tag := range d.tags {
-		files, err := filepath.Glob(filepath.Join(d.root, "operators", operator, "config", "crd", "*_*.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		crds += len(files)
-		deployed := objects[id{kind: cluster.Deployment, name: operatorDeployment(operator).name, namespace: systemNamespace}]
-		if want := d.image(operatorImage(operator)) + ":" + tag; deployed == nil || !slices.Equal(imagesIn(deployed.Object["spec"]), []string{want}) {
-			t.Errorf("the operator %s does not have image %s: %v", operator, want, deployed)
-		}
-	}
+	crds, operators := d.checkOperators(t, objects), 0
 	for o, stored := range objects {
 		switch {
 		case o.kind == definitionKind:
@@ -237,6 +226,23 @@ func (d *demo) checkImages(t *testing.T, objects map[id]*unstructured.Unstructur
 	if image, _, err := unstructured.NestedString(plane.Object, "spec", "containerImage"); err != nil || image != d.openStack() {
 		t.Errorf("the ControlPlane has image %s, %v", image, err)
 	}
+}
+
+// checkOperators compares the image of each operator, and returns the number of their CRDs.
+func (d *demo) checkOperators(t *testing.T, objects map[id]*unstructured.Unstructured) (crds int) {
+	t.Helper()
+	for operator, tag := range d.tags {
+		files, err := filepath.Glob(filepath.Join(d.root, "operators", operator, "config", "crd", "*_*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		crds += len(files)
+		deployed := objects[id{kind: cluster.Deployment, name: operatorDeployment(operator).name, namespace: systemNamespace}]
+		if want := d.image(operatorImage(operator)) + ":" + tag; deployed == nil || !slices.Equal(imagesIn(deployed.Object["spec"]), []string{want}) {
+			t.Errorf("the operator %s does not have image %s: %v", operator, want, deployed)
+		}
+	}
+	return crds
 }
 
 func TestExistingClusterIsUntouchedAfterAnEarlyFault(t *testing.T) {
