@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/internal/processor"
 )
 
 // bomb is a snippet of 1 MiB with n secret values.
@@ -34,7 +34,7 @@ func heap() uint64 {
 func TestSecretWithTooManyValuesHidesWholeMessages(t *testing.T) {
 	for _, values := range []int{1900, 40000} {
 		data := map[string][]byte{"x": bomb(values)}
-		before, start := heap(), processorTime(t)
+		before, start := heap(), processor.Time(t)
 		var all []*config.Masks
 		for range 8 {
 			masks := config.NewMasks()
@@ -48,22 +48,11 @@ func TestSecretWithTooManyValuesHidesWholeMessages(t *testing.T) {
 		if grown := int64(heap()) - int64(before); grown > 8<<20 {
 			t.Errorf("%d values: 8 passes hold %d KiB", values, grown>>10)
 		}
-		if took := processorTime(t) - start; took > 20*time.Second {
+		if took := processor.Time(t) - start; took > 20*time.Second {
 			t.Errorf("%d values: 8 passes took %s of the processor", values, took)
 		}
 		runtime.KeepAlive(all)
 	}
-}
-
-// processorTime is the time for which this program has used processors. The machine may be busy with
-// other tests.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func TestSecretWithTooManyBytesHidesWholeMessages(t *testing.T) {
@@ -101,11 +90,11 @@ func TestSearchStaysFast(t *testing.T) {
 			masks.Add("one", map[string][]byte{"password": []byte(strings.Repeat(character, 300) + fmt.Sprint("end", i))})
 		}
 		message := strings.Repeat(character, 4000)
-		start := processorTime(t)
+		start := processor.Time(t)
 		if got := masks.Hide(message); got != message {
 			t.Errorf("%.20q is masked", got)
 		}
-		if took := processorTime(t) - start; took > 5*time.Second {
+		if took := processor.Time(t) - start; took > 5*time.Second {
 			t.Errorf("%s took %s", character, took)
 		}
 	}

@@ -46,5 +46,8 @@ func Tar(modified time.Time, files ...File) ([]byte, error) {
 // Layer is an uncompressed layer of files.
 func Layer(files ...File) (v1.Layer, error) {
 	content, err := Tar(Epoch, files...)
-	return static.NewLayer(content, types.DockerUncompressedLayer), err
+	if err != nil {
+		return nil, err
+	}
+	return static.NewLayer(content, types.DockerUncompressedLayer), nil
 }

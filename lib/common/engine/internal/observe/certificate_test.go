@@ -3,13 +3,13 @@ package observe
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 
 	"asterism.dev/lib/common/certificatetest"
+	"asterism.dev/lib/common/internal/processor"
 )
 
 func TestExpiry(t *testing.T) {
@@ -52,18 +52,8 @@ func TestExpiryOfJunkIsCheap(t *testing.T) {
 		"-----BEGIN CERTIFICATE-----\nA:\n",
 		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 	} {
-		began := cpuTime(t)
+		began := processor.Time(t)
 		g.Expect(expiryOf(map[string][]byte{"ca.crt": []byte(strings.Repeat(line, 1<<20/len(line)))})).To(BeZero())
-		g.Expect(cpuTime(t)-began).To(BeNumerically("<", time.Second), line)
+		g.Expect(processor.Time(t)-began).To(BeNumerically("<", time.Second), line)
 	}
-}
-
-// cpuTime returns the CPU time that this process has used, which does not depend on other processes.
-func cpuTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
