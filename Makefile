@@ -131,7 +131,7 @@ test-requirements: ## Install the Debian packages that the tests need (as root).
 
 # -count 1: a cached result may be of another API server, or of other CRDs. The linter has
 # vetted the packages. Without debug information the test programs are linked faster.
-test-flags := -count 1 -timeout 25m -vet=off -ldflags=-w
+test-flags := -count 1 -timeout 45m -vet=off -ldflags=-w
 
 # The race detector makes a suite slower, and compiles its packages and all that they import
 # again. It watches the packages whose goroutines share data.
