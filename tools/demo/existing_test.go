@@ -129,8 +129,8 @@ func (d *demo) upToPods(t *testing.T) map[id]*unstructured.Unstructured {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- d.up(ctx) }()
+	done, running := make(chan error, 1), *d // its steps set fields that are read below
+	go func() { done <- running.up(ctx) }()
 	until(t, "the ControlPlane, Glance and Neutron", func() bool {
 		select {
 		case err := <-done:
@@ -156,6 +156,7 @@ func (d *demo) upToPods(t *testing.T) map[id]*unstructured.Unstructured {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatalf("the interrupted demo ended with %v", err)
 	}
+	*d = running
 	objects := map[id]*unstructured.Unstructured{}
 	for _, o := range d.applied(t) {
 		if objects[o] = d.stored(o); objects[o] == nil {
