@@ -26,7 +26,9 @@ func (p *planner) await(ctx context.Context, say func(string), look func(context
 		switch {
 		case done:
 			return nil
-		case err != nil && limited.Err() == nil:
+		case err != nil && limited.Err() != nil:
+			state = "" // the time is over, so the last state is true
+		case err != nil:
 			state = err.Error()
 		}
 		if last = cmp.Or(state, last); last != "" {
