@@ -371,6 +371,7 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 		t.Fatal(err)
 	}
 	i.report(t, installs, map[string]any{"phase": "Installing", "catalogSources": []any{}})
+	role := i.createRole(t)
 	text, repeated := &screen{}, false
 	version := func() *unstructured.Unstructured {
 		return object(olmV1alpha1, "ClusterServiceVersion", "asterism-system", "meta-operator.v0.1.0")
@@ -400,6 +401,7 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 		object(olmV1alpha1, "ClusterServiceVersion", "asterism-system", "meta-operator.v0.1.0"),
 		object(olmV1alpha1, "CatalogSource", catalogs, "asterism"),
 		object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "asterism-rolebindings"),
+		role,
 	} {
 		if i.has(t, gone.GetAPIVersion(), gone.GetKind(), gone.GetNamespace(), gone.GetName()) {
 			t.Errorf("%s %s exists after uninstall", gone.GetKind(), gone.GetName())
@@ -408,6 +410,19 @@ func (i *installation) testRemovalByOLM(t *testing.T, catalogs string, with []st
 	if !i.has(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition) {
 		t.Error("uninstall must keep the kinds")
 	}
+}
+
+// createRole creates a ClusterRole of a bundle as OLM does: nothing but a label shows its origin.
+func (i *installation) createRole(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	role := documents(t, repository+"/operators/meta/bundle/manifests/asterism-meta-controlplane-editor_clusterrole.yaml")[0]
+	labels := role.GetLabels()
+	labels["olm.managed"] = "true"
+	role.SetLabels(labels)
+	if err := i.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	return role
 }
 
 const olmV1alpha1 = "operators.coreos.com/v1alpha1"

@@ -27,6 +27,7 @@ var (
 	secretKind     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	namespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	roleKind       = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
 	bindingKind    = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
 )
 

@@ -130,6 +130,11 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		}
 	}
 	p.deleteRepeated(removed)
+	roles, err := p.rolesOfUsers(ctx)
+	if err != nil {
+		return err
+	}
+	p.remove("Delete the roles of users", roles)
 	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
 	if err != nil {
 		return err
@@ -143,6 +148,23 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		p.remove("Delete the catalog", []*unstructured.Unstructured{catalog})
 	}
 	return p.deleteDefinitions(ctx)
+}
+
+// rolesOfUsers returns the ClusterRoles of the bundles, which give users rights on the kinds: OLM
+// creates them, and keeps them when it deletes the operators. OLM itself deletes the roles that
+// it makes for an OperatorGroup, and the roles that it makes for a CustomResourceDefinition have
+// this as owner.
+func (p *planner) rolesOfUsers(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	roles, err := p.list(ctx, roleKind, "")
+	return slices.DeleteFunc(roles, func(o *unstructured.Unstructured) bool {
+		labels, namespace := o.GetLabels(), systemNamespace
+		if labels["app.kubernetes.io/name"] == storePackage {
+			namespace = storageNamespace
+		}
+		installed, exists := p.found[namespace]
+		otherWay := exists && installed.way != OLM
+		return otherWay || labels["app.kubernetes.io/part-of"] != "asterism" || labels["olm.managed"] != "true"
+	}), err
 }
 
 // requireOLM returns an error if the API server does not serve OLM's kinds.
