@@ -51,11 +51,11 @@ func newCells(env *environment) *cobra.Command {
 	allNamespaces := false
 	cmd := &cobra.Command{
 		Use:   "cells",
-		Short: "List the cells with their conductors, hosts and servers.",
+		Short: "List the cells with their conductors, hosts, databases and message buses.",
 		Long: `List the cells of the namespace. cell0 has no NovaCell and is not listed. HOSTS is
 the number of mapped compute hosts and, after a +, of hosts that discovery has not
-mapped. DATABASE and MESSAGE BUS are the address in the spec: a Service, a host, or
-the Secret with the address.
+mapped. DATABASE and MESSAGE BUS are the addresses in the spec: a Service, a host, or
+the Secret that contains the address.
 
 The command ends with 0 if every cell is ready, with 1 if a cell is not ready, and
 with 2 if there is no cell or after an error.`,

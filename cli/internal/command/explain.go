@@ -35,12 +35,11 @@ func newExplain(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [KIND/NAME] [CONDITION | REASON]",
 		Short: "Explain a condition or a reason, and its state in an object.",
-		Long: `Explain what a condition or a reason means. With KIND/NAME, also show the state of the
-condition in this object, the meaning of its reason, the cause, and the events of the
-object and of the child that the message names, and the end of the log of a container
-that is not ready. Without a condition, the first
-condition of the object that is not True is explained. Without arguments, the
-conditions of every kind are listed.`,
+		Long: `Explain what a condition or a reason means. With KIND/NAME, also show the condition of
+this object, the meaning of its reason, the cause, the events of the object and of the
+child that the message names, and the end of the log of a container that is not ready.
+Without a condition, the first condition of the object that is not True is explained.
+Without arguments, the conditions of every kind are listed.`,
 		Example: `  kubectl asterism explain
   kubectl asterism explain Mapped
   kubectl asterism explain JobFailed

@@ -29,7 +29,7 @@ func newInstall(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Install)
 	cmd.Use, cmd.Short = "install --with olm|helm|kubectl", "Install the operators."
-	cmd.Long = `Install the operators of a release, in the way that --with names:
+	cmd.Long = `Install the operators of a release. --with selects the way:
 
   olm      OLM v0 of OpenShift: docs/guides/openshift.md
   helm     the program helm, version 4: docs/helm.md
@@ -39,7 +39,7 @@ func newInstall(env *environment) *cobra.Command {
   kubectl asterism install --with helm --namespaces openstack --shared-volume
   kubectl asterism install --with kubectl --from .demo/control-plane --namespaces openstack --yes`
 	cmd.Flags().StringSliceVar(&flags.Namespaces, "namespaces", nil, "Namespaces in which ControlPlanes may be created. Default: the namespace of -n")
-	cmd.Flags().BoolVar(&flags.SharedVolume, "shared-volume", false, "Also install the operator of shared volumes")
+	cmd.Flags().BoolVar(&flags.SharedVolume, "shared-volume", false, "Also install the shared-volume operator")
 	cmd.Flags().StringVar(&flags.Channel, "channel", "candidate-v0", "With olm: the channel of the Subscriptions")
 	cmd.Flags().StringVar(&flags.Registry, "registry", "", "With helm: HOST/PATH of the images. Default: that of the charts")
 	cmd.Flags().BoolVar(&flags.TakeOwnership, "take-ownership", false, "With helm: take over the objects of an installation by kubectl")
@@ -51,8 +51,8 @@ func newUpgrade(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Upgrade)
 	cmd.Use, cmd.Short = "upgrade --with olm|helm|kubectl", "Upgrade the operators to a newer release."
-	cmd.Long = `Upgrade the operators to the release of --from, in the way in which they are installed.
-The operator of shared volumes is upgraded as well if the cluster has it. The pods of
+	cmd.Long = `Upgrade the operators to the release in --from, in the way in which they were installed.
+The shared-volume operator is upgraded as well if the cluster has it. The pods of
 Nova restart only if the new version changes their template.
 ` + changeText
 	cmd.Example = `  kubectl asterism upgrade --with helm --dry-run`
@@ -64,8 +64,8 @@ func newUninstall(env *environment) *cobra.Command {
 	flags := &installFlags{}
 	cmd := newChange(env, flags, install.Uninstall)
 	cmd.Use, cmd.Short = "uninstall --with olm|helm|kubectl", "Remove the operators."
-	cmd.Long = `Remove the operators, in the way in which they are installed, with the operator of shared
-volumes if the cluster has it. While ControlPlanes, SharedVolumes or other objects of
+	cmd.Long = `Remove the operators in the way in which they were installed, including the shared-volume
+operator. While ControlPlanes, SharedVolumes or other objects of
 Asterism exist, the command refuses and names the commands that delete the objects.
 The kinds (CustomResourceDefinitions) are kept unless --delete-crds is given.
 ` + changeText

@@ -35,13 +35,13 @@ func newReport(env *environment) *cobra.Command {
 		Use:   "report",
 		Short: "Collect objects, events and logs in an archive without secrets.",
 		Long: `Collect the objects of Asterism in the namespace, their pods, events and logs, and the
-logs of the operators in one tar.gz file. Of a Secret, the archive has the name and the
-keys. In every text, the values of the Secrets that you may read and texts in the form
-of a secret are replaced by ***. Read the archive before you give it to others: the
-program cannot recognise a secret that is in no Secret and has no known form.
+logs of the operators in one tar.gz file. Of a Secret, the archive contains only the
+name and the keys. In every text, the values of the Secrets that you may read and texts
+in the form of a secret are replaced by ***. Read the archive before you give it to
+others: the program cannot recognize a secret that is in no Secret and has no known form.
 
 The command needs no particular right: file unread.txt of the archive lists what could
-not be read. The standard output has the name of the file.`,
+not be read. The command prints the name of the file.`,
 		Example: `  kubectl asterism report -n openstack
   kubectl asterism report -n openstack --since 2h --file report.tar.gz`,
 		Args: cobra.NoArgs,

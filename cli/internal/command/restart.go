@@ -27,7 +27,7 @@ func newRestart(env *environment) *cobra.Command {
 		Long: `Restart the pods of a service, or of every service that exists because of an object, such
 as a NovaCell or a ControlPlane: as a rollout, so that a service with several pods keeps
 answering. The command sets the key restartedAt in spec.restartTriggers of the service
-and changes no other field. The operators keep the key. The computes have no such field.`,
+and changes no other field. The operators keep the key. Computes are not restarted.`,
 		Example: `  kubectl asterism restart novaapi/demo-api -n openstack
   kubectl asterism restart demo-scheduler -n openstack --dry-run=server
   kubectl asterism restart controlplane/demo -n openstack`,

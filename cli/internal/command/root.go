@@ -87,12 +87,12 @@ func newRoot(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-asterism",
 		Short: "Show the state of Nova control planes, and install their operators.",
-		Long: `Show the state of Nova control planes that Asterism's operators run, and install, upgrade
-and remove the operators; restart services. The other commands change nothing in the
-cluster.
+		Long: `Show the state of Nova control planes, restart their services, and install, upgrade and
+remove Asterism's operators. Only restart, install, upgrade and uninstall change anything
+in the cluster.
 
-The program ends with 0; with 1 if something is not ready or missing, or a manifest has
-old fields; with 2 after an error.`,
+The exit code is 0 on success, 1 if something is not ready or missing or if a manifest
+contains old fields, and 2 after an error.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl asterism"},
 		SilenceUsage:  true,
 		SilenceErrors: true, // run prints the error

@@ -37,9 +37,10 @@ func newStatus(env *environment) *cobra.Command {
 		Use:   "status [NAME | KIND/NAME]",
 		Short: "Show control planes with their children, and why an object is not ready.",
 		Long: `Show each ControlPlane of the namespace with the objects that the operators have
-created for it, and each object of Asterism that a person has created without a
-ControlPlane. Below an object that is not ready, the cause is shown: the last object
-of the chain, its condition and its message. A cause is shown once.
+created for it, and each object of Asterism that you created without a ControlPlane.
+Below an object that is not ready, the cause is shown once: the object at the end of
+the chain, its condition and its message. On a terminal, ✓ marks what is ready, … what
+is in progress, and ✗ what is not ready for another reason.
 
 The command ends with 0 if every object is ready, with 1 if an object is not ready, and
 with 2 if there is no object, if objects of Asterism cannot be read, or after an error.`,

@@ -17,7 +17,7 @@ const (
 	// schema of the image.
 	ConditionSchemaReady = "SchemaReady"
 	// ConditionMapped is True when the cell is mapped in the API database with its current
-	// connections. It stays True while a later schema synchronisation runs or fails.
+	// connections. It stays True while a later schema Job runs or fails.
 	ConditionMapped = "Mapped"
 	// ConditionConsoleReady is True when the console proxy of the cell is ready, or the cell
 	// has none.
