@@ -33,31 +33,41 @@ func overTLS(t *testing.T, signer certificatetest.Authority, name string, notAft
 	}
 }
 
+// connectTo connects to a server that runs, which may be slow.
+func connectTo(t *testing.T, server Server) (client *Client, err error) {
+	t.Helper()
+	err = registrationtest.Answered(func() (err error) {
+		client, err = Connect(registrationtest.Context(t), server)
+		return err
+	})
+	return client, err
+}
+
 // TestAccountsOverTLS registers an account over TLS, and checks that an account that
 // requires TLS can log in only with TLS.
 func TestAccountsOverTLS(t *testing.T) {
 	t.Parallel()
 	server := overTLS(t, certificatetest.NewAuthority(t), address, time.Now().Add(time.Hour))
 	ctx := registrationtest.Context(t)
-	client, err := Connect(ctx, server)
+	client, err := connectTo(t, server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
 	mark := remote.NewMark("6f2c0f0e-1111-4222-8333-444455556666", "openstack", "demo")
 	account := Account{User: "nova", Password: "pw", Database: "nova", RequireTLS: true}
-	if err := client.EnsureDatabase(ctx, account.Database, mark); err != nil {
+	if err := registrationtest.Answered(func() error { return client.EnsureDatabase(ctx, account.Database, mark) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, required := range []bool{true, false} {
 		account.RequireTLS = required
-		if err := client.EnsureAccount(ctx, account); err != nil {
+		if err := registrationtest.Answered(func() error { return client.EnsureAccount(ctx, account) }); err != nil {
 			t.Fatal(err)
 		}
 		own := server
 		own.User, own.Password = account.User, account.Password
 		for _, own.TLS = range []bool{true, false} {
-			connection, err := Connect(ctx, own)
+			connection, err := connectTo(t, own)
 			if err == nil {
 				connection.Close()
 			}
@@ -78,7 +88,7 @@ func TestWrongCertificatesAreRefused(t *testing.T) {
 		"certificate has expired":               overTLS(t, signer, address, time.Now().Add(-time.Minute)),
 		"is valid for 192.0.2.1, not 127.0.0.1": overTLS(t, signer, "192.0.2.1", valid),
 	} {
-		connection, err := Connect(registrationtest.Context(t), server)
+		connection, err := connectTo(t, server)
 		if err == nil {
 			connection.Close()
 			t.Errorf("the certificate was accepted, want: %s", reason)

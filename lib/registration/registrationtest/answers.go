@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/registration/remote"
@@ -91,18 +90,25 @@ func MustReportUnreachable(t *testing.T, port string, password config.Password, 
 	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
 	const certificate = "certificate refused"
+	t.Run("no answer", func(t *testing.T) {
+		t.Parallel()
+		// the TLS handshake with a silent server has a shorter timeout than a request
+		MustTryOnce(t, "no answer: timed out", password, func(address string) error { return connect(address, false) })
+	})
 	for cause, address := range map[string]string{
 		"connection refused":       RefusedAddress(t),
-		"no answer: timed out":     SilentAddress(t),
 		"no connection: timed out": FullAddress(t),
 		certificate:                tlsServer.Listener.Addr().String(),
 		"host name":                "nobody.invalid:" + port,
 	} {
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
-			// the TLS handshake with a silent server has a shorter timeout than a request
-			MustBeUnreachable(t, connect(address, cause == certificate), address, cause, password, start)
+			attempt := func() error { return connect(address, cause == certificate) }
+			if cause == certificate {
+				MustBeUnreachable(t, Answered(attempt), address, cause, password)
+				return
+			}
+			MustBeUnreachable(t, attempt(), address, cause, password)
 		})
 	}
 }

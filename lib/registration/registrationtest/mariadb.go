@@ -30,11 +30,7 @@ type MariaDB struct {
 func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	t.Helper()
 	dir := shortTempDir(t)
-	host, port, err := net.SplitHostPort(RefusedAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := MariaDB{Host: host, Port: port, User: "admin", Password: rand.Text()}
+	server := MariaDB{User: "admin", Password: rand.Text()}
 	setUp := filepath.Join(dir, "set-up.sql")
 	statements := fmt.Sprintf("CREATE USER admin@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON *.* TO admin@'%%' WITH GRANT OPTION;\n", server.Password)
 	if err := os.WriteFile(setUp, []byte(statements), 0o600); err != nil {
@@ -49,6 +45,10 @@ func StartMariaDB(t testing.TB, options ...string) MariaDB {
 	install.Env = append(os.Environ(), "TMPDIR="+dir) // at its start a server deletes the temporary tables of others
 	if output, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v\n%s", err, output)
+	}
+	var err error
+	if server.Host, server.Port, err = net.SplitHostPort(RefusedAddress(t)); err != nil { // now, because others take free ports too
+		t.Fatal(err)
 	}
 	server.run(t, append(append(common, options...), "--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"), "--tmpdir="+dir,
 		"--bind-address=127.0.0.1", "--port="+server.Port, "--init-file="+setUp,
@@ -111,7 +111,7 @@ func (m *MariaDB) connect(t testing.TB) {
 	}
 	m.DB = sql.OpenDB(connector)
 	t.Cleanup(func() { _ = m.DB.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
