@@ -280,8 +280,9 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestThrottledCallDelaysNoOther: after a throttled call, the calls of other objects take no
-// longer than those of a connector whose calls were never throttled, at the same time.
+// TestThrottledCallDelaysNoOther: after a throttled call, a call of another object takes no
+// longer than that of a connector whose calls were never throttled, at the same time. Of the
+// creations, the median counts: the machine may pause one of the two.
 func TestThrottledCallDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	throttled, calm := newCreations(t), newCreations(t)
@@ -300,18 +301,18 @@ func TestThrottledCallDelaysNoOther(t *testing.T) {
 	group.Go(throttled.run)
 	group.Go(calm.run)
 	group.Wait()
-	if limit := max(2*time.Second, 3*calm.took); throttled.took > limit {
-		t.Errorf("creations take %s after a throttled call, and %s otherwise", throttled.took, calm.took)
+	if took, otherwise := throttled.median(), calm.median(); took > max(100*time.Millisecond, 3*otherwise) {
+		t.Errorf("a creation takes %s after a throttled call, and %s otherwise", took, otherwise)
 	}
 }
 
-// creations measures how long a number of creations take.
+// creations measures how long each of a number of creations takes.
 type creations struct {
 	t         *testing.T
 	proxy     *efstest.Proxy
 	connector *efs.Connector
 	point     efs.AccessPoint
-	took      time.Duration
+	took      []time.Duration
 }
 
 func newCreations(t *testing.T) *creations {
@@ -321,13 +322,18 @@ func newCreations(t *testing.T) *creations {
 }
 
 func (c *creations) run() {
-	began := time.Now()
 	for i := range 20 {
+		began := time.Now()
 		if _, err := c.connector.Ensure(c.t.Context(), account, of(c.point, fmt.Sprint("namespace-", i), "images"), ""); err != nil {
 			c.t.Errorf("%d: %v", i, err)
 		}
+		c.took = append(c.took, time.Since(began))
 	}
-	c.took = time.Since(began)
+}
+
+func (c *creations) median() time.Duration {
+	slices.Sort(c.took)
+	return c.took[len(c.took)/2]
 }
 
 // TestLimitIsExact although all SharedVolumes of the namespace are created at once.
