@@ -27,7 +27,7 @@ func TestContract07StampsAndWatches(t *testing.T) {
 		},
 		"is woken only by its children": {
 			seam:   func(s *engine.Seam) { s.Cache = filteredCache{s.Cache, owned} },
-			caught: `Secret (prunes|wakes) does not exist|unlisted child is deleted`,
+			caught: `the Secret wakes|Secret wakes does not exist|unlisted child is deleted`,
 			hangs:  true,
 		},
 	}}.test(t)

@@ -34,7 +34,9 @@ func TestEveryWriteMayBeTheLast(t *testing.T) {
 	reference.judge(nil)
 	isStatus := func(r enginetest.Request) bool { return r.Subresource == "status" }
 	isOther := func(r enginetest.Request) bool { return !isStatus(r) }
-	others := slices.DeleteFunc(reference.operator.Requests.Writes(), isStatus)
+	others := slices.DeleteFunc(reference.operator.Requests.Writes(), func(r enginetest.Request) bool {
+		return isStatus(r) || r.Status == 0 || r.Status >= http.StatusBadRequest // which a faster machine does not need
+	})
 	t.Logf("%d writes, without those of the status: %v", len(others), others)
 	reference.Expect(len(others)).To(BeNumerically(">=", 9), "the finalizer and the children")
 	for _, crash := range []bool{true, false} {

@@ -228,27 +228,29 @@ func TestAFieldCanBeRemovedAfterARepair(t *testing.T) {
 // TestAFightIsSlow: another controller forces its value as often as the engine restores its own.
 func TestAFightIsSlow(t *testing.T) {
 	w := newTestWorld(t)
-	const every = 2 * time.Second
-	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) { s.RestoresAtOnce, s.RestoreEvery = 10, every })
+	const atOnce, every = 10, 10 * time.Second // long enough for one restoration on a slow machine
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}}, func(s *engine.Seam) { s.RestoresAtOnce, s.RestoreEvery = atOnce, every })
 	cr := w.widget("contested", widget.Spec{Text: "ours"})
 	w.awaitReady(cr)
 	w.operator.Requests.Reset()
-	restored := func() int {
+	restored := func() int { return len(w.operator.Requests.Of("apply", "configmaps")) }
+	fight := func() int {
 		if w.textOf(cr.Name)() == "ours" {
 			theirs := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}, "data": {"text": "theirs"}}`, cr.Name)
 			w.must(w.client.Patch(w.ctx, w.configMap(cr.Name), client.RawPatch(types.ApplyPatchType, []byte(theirs)), client.FieldOwner("fighter"), client.ForceOwnership))
 		}
-		return len(w.operator.Requests.Of("apply", "configmaps"))
+		return restored()
 	}
 	began := time.Now()
-	w.Eventually(restored).Should(BeNumerically(">=", 13))
-	w.Expect(time.Since(began)).To(BeNumerically(">=", 3*every), "all but the first ten have a pause")
-	w.Eventually(func() string { // the fight goes on, because the condition is False only during a pause
-		restored()
+	w.Eventually(func() string { // the condition is False only during a pause
+		fight()
 		return w.condition(cr, "ConfigReady")()
 	}).Should(And(HavePrefix("False Waiting: ConfigMap"), ContainSubstring("is changed again and again"), HaveSuffix("fighter")))
+	w.Expect(restored()).To(BeNumerically(">=", atOnce), "without a pause")
+	w.Eventually(fight).Should(BeNumerically(">", atOnce))
 	w.awaitReady(cr)
 	w.Expect(w.textOf(cr.Name)()).To(Equal("ours"))
+	w.Expect(restored()).To(BeNumerically("<=", atOnce+time.Since(began)/every), "all but the first ten have a pause")
 }
 
 // listingReader notes the namespace of every list of children.

@@ -171,7 +171,7 @@ func TestForbiddenKindsAreConditions(t *testing.T) {
 		func(s *engine.Seam) { s.ReadTimeout = readTimeout })
 	cr := w.widget("forbidden", widget.Spec{})
 	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False Error"), ContainSubstring("StatefulSet cannot be watched")))
-	w.Expect(w.condition(cr, "Ready")()).To(ContainSubstring("StatefulSet cannot be watched"))
+	w.Eventually(w.condition(cr, "Ready")).Should(ContainSubstring("StatefulSet cannot be watched"))
 }
 
 // shelf is a Rack whose definition this test installs and uninstalls.

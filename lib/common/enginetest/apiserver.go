@@ -27,9 +27,6 @@ const startServer = `in the repository's root, type
   make test-server && export KUBECONFIG=$PWD/.testserver/kubeconfig
 or let "make test" do both`
 
-// established is the maximum time until a CustomResourceDefinition is served.
-const established = time.Minute
-
 // Config returns the configuration for the API server in KUBECONFIG. Without KUBECONFIG, or
 // with an API server on another machine, the test fails with an instruction: suites install
 // CustomResourceDefinitions, and must not do so in a cluster by accident.
@@ -149,7 +146,7 @@ func waitEstablished(t testing.TB, c client.Client, definition *unstructured.Uns
 	t.Helper()
 	current := definition.DeepCopy()
 	var seen string
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, established, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), current); err != nil {
 			return false, err
 		}
@@ -170,7 +167,7 @@ func waitDiscovered(t testing.TB, definition *unstructured.Unstructured) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	var missing error
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, established, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		_, missing = newClient(t).RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 		return missing == nil, nil
 	})
