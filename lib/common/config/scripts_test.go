@@ -432,17 +432,24 @@ func TestProbeSkipsAMissingTable(t *testing.T) {
 	}
 }
 
-// The kubelet runs the probe of every pod every few seconds. The bound is on CPU time, which
-// does not depend on what else the machine does.
+// The kubelet runs the probe of every pod every few seconds. The bound is on CPU time, and on the
+// best of some runs, because a busy machine makes the kernel's part of it greater.
 func TestProbeOfManyConnectionsIsCheap(t *testing.T) {
 	dir := t.TempDir()
 	table := strings.Repeat("   0: 0500F40A:A001 0200007F:0CEA 01 00000000:00000000 00:00000000 00000000 42436        0 1 1 0000000000000000 20 4 30 10 -1\n", 5000)
 	if err := os.WriteFile(filepath.Join(dir, "tcp"), []byte(table), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, ended := execProbe(t, dir, "3306")
-	if used := ended.UserTime() + ended.SystemTime(); !ended.Success() || used > 100*time.Millisecond {
-		t.Errorf("%s %q took %s of CPU time", ended, out, used)
+	best := time.Hour
+	for run := 0; run < 10 && best > 100*time.Millisecond; run++ {
+		out, ended := execProbe(t, dir, "3306")
+		if !ended.Success() {
+			t.Fatalf("%s %q", ended, out)
+		}
+		best = min(best, ended.UserTime()+ended.SystemTime())
+	}
+	if best > 100*time.Millisecond {
+		t.Errorf("the probe took %s of CPU time", best)
 	}
 }
 

@@ -360,7 +360,7 @@ func (h *handOver) settled(namespace string) (requests, works int) {
 		before := requests
 		requests, works = h.requests(namespace)
 		return requests == before
-	}).WithPolling(3 * time.Second).Should(BeTrue())
+	}).WithPolling(10 * time.Second).Should(BeTrue()) // longer than a slow machine pauses
 	return requests, works
 }
 
@@ -393,7 +393,7 @@ func TestRightsStayUntilObjectsAreDeleted(t *testing.T) {
 	h.Expect(h.gone(binding)()).To(BeFalse(), "the operator needs its rights for the widget")
 	h.released.Store(true)
 	h.Eventually(h.gone(cr)).Should(BeTrue())
-	h.Eventually(h.gone(namespace)).Should(BeTrue())
+	h.Eventually(h.gone(namespace)).WithTimeout(5 * time.Minute).Should(BeTrue()) // after those of other tests
 	h.Eventually(h.leftBehind).Should(ConsistOf("Widget " + name + "/widget: Undone: account w3 at db.example"))
 }
 

@@ -48,7 +48,7 @@ func newUpgrade(t *testing.T) *upgrade {
 		client: enginetest.Client(t, widget.AddToScheme, operatorsv2.AddToScheme),
 		own:    enginetest.Namespace(t), watched: enginetest.Namespace(t),
 	}
-	u.SetDefaultEventuallyTimeout(time.Minute)
+	u.SetDefaultEventuallyTimeout(2 * time.Minute)
 	u.serviceAccount = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: u.own, Name: "widget-operator"}
 	u.condition = &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: u.own, Name: "widget-operator.v0.1.0"}}
 	u.condition.Spec.Deployments = []string{"widget-operator"}

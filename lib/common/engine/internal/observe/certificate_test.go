@@ -52,8 +52,12 @@ func TestExpiryOfJunkIsCheap(t *testing.T) {
 		"-----BEGIN CERTIFICATE-----\nA:\n",
 		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 	} {
-		began := processor.Time(t)
-		g.Expect(expiryOf(map[string][]byte{"ca.crt": []byte(strings.Repeat(line, 1<<20/len(line)))})).To(BeZero())
-		g.Expect(processor.Time(t)-began).To(BeNumerically("<", time.Second), line)
+		junk, best := []byte(strings.Repeat(line, 1<<20/len(line))), time.Hour
+		for run := 0; run < 3 && best >= time.Second; run++ { // a busy machine makes it greater
+			began := processor.Time(t)
+			g.Expect(expiryOf(map[string][]byte{"ca.crt": junk})).To(BeZero())
+			best = min(best, processor.Time(t)-began)
+		}
+		g.Expect(best).To(BeNumerically("<", time.Second), line)
 	}
 }
