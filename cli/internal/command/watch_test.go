@@ -48,7 +48,7 @@ func (s *screen) await(t *testing.T, text string, times int) string {
 }
 
 func await(done func() bool) error {
-	return wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 }
