@@ -92,7 +92,7 @@ func TestControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	var status bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := process.Poll(ctx, pollInterval, func() error {
 		status.Reset()

@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	// startTimeout is the time in which a started component must become healthy.
-	startTimeout = 90 * time.Second
+	// startTimeout is the time in which a started component must become healthy. A machine that is
+	// busy with other work needs more than a minute for kube-apiserver.
+	startTimeout = 5 * time.Minute
 	// healTimeout is the time in which a running component must become healthy before it
 	// is restarted: an earlier run may have been killed while starting it.
-	healTimeout  = 15 * time.Second
+	healTimeout  = time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
