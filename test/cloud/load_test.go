@@ -86,7 +86,7 @@ func TestRequestsDoNotWaitForEachOther(t *testing.T) {
 		}
 		select {
 		case <-together:
-		case <-time.After(30 * time.Second):
+		case <-time.After(50 * time.Second): // less than a load waits
 			w.WriteHeader(http.StatusGatewayTimeout)
 		}
 	}))
@@ -108,7 +108,7 @@ func TestFloorIsHalfOfTheRate(t *testing.T) {
 // await waits until a number of requests has ended.
 func await(t *testing.T, load *Load, ended int) {
 	t.Helper()
-	deadline, ticker := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
+	deadline, ticker := time.After(3*time.Minute), time.NewTicker(10*time.Millisecond)
 	defer ticker.Stop()
 	for {
 		select {

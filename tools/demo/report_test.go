@@ -39,7 +39,7 @@ func TestReportHasWhatTheReadmePromises(t *testing.T) {
 		root: root, dir: filepath.Join(root, ".cluster"), env: []string{"PATH=" + programs + ":" + os.Getenv("PATH")},
 		kube: serve(fixture(t, "ready.yaml")...),
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var report bytes.Buffer
 	if err := d.report(ctx, &report, 90*time.Second); err != nil {

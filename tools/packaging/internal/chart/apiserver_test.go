@@ -76,7 +76,7 @@ func install(ctx context.Context, t *testing.T, c client.Client) {
 		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("charts-test"), client.ForceOwnership); err != nil {
 			t.Fatalf("%s: %v", id(object), err)
 		}
-		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 4*time.Minute, true, func(ctx context.Context) (bool, error) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			err := c.Get(ctx, client.ObjectKeyFromObject(object), crd)
 			return slices.ContainsFunc(crd.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const timeout = time.Minute // of each action; the API server has no kubelet, so no action waits for pods
+const timeout = 4 * time.Minute // of each action; the API server has no kubelet, so no action waits for pods
 
 // helmIn returns Helm's actions in a namespace. Releases are stored in Secrets, as by default.
 func helmIn(t *testing.T, namespace string) *action.Configuration {
