@@ -190,7 +190,7 @@ var _ = Describe("ControlPlane", func() {
 				g.Expect(w.Read(cr)).To(BeTrue())
 				g.Expect(meta.FindStatusCondition(cr.Status.Conditions, metav1alpha1.ConditionSharedVolumesReady)).To(BeNil())
 				g.Expect(cr.Status.SharedVolumes).To(BeEmpty())
-			}).WithTimeout(time.Minute).Should(Succeed())
+			}).WithTimeout(2 * time.Minute).Should(Succeed())
 		})
 
 		It("reports a SharedVolume that waits, and stays available", func() {
@@ -211,7 +211,7 @@ var _ = Describe("ControlPlane", func() {
 					metav1alpha1.SharedVolumeStatus{Name: "images", Ready: metav1.ConditionTrue},
 					metav1alpha1.SharedVolumeStatus{Name: "keys", Ready: metav1.ConditionFalse, Message: "no policy grants it"},
 				))
-			}).WithTimeout(time.Minute).Should(Succeed())
+			}).WithTimeout(2 * time.Minute).Should(Succeed())
 		})
 
 		It("does not change a SharedVolume of another owner, also on deletion", func() {

@@ -14,7 +14,7 @@ import (
 
 // The command stands for a proxy that has lost its signal.
 func TestServeEndsAlthoughTheProxyIgnoresTheSignal(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	serve := exec.CommandContext(ctx, "sh", "serve", "sh", "-c", "trap '' TERM; echo serving; while :; do sleep 1; done")
 	serve.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

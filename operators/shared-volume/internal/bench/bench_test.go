@@ -44,8 +44,8 @@ const (
 	patience   = 30 * time.Minute
 	// maxResident is the most memory of the operator in MiB, also under load.
 	maxResident = 256
-	// quietFor is longer than the operator delays messages.
-	quietFor = 5 * time.Second
+	// quietFor is longer than the operator delays messages, also on a slow machine.
+	quietFor = 15 * time.Second
 )
 
 // figures of one run.

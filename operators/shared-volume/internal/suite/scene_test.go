@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	patience  = 2 * time.Minute // the garbage collector discovers new kinds every 30 s
+	patience  = 4 * time.Minute // the garbage collector discovers new kinds every 30 s, and the machine may be slow
 	finalizer = "storage.asterism.dev/shared-volume"
 )
 
