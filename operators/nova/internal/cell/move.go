@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -45,21 +43,21 @@ func copied(s stage) stage {
 		}
 		former := cr.Status.Database
 		if former != target {
-			if err := checkUnused(cr, in, target, usedDatabase); err != nil {
+			if err := databases.take(cr, target, cells.In(in), time.Now()); err != nil {
 				return nil, engine.Fail("DatabaseInUse", err)
 			}
 		}
-		observed, err := register(ctx, cr, in)
+		_, err = register(ctx, cr, in)
 		if err == nil && cr.Status.UUID == "" {
 			err = checkUnmapped(ctx, cr, in, target)
 		}
 		if cr.Status.UUID == "" || former == target {
-			return observed, err
+			return engine.Observed{observedLocation: target}, err
 		}
 		if err == nil {
 			err = checkCopy(ctx, cr, in)
 		}
-		return observed, moveError(former, target, err)
+		return engine.Observed{observedLocation: target}, moveError(former, target, err)
 	}
 	return s
 }
@@ -93,11 +91,12 @@ func unshared(s stage) stage {
 			return nil, err
 		}
 		if target != cr.Status.MessageBus {
-			if err := checkUnused(cr, in, target, usedMessageBus); err != nil {
+			if err := messageBuses.take(cr, target, cells.In(in), time.Now()); err != nil {
 				return nil, engine.Fail("MessageBusInUse", err)
 			}
 		}
-		return register(ctx, cr, in)
+		_, err = register(ctx, cr, in)
+		return engine.Observed{observedLocation: target}, err
 	}
 	return s
 }
@@ -137,30 +136,6 @@ func checkUnmapped(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs, t
 		return err
 	}
 	return engine.Fail("DatabaseInUse", fmt.Errorf("%s %s in the API database: set uuid of the cell to this UUID, or name another database", target, owner)) //nolint:err113 // only a condition shows it
-}
-
-func usedDatabase(cr *novav1.NovaCell) string   { return cr.Status.Database }
-func usedMessageBus(cr *novav1.NovaCell) string { return cr.Status.MessageBus }
-
-// checkUnused returns an error if another cell uses the database or the message bus: a
-// connection Secret can name any.
-func checkUnused(cr *novav1.NovaCell, in engine.Inputs, target string, used func(*novav1.NovaCell) string) error {
-	for _, other := range cells.In(in) {
-		if other.Name != cr.Name && overlap(used(other), target) {
-			return fmt.Errorf("%s is in use by NovaCell %s: each cell needs a database and a message bus of its own", target, other.Name) //nolint:err113 // only a condition shows it
-		}
-	}
-	return nil
-}
-
-// overlap tells whether two locations, host:port,…/name, are the same database or vhost. One common
-// host suffices: the hosts of a bus are members of one cluster, in any order.
-func overlap(one, other string) bool {
-	hosts, name, _ := strings.Cut(one, "/")
-	otherHosts, otherName, _ := strings.Cut(other, "/")
-	return name == otherName && slices.ContainsFunc(strings.Split(hosts, ","), func(host string) bool {
-		return slices.Contains(strings.Split(otherHosts, ","), host)
-	})
 }
 
 // checkCopy returns an error if the database has no tables of Nova, or fewer servers than the

@@ -275,6 +275,49 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
 	})
 
+	DescribeTable("shares nothing with another cell that is as new, in whatever order both come", func(condition, reason, secret, key string) {
+		names := []string{"cell2", "cell10", "cell11"}
+		for _, name := range names {
+			c.cellDatabase(name)
+			c.busOf(name)
+			c.hold("given-"+name+"-map", true)
+		}
+		add := func(added ...novav1.CellName) {
+			c.Change(cr, func() {
+				for _, name := range added {
+					cr.Spec.Cells = append(cr.Spec.Cells, givenCell(name))
+				}
+			})
+		}
+		value := map[string]string{"database": c.schema("cell2"), "vhost": "cell2"}[key]
+		for _, name := range names {
+			shared := &corev1.Secret{ObjectMeta: named(name + secret)}
+			c.Change(shared, func() { shared.StringData = map[string]string{key: value} })
+		}
+
+		add("cell2", "cell10")
+		first, second := "cell2", "cell10"
+		enginetest.Eventually(GinkgoTB(), "one of both cells is refused", func() error {
+			if c.cellCondition(cr, first, condition).Status != metav1.ConditionTrue {
+				first, second = second, first
+			}
+			ofFirst, ofSecond := c.cellCondition(cr, first, condition), c.cellCondition(cr, second, condition)
+			if ofFirst.Status != metav1.ConditionTrue || ofSecond.Reason != reason || !strings.Contains(ofSecond.Message, value+" is in use by NovaCell given-"+first) {
+				return fmt.Errorf("%s: %+v, %s: %+v", first, ofFirst, second, ofSecond)
+			}
+			return nil
+		})
+		Expect(c.Read(&conductorv1.NovaConductor{ObjectMeta: named("given-" + second + "-conductor")})).To(BeFalse())
+
+		By("coming later")
+		add("cell11")
+		third := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "given-cell11", Namespace: c.Namespace}}
+		enginetest.AwaitReason(GinkgoTB(), c.Client, third, condition, reason, value+" is in use by NovaCell given-"+first)
+	},
+		Entry("no database", novav1.ConditionDatabaseReady, "DatabaseInUse", "-database", "database"),
+		Entry("no message bus", novav1.ConditionMessageBusReady, "MessageBusInUse", "-bus", "vhost"),
+	)
+
 	It("works until it is empty and keeps its mapping if only its NovaCell is deleted", func() {
 		child := c.cell1(cr)
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".instances VALUES (NULL, 0)")
@@ -400,6 +443,13 @@ var _ = Describe("A cell that is removed from the list", func() {
 		Expect(after.Status.Occupants()).To(Equal("compute hosts: 1 (compute-0), servers: 1"))
 	})
 })
+
+// cellCondition returns a condition of a cell, an empty one if it has none yet.
+func (c *cloud) cellCondition(cr *novav1.Nova, name, condition string) metav1.Condition {
+	child := &novav1.NovaCell{ObjectMeta: named(cr.Name + "-" + name)}
+	c.Read(child)
+	return ptr.Deref(meta.FindStatusCondition(child.Status.Conditions, condition), metav1.Condition{})
+}
 
 func (c *cloud) awaitRecreated(child *novav1.NovaCell) {
 	GinkgoHelper()
