@@ -17,7 +17,8 @@ import (
 // The services of a new release are rolled out in the order that Nova requires: the
 // superconductor, the conductors of the cells, scheduler and metadata, and the API (nova doc:
 // admin/upgrades). Only another image counts: any other change of a service waits for no other
-// service. It waits for the schemas of the mapped cells, unless their servers are down: see release.
+// service. It waits for the schemas of the mapped cells, unless their servers are down or their
+// Secrets are missing: see release.
 
 // ahead is met if a service may be updated: it does not exist yet, has its image already, or
 // those that must be updated before are ready.

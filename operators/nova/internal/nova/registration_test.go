@@ -35,6 +35,7 @@ import (
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
 const wrong = "wr0ng'p@ss/word"
@@ -226,6 +227,45 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, "given-cell1-conductor still has image")
 		Expect(c.Read(scheduler)).To(BeTrue())
 		Expect(scheduler.Spec.ContainerImage).To(Equal(before))
+	})
+
+	It("changes its services while a Secret of a mapped cell is missing, but not their image", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		const conductor = "given-cell1-conductor"
+		missing := &corev1.Secret{ObjectMeta: named("cell1-database")}
+		Expect(c.Read(missing)).To(BeTrue())
+		c.fail(conductor, conductorv1.ConditionInputsReady, "Secret cell1-database does not exist")
+		c.Delete(missing, metav1.DeletePropagationBackground)
+		child := c.cell1(cr)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionInputsReady, engine.ReasonWaiting, "Secret cell1-database")
+
+		c.Change(cr, func() { cr.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		services := []client.Object{schedulerNamed(cr), metadata.Named(metadataName(cr)), apiNamed(cr)}
+		enginetest.Eventually(GinkgoTB(), "the services get the change", func() error {
+			for _, service := range services {
+				if !c.Read(service) || !strings.Contains(specOf(service).CustomServiceConfig, "debug") {
+					c.Read(cr)
+					return fmt.Errorf("%s: %s", service.GetName(), enginetest.Conditions(cr))
+				}
+			}
+			return nil
+		})
+		before := imageOf(services[0])
+		c.Change(cr, func() { cr.Spec.ContainerImage = nextImage })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionSchedulerReady, engine.ReasonWaiting, conductor+" still has image")
+		for _, service := range services {
+			Expect(c.Read(service)).To(BeTrue())
+			Expect(imageOf(service)).To(Equal(before))
+		}
+
+		c.Create(&corev1.Secret{ObjectMeta: named("cell1-database"), Data: missing.Data})
+		c.repair(conductor)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(c.Read(services[0])).To(BeTrue())
+		Expect(imageOf(services[0])).To(Equal(nextImage))
 	})
 
 	It("moves to another address only if its databases are there", func() {

@@ -51,8 +51,10 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 // mapped cells, so each of these must have the schema of the image. Of each cell, one of three
 // must hold:
 //   - it has the schema, and its mapping is up to date or waits for the services;
-//   - its database or bus is down, and its conductor has the schema and the image already: until
-//     the server is back, nothing can change the schema or the mapping;
+//   - its database or bus is down, or a Secret is missing, and its conductor has the schema and the
+//     image already: until the server or the Secret is back, nothing can change the schema or the
+//     mapping. A conductor without its Secret does not report its schema. Then the scheduler, which
+//     got its image after the schema, shows that no other image is rolled out;
 //   - it is not mapped, so that no service reads its database. The first deployment waits for it
 //     all the same, for mappingTimeout; that the scheduler exists tells a later deployment.
 func release(cr *novav1.Nova) engine.Need {
@@ -67,7 +69,11 @@ func release(cr *novav1.Nova) engine.Need {
 			),
 			engine.AllOf(
 				engine.Existing(child).Where(isDown),
-				engine.Existing(conductor).Where(hasImage(image)), engine.Condition(conductor, conductorv1.ConditionSchemaReady),
+				engine.Existing(conductor).Where(hasImage(image)),
+				engine.AnyOf(
+					engine.Condition(conductor, conductorv1.ConditionSchemaReady),
+					engine.Existing(schedulerNamed(cr)).Where(hasImage(stated(cr, cr.Spec.Scheduler))),
+				),
 			),
 			engine.AllOf(
 				engine.Existing(child).Optional().Where(isNotMapped),
@@ -97,10 +103,11 @@ func awaitsReaders(obj client.Object) error {
 	return waitForSchema(obj)
 }
 
-// isDown checks that a server of a cell does not do what its newest spec asks for.
+// isDown checks that a cell lacks a Secret, or that a server of the cell does not do what its
+// newest spec asks for.
 func isDown(obj client.Object) error {
 	if cell, ok := obj.(*novav1.NovaCell); ok {
-		for _, condition := range []string{novav1.ConditionDatabaseReady, novav1.ConditionMessageBusReady} {
+		for _, condition := range []string{novav1.ConditionInputsReady, novav1.ConditionDatabaseReady, novav1.ConditionMessageBusReady} {
 			found := meta.FindStatusCondition(cell.Status.Conditions, condition)
 			if found != nil && found.Status == metav1.ConditionFalse && found.ObservedGeneration == cell.Generation {
 				return nil
