@@ -51,6 +51,8 @@ func manage(cr *novav1.Nova, in engine.Inputs) (workload.Service, error) {
 		},
 		MessageBus: c.MessageBusSecretRef.Name,
 	}
-	service.Spec.CustomServiceConfig, service.Spec.ExtraFiles, service.Spec.Pod.TrustedCARef = "", nil, nil
+	// Only the connections matter to nova-manage.
+	service.Spec.CustomServiceConfig, service.Spec.CustomServiceConfigSecretRefs = "", nil
+	service.Spec.ExtraFiles, service.Spec.Pod.TrustedCARef = nil, nil
 	return service, nil
 }
