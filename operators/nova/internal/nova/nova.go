@@ -42,7 +42,7 @@ var Service = engine.Service[*novav1.Nova]{
 		{Condition: novav1.ConditionReleaseKnown, Build: readRelease, Judge: judgeRelease, Continue: true},
 		{Condition: novav1.ConditionUpgraded, Needs: upgradeNeeds, Build: upgradeJobs, Judge: judgeUpgrade, Continue: true},
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
-		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Report: reportCells, Continue: true},
+		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Continue: true},
 		{Condition: novav1.ConditionCell0Mapped, Needs: schema, Build: mapCell0},
 		{Condition: novav1.ConditionUpkeepDone, Needs: upkeepNeeds, Build: upkeep, Judge: judgeUpkeep, Report: reportUpkeep, Apart: true},
 		{Condition: novav1.ConditionSchedulerReady, Needs: schedulerNeeds, Build: scheduler, Continue: true},

@@ -470,6 +470,9 @@ func former(upgrade *novav1.UpgradeStatus) string { return cmp.Or(upgrade.From, 
 
 // report is the Report of the Nova.
 func report(cr *novav1.Nova, in engine.Inputs) {
+	if in.KnowsChildren() && cr.DeletionTimestamp == nil { // also if no stage may change the cells
+		reportCells(cr, in)
+	}
 	countCells(cr, in)
 	if !in.Met(seen) {
 		return

@@ -221,6 +221,30 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		Expect(images()).To(HaveEach(image26))
 	})
 
+	It("reports the cells while it is refused, and while it is paused before the first change", func() {
+		ready()
+		reports := func(want metav1.ConditionStatus, count int32) {
+			GinkgoHelper()
+			enginetest.Eventually(GinkgoTB(), "the status has the state of the cell", func() error {
+				if c.Read(cr); cr.Status.Cells[0].Ready != want || cr.Status.ReadyCells != count {
+					return fmt.Errorf("%d: %+v", cr.Status.ReadyCells, cr.Status.Cells[0])
+				}
+				return nil
+			})
+		}
+		to("quay.example/openstack/nova:31")
+		awaits(novav1.ReasonUpgradeRefused)
+		c.fail("given-cell1-conductor", conductorv1.ConditionWorkloadReady, "no pod is ready")
+		reports(metav1.ConditionFalse, 0)
+		Expect(cr.Status.Cells[0].Message).To(ContainSubstring("no pod is ready"))
+
+		pauseBefore(novav1.UpgradeSchemas)
+		to(image27)
+		awaits(novav1.ReasonUpgradePaused, "paused before phase Schemas")
+		c.repair("given-cell1-conductor")
+		reports(metav1.ConditionTrue, 1)
+	})
+
 	It("is refused while a service has an older image of its own", func() {
 		ready()
 		c.Change(cr, func() { cr.Spec.Cells[0].Conductor.ContainerImage = nextImage })
