@@ -71,6 +71,12 @@ type UpgradeStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	From string `json:"from,omitempty"`
 
+	// fromImage is the former image of the superconductor. Scheduler, metadata and API that somebody
+	// deletes before the phase Services come back with it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	FromImage string `json:"fromImage,omitempty"`
+
 	// to is the new release.
 	// +required
 	// +kubebuilder:validation:MinLength=1

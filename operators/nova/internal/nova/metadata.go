@@ -24,7 +24,8 @@ func metadataNeeds(cr *novav1.Nova) []engine.Need {
 		child := cellNamed(cr, cell)
 		cells = append(cells, engine.Existing(child).Where(hasMetadata), engine.Condition(child, novav1.ConditionMetadataReady))
 	}
-	needs := append(serviceNeeds(cr), ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...))
+	update := ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
+	needs := inTurn(cr, metadataName(cr), append(serviceNeeds(cr), update)...)
 	return append(needs, engine.Existing(metadata.Named(metadataName(cr))).Optional(), engine.AllOf(cells...).As(cellsServe))
 }
 
@@ -39,10 +40,14 @@ func hasMetadata(obj client.Object) error {
 // service in each cell, it deletes both, when the services of the cells are ready.
 func metadataService(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	child := metadata.Named(metadataName(cr))
+	_, exists := engine.Get[*metadatav1.NovaMetadata](in, child.Name)
+	image, err := turn(cr, in, child.Name, exists, cr.Spec.Metadata.ServiceTemplate)
+	if err != nil {
+		return nil, err
+	}
 	if cr.Spec.Metadata.Mode == novav1.MetadataPerCell && in.Met(cellsServe) {
 		return absent(child), nil
 	}
-	_, exists := engine.Get[*metadatav1.NovaMetadata](in, child.Name)
 	if cr.Spec.Metadata.Mode == novav1.MetadataPerCell && !exists {
 		return nil, nil
 	}
@@ -59,6 +64,7 @@ func metadataService(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) 
 		IdentitySecretRef:      &c.IdentitySecretRef,
 		MetadataSecretRef:      commonv1.SecretReference{Name: metadataSecret(cr)},
 	}
+	child.Spec.ContainerImage = image
 	return append(agent(cr).Secret(in), child), err
 }
 

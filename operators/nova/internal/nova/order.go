@@ -112,8 +112,32 @@ func stated(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
 	return template.WithDefaults(image(cr), cr.Spec.ServiceDefaults).ContainerImage
 }
 
+// inTurn are the needs of a service of which somebody may have deleted the object: while there is a
+// formerImage, turn waits for them instead of the stage.
+func inTurn(cr *novav1.Nova, name string, needs ...engine.Need) []engine.Need {
+	if formerImage(cr) == "" {
+		return needs
+	}
+	return []engine.Need{engine.AllOf(needs...).As(name)}
+}
+
+// turn returns the image of the spec for a service that may be updated, and an error for one that
+// waits. A service that somebody has deleted before its turn comes back with the former image, because
+// its users do not wait for the end of the upgrade, or for another image in the spec.
+func turn(cr *novav1.Nova, in engine.Inputs, name string, exists bool, template commonv1.ServiceTemplate) (string, error) {
+	former := formerImage(cr)
+	switch {
+	case former != "" && !exists:
+		return former, nil
+	case former != "" && !in.Met(name):
+		return "", engine.Wait("%s", in.Unmet(name))
+	}
+	return stated(cr, template), nil
+}
+
 func schedulerNeeds(cr *novav1.Nova) []engine.Need {
-	return append(serviceNeeds(cr), ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), append(conductors(cr), reached(cr, novav1.UpgradeServices))...))
+	update := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
+	return inTurn(cr, schedulerName(cr), append(serviceNeeds(cr), update)...)
 }
 
 func apiNeeds(cr *novav1.Nova) []engine.Need {
@@ -121,6 +145,6 @@ func apiNeeds(cr *novav1.Nova) []engine.Need {
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
 		before = append(before, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
 	}
-	return append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady),
-		ahead(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate), before...))
+	update := ahead(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate), before...)
+	return inTurn(cr, apiName(cr), append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady), update)...)
 }

@@ -252,6 +252,11 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 }
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	_, exists := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr))
+	image, err := turn(cr, in, schedulerName(cr), exists, cr.Spec.Scheduler)
+	if err != nil {
+		return nil, err
+	}
 	c, err := connections(cr, in)
 	child := &schedulerv1.NovaScheduler{
 		ObjectMeta: named(schedulerName(cr)),
@@ -261,13 +266,18 @@ func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 			SharedConnections: cr.Spec.SharedConnections,
 		},
 	}
-	child.Spec.RestartTriggers = schedulerTriggers(cr, in)
+	child.Spec.ContainerImage, child.Spec.RestartTriggers = image, schedulerTriggers(cr, in)
 	return []engine.Child{child}, err
 }
 
 func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
+	_, exists := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	image, err := turn(cr, in, apiName(cr), exists, cr.Spec.API.ServiceTemplate)
+	if err != nil {
+		return nil, err
+	}
 	c, err := connections(cr, in)
-	return []engine.Child{&apiv1.NovaAPI{
+	child := &apiv1.NovaAPI{
 		ObjectMeta: named(apiName(cr)),
 		Spec: apiv1.NovaAPISpec{
 			ServiceSpec:       service(cr, cr.Spec.API.ServiceTemplate, in),
@@ -276,7 +286,9 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 			Connections:       c,
 			SharedConnections: cr.Spec.SharedConnections,
 		},
-	}}, err
+	}
+	child.Spec.ContainerImage = image
+	return []engine.Child{child}, err
 }
 
 // image returns the image of the services. The Nova passes the default image of its own

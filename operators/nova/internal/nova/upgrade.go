@@ -87,6 +87,18 @@ func hasReached(cr *novav1.Nova, phase novav1.UpgradePhase) bool {
 	return upgrade == nil || slices.Index(novav1.UpgradePhases, upgrade.Phase) >= slices.Index(novav1.UpgradePhases, phase)
 }
 
+// formerImage is the image of scheduler, metadata and API while that of the spec is not admitted, or
+// while an upgrade is in a phase before theirs; "" otherwise.
+func formerImage(cr *novav1.Nova) string {
+	switch {
+	case !hasReached(cr, novav1.UpgradeServices):
+		return cr.Status.Upgrade.FromImage
+	case isInstalled(cr) && cr.Status.ContainerImage != superconductorImage(cr):
+		return cr.Status.ContainerImage
+	}
+	return ""
+}
+
 // reached is met when an upgrade has begun a phase, and without a superconductor: a Need must look
 // at an object, and only Where takes a check.
 func reached(cr *novav1.Nova, phase novav1.UpgradePhase) engine.Need {
@@ -332,6 +344,7 @@ func (p *progress) check(cr *novav1.Nova, in engine.Inputs, base int, to nova.Re
 	if p.upgrade == nil || p.upgrade.To != to.Version {
 		p.upgrade = &novav1.UpgradeStatus{Phase: novav1.UpgradeChecking, From: p.release, To: to.Version, ServiceVersion: to.Service, StartedAt: metav1.Now()}
 	}
+	p.upgrade.FromImage = p.image
 	const keeps = "; the running pods keep their image, and setting spec.containerImage back ends the upgrade"
 	switch {
 	case to.Major < base:

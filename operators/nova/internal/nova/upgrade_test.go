@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
@@ -19,6 +20,7 @@ import (
 	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 	"asterism.dev/operators/nova/internal/cell"
+	"asterism.dev/operators/nova/internal/metadata"
 )
 
 var _ = Describe("An upgrade to another release of Nova", func() {
@@ -244,6 +246,41 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		c.repair("given-cell1-conductor")
 		reports(metav1.ConditionTrue, 1)
 	})
+
+	DescribeTable("brings deleted services back with the image that still runs", func(phase novav1.UpgradePhase, image, reason string) {
+		ready(func() { upgraded(66) })
+		pauseBefore(phase)
+		to(image)
+		awaits(reason)
+		services := []client.Object{schedulerNamed(cr), metadata.Named(metadataName(cr)), apiNamed(cr)}
+		for _, service := range services {
+			Expect(c.Read(service)).To(BeTrue())
+			c.Delete(service, metav1.DeletePropagationBackground)
+		}
+		for _, service := range services {
+			before := service.GetUID()
+			enginetest.Eventually(GinkgoTB(), service.GetName()+" is back", func() error {
+				if !c.Read(service) || service.GetUID() == before {
+					return errors.New("gone")
+				}
+				return nil
+			})
+			Expect(imageOf(service)).To(Equal(image26), service.GetName())
+		}
+		awaits(reason)
+		pauseBefore("")
+		to(image27)
+		done()
+		for _, service := range services {
+			Expect(c.Read(service)).To(BeTrue())
+			Expect(imageOf(service)).To(Equal(image27), service.GetName())
+		}
+	},
+		Entry("while it is refused", novav1.UpgradePhase(""), "quay.example/openstack/nova:31", novav1.ReasonUpgradeRefused),
+		Entry("while it is paused before Schemas", novav1.UpgradeSchemas, image27, novav1.ReasonUpgradePaused),
+		Entry("while it is paused before Conductors", novav1.UpgradeConductors, image27, novav1.ReasonUpgradePaused),
+		Entry("while it is paused before Services", novav1.UpgradeServices, image27, novav1.ReasonUpgradePaused),
+	)
 
 	It("is refused while a service has an older image of its own", func() {
 		ready()
