@@ -133,16 +133,22 @@ func kept(cr *novav1.NovaCell, in engine.Inputs) []*computev1.NovaCompute {
 func judgeComputes(cr *novav1.NovaCell, in engine.Inputs) (string, error) {
 	var left []string
 	for _, child := range kept(cr, in) {
-		why := "is removed after a minute without a server"
-		if seen := in.Observed(novav1.ConditionComputesReady)[child.Name]; strings.HasPrefix(seen, "servers") {
-			why = "has " + seen
-		}
-		left = append(left, fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", child.Name, why))
+		left = append(left, leaves(child.Name, in.Observed(novav1.ConditionComputesReady)[child.Name]))
 	}
 	if len(left) == 0 {
 		return "", nil
 	}
-	return "", engine.Wait("%s: disable its compute service and migrate or delete its servers, or add it to computes again", strings.Join(left, "; "))
+	return "", engine.Wait("%s", strings.Join(left, "; "))
+}
+
+// leaves tells what an unlisted compute waits for, and what to do; seen is what countServers has
+// observed of it.
+func leaves(name, seen string) string {
+	why := "is removed after a minute without a server: to keep it, add it to computes again"
+	if strings.HasPrefix(seen, "servers") {
+		why = "has " + seen + ": disable its compute service and migrate or delete its servers, or add it to computes again"
+	}
+	return fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", name, why)
 }
 
 func withoutComputes(_ *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {

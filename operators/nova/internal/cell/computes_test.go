@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,6 +16,20 @@ func TestComputeIsRemovableAfterAMinuteWithoutServers(t *testing.T) {
 		}
 		if got, want := seen == "servers: 1", servers == 1; got != want {
 			t.Errorf("count %d, servers: %d: %s", i, servers, seen)
+		}
+	}
+}
+
+// TestLeavesTellsWhatToDo: a compute without servers has none that could be migrated.
+func TestLeavesTellsWhatToDo(t *testing.T) {
+	const migrate, keep = "migrate or delete its servers", "add it to computes again"
+	for seen, hasServers := range map[string]bool{"servers: 2": true, "2026-01-31T03:00:00Z": false, "": false} {
+		message := leaves("demo-cell1-test", seen)
+		if got := strings.Contains(message, migrate); got != hasServers {
+			t.Errorf("%q: %s", seen, message)
+		}
+		if !strings.Contains(message, keep) {
+			t.Errorf("%q: %s", seen, message)
 		}
 	}
 }

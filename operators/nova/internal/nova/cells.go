@@ -76,21 +76,21 @@ func unlisted(cr *novav1.Nova, in engine.Inputs) []*novav1.NovaCell {
 	})
 }
 
-// occupied tells why a cell cannot be removed, "" if it can. The NovaCell counts again when it
-// is deleted. A NovaCell that is being deleted cannot be kept.
+// occupied tells why a cell cannot be removed and what to do, "" if it can. The NovaCell counts again
+// when it is deleted. A NovaCell that is being deleted cannot be kept.
 func occupied(cell *novav1.NovaCell) string {
 	switch {
 	case cell.DeletionTimestamp != nil || cell.Status.UUID == "":
 		return ""
 	case cell.Status.ObservedGeneration != cell.Generation:
-		return "its last change is not observed yet"
+		return fmt.Sprintf("its operator has not seen generation %d of NovaCell %s yet", cell.Generation, cell.Name)
 	case cell.Status.NextDatabase != "":
-		return "its database moves to " + cell.Status.NextDatabase
+		return fmt.Sprintf("its database moves to %s: complete the copy, see DatabaseReady of NovaCell %s, or add the cell to spec.cells again", cell.Status.NextDatabase, cell.Name)
 	case cell.Status.Servers == nil:
-		return "its compute hosts and servers are not counted yet"
+		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
 	if occupants := cell.Status.Occupants(); occupants != "" {
-		return "has " + occupants
+		return fmt.Sprintf("has %s: remove the servers and the compute hosts, or add the cell to spec.cells again", occupants)
 	}
 	return ""
 }
@@ -107,7 +107,7 @@ func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	if len(kept) == 0 {
 		return "", judgeMetadata(cr, in)
 	}
-	return "", engine.Wait("%s: remove the servers and the compute hosts, or add the cell to spec.cells again", strings.Join(kept, "; "))
+	return "", engine.Wait("%s", strings.Join(kept, "; "))
 }
 
 // judgeMetadata waits while a cell has a metadata service that is no longer wanted.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,6 +32,26 @@ import (
 	"asterism.dev/operators/nova/internal/cell"
 	"asterism.dev/operators/nova/internal/metadata"
 )
+
+// TestOccupiedTellsWhatToDo: only the users of a cell with servers or hosts can remove these.
+func TestOccupiedTellsWhatToDo(t *testing.T) {
+	none, servers := int32(0), int32(3)
+	for want, change := range map[string]func(*novav1.NovaCell){
+		"": func(*novav1.NovaCell) {},
+		"has servers: 3: remove the servers and the compute hosts, or add the cell to spec.cells again":                                         func(c *novav1.NovaCell) { c.Status.Servers = &servers },
+		"its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell demo-cell2":                           func(c *novav1.NovaCell) { c.Status.Servers = nil },
+		"its database moves to db:3306/other: complete the copy, see DatabaseReady of NovaCell demo-cell2, or add the cell to spec.cells again": func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
+		"its operator has not seen generation 2 of NovaCell demo-cell2 yet":                                                                     func(c *novav1.NovaCell) { c.Generation = 2 },
+	} {
+		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
+		child.Generation, child.Status.ObservedGeneration = 1, 1
+		child.Status.UUID, child.Status.Servers = uuids["cell2"], &none
+		change(child)
+		if got := occupied(child); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
 
 var _ = Describe("Nova with connection Secrets", func() {
 	It("starts its services once, after the cells are mapped", func() {

@@ -96,7 +96,7 @@ func runCloud(services ...enginetest.Runnable) *cloud {
 	c.World = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: c.manage}, kinds...)
 	for _, sibling := range []enginetest.Sibling{
 		{Kind: &conductorv1.NovaConductor{}, Conditions: conductorv1.NovaConductorConditions, Report: c.reportConductor},
-		{Kind: &computev1.NovaCompute{}, Conditions: computev1.NovaComputeConditions},
+		{Kind: &computev1.NovaCompute{}, Conditions: computev1.NovaComputeConditions, Report: c.failure},
 		{Kind: &schedulerv1.NovaScheduler{}, Conditions: schedulerv1.NovaSchedulerConditions, Report: c.failure},
 		{Kind: &metadatav1.NovaMetadata{}, Conditions: metadatav1.NovaMetadataConditions, Report: c.reportMetadata},
 		{Kind: &novncproxyv1.NovaNoVNCProxy{}, Conditions: novncproxyv1.NovaNoVNCProxyConditions, Report: c.reportConsole},

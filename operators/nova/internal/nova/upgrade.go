@@ -188,7 +188,8 @@ func servicesUpdated(cr *novav1.Nova) []engine.Need {
 
 func anyCell(client.Object) error { return nil }
 
-// ofMappedCells are the needs that every mapped cell meets a check and has a condition.
+// ofMappedCells are the needs that every mapped cell has a condition and meets a check. The condition
+// is the first: its message has the cause in this cluster, for which the check may ask for something else.
 func ofMappedCells(cr *novav1.Nova, condition string, check func(client.Object) error) []engine.Need {
 	var needs []engine.Need
 	for _, cell := range cr.Spec.Cells {
@@ -197,10 +198,10 @@ func ofMappedCells(cr *novav1.Nova, condition string, check func(client.Object) 
 			if !ok || cell.Status.Mapping == nil {
 				return nil
 			}
-			if err := check(cell); err != nil {
+			if err := hasCondition(cell, condition); err != nil {
 				return err
 			}
-			return hasCondition(cell, condition)
+			return check(cell)
 		}))
 	}
 	return needs

@@ -16,6 +16,7 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 
+	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novncproxyv1 "asterism.dev/operators/nova-novncproxy/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
@@ -98,7 +99,10 @@ var _ = Describe("An upgrade to another release of Nova", func() {
 		c.repair("given-cell1-conductor")
 		awaits(novav1.ReasonUpgradingServices, "NovaScheduler given-scheduler", notUpdated)
 		Expect(images()).To(HaveKeyWithValue("compute", image26))
+		c.fail("given-cell1-fake", computev1.ConditionWorkloadReady, notUpdated)
 		c.repair("given-scheduler")
+		awaits(novav1.ReasonUpgradingComputes, "NovaCell given-cell1: ComputesReady is", "NovaCompute given-cell1-fake", notUpdated)
+		c.repair("given-cell1-fake")
 		awaits(novav1.ReasonUpgradingComputes, "2 of 2 compute services of NovaCell given-cell1 have an older release")
 		enginetest.Eventually(GinkgoTB(), "the compute has the image", func() error {
 			if image := images()["compute"]; image != image27 {
