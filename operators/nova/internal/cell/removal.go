@@ -201,33 +201,17 @@ func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	if uuid == "" {
 		return nil, nil
 	}
-	why := lost(cr, in)
-	if why == "" && cr.Annotations[commonv1.AnnotationAbandon] == "true" {
-		why = "annotation " + commonv1.AnnotationAbandon
-	}
-	if job := unmapped(cr, in); why != "" && job != "" {
-		return []engine.Child{engine.Kept(applybatchv1.Job(job, ""))}, nil
-	}
-	if why != "" {
+	if why := lost(cr, in); why != "" {
 		return nil, abandon(cr, why)
+	}
+	if cr.Annotations[commonv1.AnnotationAbandon] == "true" {
+		return nil, abandon(cr, "annotation "+commonv1.AnnotationAbandon)
 	}
 	service, err := manage(cr, in)
 	if err != nil {
 		return nil, err
 	}
 	return service.Run(in, unmapTask(uuid))
-}
-
-// unmapped returns the Job that has deleted the mapping, "" if none has. What is lost or abandoned
-// later, with the accounts, is no longer needed for the mapping.
-func unmapped(cr *novav1.NovaCell, in engine.Inputs) string {
-	prefix := workload.Service{Instance: cr.Name}.JobName(unmapTask(leaving(in))) + "-"
-	for _, job := range engine.ChildrenOf[*batchv1.Job](in) {
-		if strings.HasPrefix(job.Name, prefix) && job.Status.Succeeded > 0 {
-			return job.Name
-		}
-	}
-	return ""
 }
 
 // reportUnmapped tells the Nova that its services must no longer read the cell. Without the UUID,
