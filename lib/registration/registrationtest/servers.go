@@ -138,12 +138,16 @@ func silentServer(t testing.TB) (address string, accepted func() int) {
 	}
 }
 
-// MustTryOnce checks that a connection to a silent server fails for a cause, and is not tried again:
-// the time of one attempt is that of the caller.
+// MustTryOnce checks that a connection to a silent server fails for a cause, and is not tried again.
+// An attempt takes seconds: the minute leaves time for a busy machine.
 func MustTryOnce(t *testing.T, cause string, password config.Password, connect func(address string) error) {
 	t.Helper()
 	address, accepted := silentServer(t)
+	began := time.Now()
 	MustBeUnreachable(t, connect(address), address, cause, password)
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("a silent server keeps its caller for %s", took)
+	}
 	if attempts := accepted(); attempts > 1 {
 		t.Errorf("%d connections to a silent server, want 1", attempts)
 	}
