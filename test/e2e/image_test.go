@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,7 +33,7 @@ var builds = []struct{ name, suffix, server, remark string }{
 const restartWithin = 4 * time.Minute
 
 // keptServices are used by the later specs.
-var keptServices = []string{"api-nova", "metadata-apache"}
+var keptServices = []string{"api-uwsgi", "api-nova", "metadata-apache"}
 
 // serviceOf returns the name of the service of a kind on a build.
 func serviceOf(kind, build string) string {
@@ -73,7 +75,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 
 	It("no longer answers when it hangs", func(ctx SpecContext) { // the last spec waits for the restart
 		hung = podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": "metadata-apache"})[0]
-		freeze(ctx, hung)
+		signalAll(ctx, hung, syscall.SIGSTOP)
 		hungAt = time.Now()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, serviceURL(imageNamespace, "metadata-apache", 8775), nil)
 		Expect(err).NotTo(HaveOccurred())
@@ -94,6 +96,32 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 		setImage(ctx, "api-nova", openStack)
 		awaitReady(ctx, "NovaAPI", imageNamespace, "api-nova")
 		Expect(conditionOf(read(ctx, "NovaAPI", imageNamespace, "api-nova"), "ImageReady").message).To(BeEmpty())
+	})
+
+	It("answers every request that waits when its pod is deleted", func(ctx SpecContext) {
+		var pods []corev1.Pod
+		var requests sync.WaitGroup
+		for _, name := range []string{"api-uwsgi", "api-nova"} {
+			pod := podsOf(ctx, imageNamespace, map[string]string{"app.kubernetes.io/instance": name})[0]
+			pods = append(pods, pod)
+			signalAll(ctx, pod, syscall.SIGSTOP)
+			for range 20 {
+				requests.Go(func() {
+					defer GinkgoRecover()
+					Expect(statusOf(ctx, "http://"+pod.Status.PodIP+":8774", nil)).To(Equal(http.StatusOK), name)
+				})
+			}
+			Expect(k8s.Delete(ctx, &pod)).To(Succeed())
+		}
+		time.Sleep(15 * time.Second) // after ten seconds, a pod would be stopped if no request waited
+		for _, pod := range pods {
+			signalAll(ctx, pod, syscall.SIGCONT)
+		}
+		requests.Wait()
+		for _, pod := range pods {
+			Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(&pod), &corev1.Pod{}) }).
+				WithContext(ctx).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}
 	})
 
 	It("is restarted after it has hung", func(ctx SpecContext) {
@@ -193,19 +221,18 @@ func setImage(ctx context.Context, name, image string) {
 	patchAPI(ctx, imageNamespace, name, fmt.Sprintf(`{"containerImage": %q}`, image))
 }
 
-// freeze stops every process of the pod's container, which cannot ignore the signal. This
-// machine is the node.
-func freeze(ctx context.Context, pod corev1.Pod) {
+// signalAll sends a signal to every process of the pod's container. This machine is the node.
+func signalAll(ctx context.Context, pod corev1.Pod, signal syscall.Signal) {
 	GinkgoHelper()
 	id := strings.TrimPrefix(pod.Status.ContainerStatuses[0].ContainerID, "containerd://")
 	out, err := run(ctx, "", "ctr", "tasks", "ps", id)
 	Expect(err).NotTo(HaveOccurred())
-	stopped := 0
+	signalled := 0
 	for line := range strings.Lines(out) {
 		if pid, err := strconv.Atoi(strings.Fields(line)[0]); err == nil { // the first line is a header
-			Expect(syscall.Kill(pid, syscall.SIGSTOP)).To(Succeed())
-			stopped++
+			Expect(syscall.Kill(pid, signal)).To(Succeed())
+			signalled++
 		}
 	}
-	Expect(stopped).To(BeNumerically(">", 1), out)
+	Expect(signalled).To(BeNumerically(">", 1), out)
 }

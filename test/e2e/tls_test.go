@@ -145,7 +145,7 @@ func tlsSpecs(of *authorities) {
 	It("replaces the authority without a lost request", func(ctx SpecContext) {
 		requests := shared.StartLoad(ctx, shared.Requests{
 			URLs:  []string{shared.ServiceURL(ctx, "http://main-api."+cloudNamespace+".svc:8774/v2.1/flavors")},
-			Token: signIn(ctx, cloudNamespace).provider.Token(), PerSecond: 8,
+			Token: signIn(ctx, cloudNamespace).provider.Token(), PerSecond: 5,
 		})
 		awaitTrust(ctx, string(of.first.PEM)+string(of.second.PEM))
 		for _, server := range tlsServers {
@@ -157,7 +157,7 @@ func tlsSpecs(of *authorities) {
 		Expect(lost).To(BeEmpty(), func() string {
 			return kubectl(ctx, "get", "events", "--namespace="+cloudNamespace, "--sort-by=.lastTimestamp", "--field-selector=involvedObject.kind=Pod")
 		})
-		Expect(answered).To(BeNumerically(">", 100))
+		Expect(answered).To(BeNumerically(">", 500))
 		bootServer(ctx, cloudNamespace, "over-new-tls")
 	}, SpecTimeout(10*time.Minute))
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -99,7 +100,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	probes, hung, get := s.Spec.Probes, s.hungSeconds(), s.Port.health()
 	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
-		WithLifecycle(applycorev1.Lifecycle().WithPreStop(s.leave())).
+		WithLifecycle(applycorev1.Lifecycle().WithPreStop(s.drain())).
 		WithReadinessProbe(probe(probes.Readiness, 5, 5, 3).WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target()))).
 		WithLivenessProbe(probe(probes.Liveness, hung, hung, 3).WithHTTPGet(get).WithTerminationGracePeriodSeconds(endSeconds)).
 		WithStartupProbe(probe(probes.Startup, 1, 5, 300).WithHTTPGet(get))
@@ -115,12 +116,11 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
 }
 
-// leave is what a pod that is being deleted does before its service is stopped.
-func (s Service) leave() *applycorev1.LifecycleHandlerApplyConfiguration {
-	if s.Drain == nil {
-		return applycorev1.LifecycleHandler().WithSleep(applycorev1.SleepAction().WithSeconds(leaveSeconds))
-	}
-	return applycorev1.LifecycleHandler().WithExec(applycorev1.ExecAction().WithCommand(append(slices.Clone(s.Drain), fmt.Sprint(leaveSeconds))...))
+// drain is what a pod that is being deleted does before its service is stopped. No server
+// answers the requests that wait for it when it is stopped: under load these are many.
+func (s Service) drain() *applycorev1.LifecycleHandlerApplyConfiguration {
+	return applycorev1.LifecycleHandler().WithExec(applycorev1.ExecAction().WithCommand(
+		path.Join(config.ScriptsDir, drainName), fmt.Sprint(s.Port.Number), fmt.Sprint(s.GraceSeconds), fmt.Sprint(leaveSeconds)))
 }
 
 // withGrace sets the time until a pod is killed, in which it first leaves its Service.

@@ -10,10 +10,17 @@ import (
 	"asterism.dev/lib/common/kolla"
 )
 
-const startWSGIName = "start-wsgi"
+const (
+	drainName     = "drain"
+	startWSGIName = "start-wsgi"
+)
 
-//go:embed scripts/start-wsgi
-var startWSGI string
+var (
+	//go:embed scripts/drain
+	drain string
+	//go:embed scripts/start-wsgi
+	startWSGI string
+)
 
 // Start returns the command of a service that is a program.
 func Start(command ...string) []string {
@@ -23,7 +30,7 @@ func Start(command ...string) []string {
 // scripts returns the scripts of the pods.
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
-	scripts[startWSGIName] = startWSGI
+	scripts[drainName], scripts[startWSGIName] = drain, startWSGI
 	maps.Copy(scripts, s.Scripts)
 	if !s.RunOnHost {
 		return scripts, nil

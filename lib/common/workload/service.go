@@ -70,11 +70,9 @@ type Service struct {
 	// requires RunOnHost.
 	Node *Node
 	// GraceSeconds is the time in which the service finishes the work that it has begun when
-	// it is stopped.
+	// it is stopped. A service with a Port is stopped when all connections have ended, or
+	// after this time.
 	GraceSeconds int64
-	// Drain is a command of an HTTP service that drops its work when it is stopped: the pod is
-	// stopped when the command ends. nil: the service finishes its work itself.
-	Drain []string
 }
 
 // Project is an OpenStack project.

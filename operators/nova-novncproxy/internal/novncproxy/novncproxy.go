@@ -72,17 +72,10 @@ const (
 	keyFile         = "novncproxy.key"
 )
 
-const (
-	drainName = "drain"
-	serveName = "serve"
-)
+const serveName = "serve"
 
-var (
-	//go:embed drain
-	drain string
-	//go:embed serve
-	serve string
-)
+//go:embed serve
+var serve string
 
 // logLevels are the defaults of oslo.log that matter for the proxy, and hide the requests of
 // the proxy, which contain the tokens of consoles.
@@ -100,8 +93,7 @@ func describe(cr *novav1.NovaNoVNCProxy) workload.Service {
 		Databases:    []workload.Database{nova.CellDatabase(cr.Spec.DatabaseSecretRef.Name)},
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Command:      workload.Start(path.Join(config.ScriptsDir, serveName), "nova-novncproxy"),
-		Scripts:      map[string]string{drainName: drain, serveName: serve},
-		Drain:        []string{path.Join(config.ScriptsDir, drainName), fmt.Sprint(port), fmt.Sprint(graceSeconds)},
+		Scripts:      map[string]string{serveName: serve},
 		Port:         &workload.Port{Name: "novnc", Number: port, HealthPath: page},
 		GraceSeconds: graceSeconds,
 	}

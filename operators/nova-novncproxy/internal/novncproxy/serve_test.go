@@ -40,7 +40,9 @@ func TestServeEndsAlthoughTheProxyIgnoresTheSignal(t *testing.T) {
 func TestServeListensOnANodeWithoutIPv6(t *testing.T) {
 	for file, want := range map[string]string{"if_inet6": "", "tcp": "0.0.0.0"} {
 		directory := t.TempDir()
-		write(t, filepath.Join(directory, file), "")
+		if err := os.WriteFile(filepath.Join(directory, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		command := exec.CommandContext(t.Context(), "sh", "serve", "sh", "-c", `printf %s "$OS_VNC__NOVNCPROXY_HOST"`)
 		command.Env = append(os.Environ(), "PROBE_NET_DIR="+directory)
 		if output, err := command.Output(); err != nil || string(output) != want {

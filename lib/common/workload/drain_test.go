@@ -1,6 +1,7 @@
-package novncproxy
+package workload
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestDrain(t *testing.T) {
 cd "$PROBE_NET_DIR" && echo "$1" >>slept
 [ "$(wc -l <slept)" != "$CLOSES_AT" ] || mv closed tcp6
 `)
-			command := exec.CommandContext(t.Context(), "sh", "drain", "6080", "3", "7")
+			command := exec.CommandContext(t.Context(), "sh", "scripts/drain", "6080", "3", "7")
 			command.Env = append(os.Environ(), "PROBE_NET_DIR="+directory, "CLOSES_AT="+c.end, "PATH="+directory+":"+os.Getenv("PATH"))
 			if output, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, output)
@@ -47,6 +48,41 @@ cd "$PROBE_NET_DIR" && echo "$1" >>slept
 				t.Errorf("drain slept %q, error %v, want %q", got, err, c.slept)
 			}
 		})
+	}
+}
+
+// TestDrainWaitsForConnectionsThatWait reads the kernel's tables. The server never accepts.
+func TestDrainWaitsForConnectionsThatWait(t *testing.T) {
+	var network net.ListenConfig
+	server, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	_, port, _ := net.SplitHostPort(server.Addr().String())
+	slept := func() string {
+		t.Helper()
+		directory := t.TempDir()
+		write(t, filepath.Join(directory, "sleep"), "#!/bin/sh\nprintf '%s ' $1\n")
+		command := exec.CommandContext(t.Context(), "sh", "scripts/drain", port, "2", "7")
+		command.Env = append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"))
+		output, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+		return string(output)
+	}
+	if got := slept(); got != "7 " {
+		t.Errorf("without a connection, drain slept %q", got)
+	}
+	var dialer net.Dialer
+	waiting, err := dialer.DialContext(t.Context(), "tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = waiting.Close() }()
+	if got := slept(); got != "7 1 1 " {
+		t.Errorf("with a connection that the server has not accepted, drain slept %q", got)
 	}
 }
 
