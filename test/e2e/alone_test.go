@@ -264,7 +264,7 @@ spec:
   selector: {matchLabels: {owner: foreign}}
   template:
     metadata: {labels: {owner: foreign}}
-    spec: {containers: [{name: foreign, image: asterism.dev/demo/openstack:bookworm}]}
+    spec: {containers: [{name: foreign, image: asterism.dev/demo/openstack:trixie}]}
 `
 
 // superconductor creates the schema of the API database and of cell0.
@@ -274,7 +274,7 @@ kind: NovaConductor
 metadata: {name: super}
 spec:
   role: Super
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   apiDatabaseSecretRef: {name: api-database}
   databaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
@@ -285,7 +285,7 @@ apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaScheduler
 metadata: {name: scheduler}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}
   messageBusSecretRef: {name: bus}
@@ -298,7 +298,7 @@ apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaAPI
 metadata: {name: api%[1]s}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
+  containerImage: asterism.dev/demo/openstack:trixie%[2]s
   workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}
@@ -312,7 +312,7 @@ apiVersion: nova.asterism.dev/v1alpha1
 kind: NovaMetadata
 metadata: {name: metadata%[1]s}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm%[2]s
+  containerImage: asterism.dev/demo/openstack:trixie%[2]s
   workers: 1
   apiDatabaseSecretRef: {name: api-database}
   cell0DatabaseSecretRef: {name: cell0-database}

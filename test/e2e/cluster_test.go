@@ -41,7 +41,7 @@ const (
 	testNamespaceLabel = "e2e.asterism.dev/namespace"
 )
 
-const openStackName, defaultRelease = "asterism.dev/demo/openstack", "bookworm"
+const openStackName, defaultRelease = "asterism.dev/demo/openstack", "trixie"
 
 // release is the release of Debian of the demo, and openStack is its image, which replaces that
 // of the default release in every manifest.

@@ -24,7 +24,7 @@ spec:
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
   - name: %[1]s
-    image: asterism.dev/demo/openstack:bookworm
+    image: asterism.dev/demo/openstack:trixie
     imagePullPolicy: IfNotPresent
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
     readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
@@ -97,7 +97,7 @@ metadata: {name: e2e-rack1}
 spec:
   driver: Ironic
   ironic: {secretRef: {name: e2e-ironic}, conductorGroup: rack1}
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   computeConfigSecretRef: {name: demo-cell1-compute-config}
 `
 

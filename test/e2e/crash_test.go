@@ -34,7 +34,7 @@ apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
 metadata: {name: demo}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
   messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
   identity: {adminSecretRef: {name: keystone-admin}}

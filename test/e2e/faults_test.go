@@ -28,7 +28,7 @@ spec:
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
   - name: silent-server
-    image: asterism.dev/demo/openstack:bookworm
+    image: asterism.dev/demo/openstack:trixie
     imagePullPolicy: IfNotPresent
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
     command:
@@ -71,7 +71,7 @@ patches:
 - target: {kind: ControlPlane}
   patch: |-
     - {op: replace, path: /metadata/name, value: main}
-    - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:bookworm"}
+    - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:trixie"}
     - {op: replace, path: /spec/database, value: {serviceRef: {name: faulty-mariadb}, adminSecretRef: {name: main-mariadb-admin}}}
     - {op: replace, path: /spec/messageBus/adminSecretRef/name, value: main-rabbitmq-default-user}
     - {op: replace, path: /spec/identity/adminSecretRef/name, value: main-keystone-admin}
@@ -89,7 +89,7 @@ apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
 metadata: {name: second}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
   messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
   identity: {adminSecretRef: {name: keystone-admin}}

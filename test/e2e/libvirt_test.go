@@ -21,7 +21,7 @@ apiVersion: asterism.dev/v1alpha1
 kind: ControlPlane
 metadata: {name: real}
 spec:
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
   messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
   identity: {adminSecretRef: {name: keystone-admin}}
@@ -35,7 +35,7 @@ spec:
       - name: rack1
         driver: Libvirt
         libvirt: {nodeSelector: {e2e.asterism.dev/servers: libvirt}, virtType: QEMU}
-        containerImage: asterism.dev/demo/openstack:bookworm-libvirt
+        containerImage: asterism.dev/demo/openstack:trixie-libvirt
 `
 
 // libvirtSpecs run instances in QEMU on this machine, as the last specs that need the compute of

@@ -139,7 +139,7 @@ metadata: {name: rack1}
 spec:
   driver: Libvirt
   libvirt: {nodeSelector: {e2e.asterism.dev/servers: rack1}, virtType: QEMU}
-  containerImage: asterism.dev/demo/openstack:bookworm
+  containerImage: asterism.dev/demo/openstack:trixie
   computeConfigSecretRef: {name: compute-config}
 `
 

@@ -42,7 +42,7 @@ spec:
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
   - name: memcached
-    image: asterism.dev/demo/openstack:bookworm
+    image: asterism.dev/demo/openstack:trixie
     imagePullPolicy: IfNotPresent
     command: [memcached, --listen=0.0.0.0, --memory-limit=16]
     securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}

@@ -45,16 +45,20 @@ func deployCloud(ctx context.Context, server string) {
 	GinkgoHelper()
 	server = fmt.Sprintf("%s-%d", server, GinkgoRandomSeed())
 	measure("ACTIVE", func() {
-		makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+imagePrefix)
+		makeTarget(ctx, "demo", "CLUSTER=existing", "OPERATORS=installed", "IMAGE_REGISTRY="+imagePrefix, "RELEASE="+novaRelease)
 		out, err := run(ctx, "", repository("examples", "demo", "boot-server"), server, cloudNamespace)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(MatchRegexp("server %s .* is ACTIVE", server))
 	})
 }
 
+// novaRelease is the release of Debian of the ControlPlane: make e2e uses a newer one, so that
+// the oldest supported Nova runs in tests too.
+const novaRelease = "bookworm"
+
 // novaImage is the image of the demo's ControlPlane and of its servers, which no release
 // contains.
-func novaImage() string { return imagePrefix + "/demo/openstack:bookworm" }
+func novaImage() string { return imagePrefix + "/demo/openstack:" + novaRelease }
 
 // schedulerSample has a NovaScheduler and the Secrets that it needs.
 func schedulerSample() string {

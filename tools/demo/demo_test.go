@@ -9,7 +9,7 @@ import (
 func TestAReleaseWithoutTheServersIsRefused(t *testing.T) {
 	t.Setenv("RELEASE", "forky")
 	_, err := newDemo(t.TempDir(), time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "RELEASE=forky is invalid: set it to one of bookworm, trixie") {
+	if err == nil || !strings.Contains(err.Error(), "RELEASE=forky is invalid: set it to one of trixie, bookworm") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,13 +14,13 @@ import (
 
 const (
 	openStackImage   = "asterism.dev/demo/openstack"
-	defaultRelease   = "bookworm" // the tag in the examples
+	defaultRelease   = "trixie" // the tag in the examples
 	defaultImage     = openStackImage + ":" + defaultRelease
 	openStackArchive = "openstack.tar"
 )
 
 // demoReleases are the releases of Debian that have Keystone, Placement and Glance.
-var demoReleases = []string{defaultRelease, "trixie"}
+var demoReleases = []string{defaultRelease, "bookworm"}
 
 // openStack returns the image's name for the cluster.
 func (d *demo) openStack() string { return d.image(openStackImage) + ":" + d.release }

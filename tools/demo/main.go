@@ -32,7 +32,7 @@ environment:
   IMAGE_REGISTRY=HOST/PATH
                        registry of that cluster's images; the demo pushes missing ones
                        (building the OpenStack image needs root once)
-  RELEASE=trixie       release of Debian whose packages are in the OpenStack image (default: bookworm)
+  RELEASE=bookworm     release of Debian whose packages are in the OpenStack image (default: trixie)
   LIBVIRT=1            boot an instance in QEMU on this machine too, and save a picture of its screen
 `
 

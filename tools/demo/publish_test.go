@@ -104,7 +104,7 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{"demo", "demo-compute"} { // their image is pushed by hand: docs/images.md
-		if images := d.imagesOf(t, folder); !slices.Equal(images, []string{host + "/some/path/demo/openstack:bookworm"}) {
+		if images := d.imagesOf(t, folder); !slices.Equal(images, []string{host + "/some/path/demo/openstack:trixie"}) {
 			t.Errorf("%s has images %v", folder, images)
 		}
 	}

@@ -27,14 +27,14 @@ func TestImagesArePushedUnderTheRegistrysName(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeArchive(t, d.operatorArchive("nova", "0123456789ab"), "asterism.dev/nova-operator:0123456789ab")
-	writeArchive(t, d.work("images", openStackArchive), "asterism.dev/demo/openstack:bookworm")
+	writeArchive(t, d.work("images", openStackArchive), "asterism.dev/demo/openstack:trixie")
 	line := progress.New(io.Discard, 1).Begin(1, "push")
 	for range 2 { // the second push finds all images
 		if err := d.push(t.Context(), line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, image := range []string{d.registry + "nova-operator:0123456789ab", d.registry + "demo/openstack:bookworm"} {
+	for _, image := range []string{d.registry + "nova-operator:0123456789ab", d.registry + "demo/openstack:trixie"} {
 		if present, err := inRegistry(t.Context(), image); err != nil || !present {
 			t.Errorf("%s: present %v, %v", image, present, err)
 		}
@@ -51,8 +51,8 @@ func TestAnOldOpenStackImageIsRefused(t *testing.T) {
 	current := strings.Join(demoimage.Packages(defaultRelease), " ")
 	for name, test := range map[string]struct{ packages, want string }{
 		"current":         {current, ""},
-		"without Glance":  {strings.Replace(current, "glance-api", "", 1), "bookworm is of another release of Asterism, and lacks glance-api: "},
-		"without a label": {"", "bookworm is of another release of Asterism, and lacks ca-certificates, curl, glance-api, "},
+		"without Glance":  {strings.Replace(current, "glance-api", "", 1), "trixie is of another release of Asterism, and lacks glance-api: "},
+		"without a label": {"", "trixie is of another release of Asterism, and lacks ca-certificates, curl, glance-api, "},
 	} {
 		d := &demo{release: defaultRelease, existing: true, registry: host + "/" + strings.ReplaceAll(strings.ToLower(name), " ", "-")}
 		pushOpenStack(t, d, test.packages)

@@ -101,7 +101,7 @@ func TestExistingClusterGetsNoDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(content), "sharedVolumes") || !strings.Contains(string(content), "registry.example/demo/demo/openstack:bookworm") {
+	if err != nil || strings.Contains(string(content), "sharedVolumes") || !strings.Contains(string(content), "registry.example/demo/demo/openstack:trixie") {
 		t.Errorf("%v\n%s", err, content)
 	}
 	for _, s := range d.steps() {
@@ -116,13 +116,13 @@ func TestReleaseIsTheTagOfEveryImage(t *testing.T) {
 	if path, err := d.controlPlane(); err != nil || path != d.example("demo", "controlplane.yaml") {
 		t.Errorf("the default release has the ControlPlane %s, %v", path, err)
 	}
-	d.release = "trixie"
+	d.release = "bookworm"
 	path, err := d.controlPlane()
 	if err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(content), "demo/openstack:trixie") || !strings.Contains(string(content), "sharedVolumes") {
+	if err != nil || !strings.Contains(string(content), "demo/openstack:bookworm") || !strings.Contains(string(content), "sharedVolumes") {
 		t.Errorf("%v\n%s", err, content)
 	}
 	for _, example := range []string{"demo-persistent", filepath.Join("demo", "shared-volume")} {
@@ -131,7 +131,7 @@ func TestReleaseIsTheTagOfEveryImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
-		if err != nil || !strings.Contains(string(content), "newTag: trixie") {
+		if err != nil || !strings.Contains(string(content), "newTag: bookworm") {
 			t.Errorf("%s: %v\n%s", example, err, content)
 		}
 	}

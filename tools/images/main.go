@@ -21,8 +21,8 @@ import (
 )
 
 const usage = `usage:
-  images openstack --output FILE.tar [--release trixie] [--variants] [--mirror URL] [--rebuild]
-        build asterism.dev/demo/openstack from packages of a release of Debian (default: bookworm), or its
+  images openstack --output FILE.tar [--release bookworm] [--variants] [--mirror URL] [--rebuild]
+        build asterism.dev/demo/openstack from packages of a release of Debian (default: trixie), or its
         variants for tests (needs root and mmdebstrap)
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
                  [--platforms linux/amd64,linux/arm64] [--push]

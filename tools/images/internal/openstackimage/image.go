@@ -24,9 +24,9 @@ import (
 	"asterism.dev/tools/internal/progress"
 )
 
-// Releases are the releases of Debian that have an image, beginning with the demo's: bookworm
-// has OpenStack Zed, and trixie has OpenStack 2025.1 (Epoxy).
-var Releases = []string{"bookworm", "trixie", "forky", "sid"}
+// Releases are the releases of Debian that have an image, beginning with the demo's: trixie
+// has OpenStack 2025.1 (Epoxy), and bookworm has OpenStack Zed.
+var Releases = []string{"trixie", "bookworm", "forky", "sid"}
 
 // Image returns the name and tag of the image of a release. The tags of the variants begin
 // with it.

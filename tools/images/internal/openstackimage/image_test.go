@@ -128,7 +128,7 @@ func TestOldOutputIsReplaced(t *testing.T) {
 func TestUnknownReleaseIsRefused(t *testing.T) {
 	fillCache(t, "the image")
 	err := Write(context.Background(), Options{Release: "potato", Output: filepath.Join(t.TempDir(), "openstack.tar"), Log: &bytes.Buffer{}})
-	if err == nil || !strings.Contains(err.Error(), `no image is made of Debian "potato": choose one of bookworm, trixie, forky, sid`) {
+	if err == nil || !strings.Contains(err.Error(), `no image is made of Debian "potato": choose one of trixie, bookworm, forky, sid`) {
 		t.Errorf("got %v", err)
 	}
 }
