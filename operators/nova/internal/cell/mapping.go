@@ -80,7 +80,7 @@ func manage(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, error) {
 // the UUID, and enable or disable; its result is the UUID.
 const mapScript = `
 list=$(nova-manage cell_v2 list_cells)
-column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $by == wanted { print $3; exit }'; }
+column() { echo "$list" | awk -F'|' -v by="$1" -v wanted="$2" '{ gsub(/^ +| +$/, "", $2); gsub(/^ +| +$/, "", $3) } $by == wanted { print $3; exit }'; }
 uuid=$(column 3 "$2")
 [ -n "$uuid" ] || uuid=$(column 2 "$1")
 if [ -n "$uuid" ]; then
