@@ -42,8 +42,8 @@ spec:
 var upgradePhases = []string{"Checking", "Schemas", "Conductors", "Services", "Computes", "Restart", "Migrations"}
 
 // debianReleases are the releases of Debian between whose Novas the upgrades lead, for make
-// e2e-upgrade. Without them, the suite has no upgrade: it would need ten minutes more, and two
-// images.
+// e2e-upgrade. Without them, the suite has no upgrade: it would need ten minutes more, and
+// another image.
 var debianReleases = strings.Fields(os.Getenv("UPGRADE"))
 
 var _ = len(debianReleases) > 1 && Describe("An upgrade", Ordered, func() { upgradeSpecs(debianReleases) })
