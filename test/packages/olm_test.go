@@ -100,28 +100,28 @@ func withOLM() {
 		expectListedImages(ctx, first, novaImage(), olmImage)
 	})
 
-	It("upgrades operators through the catalog, except while a schema is synchronised", func(ctx SpecContext) {
+	It("upgrades operators through the catalog, except while a schema is synchronized", func(ctx SpecContext) {
 		unlock := lockSchema(ctx)
 		job := restartSchemaJob(ctx)
-		for _, operator := range synchronising {
+		for _, operator := range synchronizing {
 			Eventually(func() string { return upgradeable(ctx, operator, first) }).WithContext(ctx).Should(Equal("False the upgrade waits until these Jobs end: Job " + job))
 		}
 		held := podUIDs(ctx, systemNamespace)
 		expectNoInterruption(ctx, func() {
 			kubectl(ctx, "apply", "-f", policies(second))
 			serveCatalog(ctx, second)
-			for _, operator := range synchronising {
+			for _, operator := range synchronizing {
 				Eventually(func() string { return message(ctx, operator, second) }).WithContext(ctx).Should(ContainSubstring("Job "+job), explain(ctx))
 			}
 			Consistently(func() map[string]string { return podUIDs(ctx, systemNamespace) }, 10*time.Second, time.Second).
 				Should(SatisfyAll(podsOf("nova", held), podsOf("nova-conductor", held)))
-			measure("the schema is synchronised: all operators Succeeded", func() {
+			measure("the schema is synchronized: all operators Succeeded", func() {
 				unlock()
 				expectInstalled(ctx, systemNamespace, second, second.operators()...)
 			})
 		})
 		measure("the operator of shared volumes Succeeded", func() { expectInstalled(ctx, storageNamespace, second, "shared-volume") })
-		for _, operator := range synchronising {
+		for _, operator := range synchronizing {
 			Eventually(func() string { return upgradeable(ctx, operator, second) }).WithContext(ctx).Should(Equal("True "))
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// synchronising are the operators that OLM does not replace while a schema is synchronised.
-var synchronising = []string{"nova", "nova-conductor"}
+// synchronizing are the operators that OLM does not replace while a schema is synchronized.
+var synchronizing = []string{"nova", "nova-conductor"}
 
 // condition names the OperatorCondition of an operator.
 func condition(operator string, of release) string {
@@ -28,7 +28,7 @@ func upgradeable(ctx context.Context, operator string, of release) string {
 }
 
 // lockSchema locks the table with the version of a cell's schema until unlock is called, so
-// that a synchronisation waits for the lock, and nothing else does.
+// that a synchronization waits for the lock, and nothing else does.
 func lockSchema(ctx context.Context) (unlock func()) {
 	GinkgoHelper()
 	const script = `
@@ -59,7 +59,7 @@ while not os.path.exists("/tmp/unlock"):
 	}
 }
 
-// restartSchemaJob deletes the Job that has synchronised the cell's schema. It waits until
+// restartSchemaJob deletes the Job that has synchronized the cell's schema. It waits until
 // the pod of the new Job runs, and describes the Job as an operator does.
 func restartSchemaJob(ctx context.Context) string {
 	GinkgoHelper()

@@ -35,7 +35,7 @@ func openCluster(dir string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Processes are recognised by the folder's path, so symlinks are resolved.
+	// Processes are recognized by the folder's path, so symlinks are resolved.
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
 	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {

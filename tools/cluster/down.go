@@ -34,7 +34,7 @@ func (c *cluster) down(ctx context.Context) error {
 	return nil
 }
 
-// removeFolder removes the named files last: a repeated `down` recognises by them what is left.
+// removeFolder removes the named files last: a repeated `down` recognizes by them what is left.
 func removeFolder(dir string, last ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

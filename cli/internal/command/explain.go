@@ -229,7 +229,7 @@ func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
 		return
 	}
 	if len(content) >= maxLogSize {
-		content = content[:bytes.LastIndexByte(content, '\n')+1] // a part of a secret would not be recognised
+		content = content[:bytes.LastIndexByte(content, '\n')+1] // a part of a secret would not be recognized
 	}
 	e.learnSecrets(ctx, e.cluster, e.masker, pod.GetNamespace())
 	title := fmt.Sprintf("Log of Pod/%s, container %s", pod.GetName(), trouble.Container)

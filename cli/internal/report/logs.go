@@ -61,7 +61,7 @@ func (r *collection) log(ctx context.Context, pod corev1.Pod, container string, 
 	}
 	r.logs += int64(len(content))
 	if int64(len(content)) >= bound {
-		content = wholeLines(content) // a part of a secret would not be recognised
+		content = wholeLines(content) // a part of a secret would not be recognized
 	}
 	r.archive.add(file(pod.Namespace, "pods", pod.Name, container, container, "logs", run+".log"), []byte(r.masker.Text(string(content))))
 }

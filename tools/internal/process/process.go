@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A component's process is recognised by two variables of its environment instead of a
+// A component's process is recognized by two variables of its environment instead of a
 // pid file: a run killed before it records a pid loses no process, and a recycled pid is
 // never mistaken for a component's.
 const (

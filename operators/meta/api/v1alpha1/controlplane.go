@@ -68,7 +68,7 @@ func (c *ControlPlane) Common() *commonv1.Status { return &c.Status.Status }
 type ControlPlaneSpec struct {
 	// containerImage is the image of every service that has no containerImage of its own.
 	// Default: the default image of the operator of Nova, if this operator has one. A change
-	// first synchronises the schemas of the databases, then restarts the services.
+	// first synchronizes the schemas of the databases, then restarts the services.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

@@ -13,7 +13,7 @@ func conductorNamed(cr *novav1.NovaCell) *conductorv1.NovaConductor {
 	return &conductorv1.NovaConductor{ObjectMeta: named(cr.Name + "-conductor")}
 }
 
-// conductor builds the NovaConductor, which also synchronises the schema of the cell's
+// conductor builds the NovaConductor, which also synchronizes the schema of the cell's
 // database, and the certificate authorities of the connections, which are accepted now.
 func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	ofDatabase, ofMessageBus, err := secrets(cr, in)

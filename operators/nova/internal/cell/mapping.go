@@ -28,22 +28,22 @@ func schemas(cr *novav1.NovaCell) []engine.Need {
 	}
 }
 
-// synchronised is the name of the need that both schemas are synchronised.
-const synchronised = "synchronised"
+// synchronized is the name of the need that both schemas are synchronized.
+const synchronized = "synchronized"
 
 // mappingNeeds does not wait for the schemas, so that a mapped cell stays mapped, and its
-// new hosts are discovered, while a later synchronisation runs or fails.
+// new hosts are discovered, while a later synchronization runs or fails.
 func mappingNeeds(cr *novav1.NovaCell) []engine.Need {
-	return append(readerNeeds(cr), engine.Done(novav1.ConditionSchemaReady).As(synchronised))
+	return append(readerNeeds(cr), engine.Done(novav1.ConditionSchemaReady).As(synchronized))
 }
 
 // ahead returns an error if a service of the cell would get another image than it runs before
-// the schema, which the service reads, is synchronised with it, or before the conductor may.
+// the schema, which the service reads, is synchronized with it, or before the conductor may.
 func ahead(cr *novav1.NovaCell, in engine.Inputs, service client.Object, runs, wanted string) error {
-	if runs == wanted || in.Met(synchronised) && cr.Spec.Rollout != commonv1.RolloutHeld {
+	if runs == wanted || in.Met(synchronized) && cr.Spec.Rollout != commonv1.RolloutHeld {
 		return nil
 	}
-	if in.Met(synchronised) {
+	if in.Met(synchronized) {
 		return engine.Wait("%s keeps image %s until the conductor of the cell may have another one", service.GetName(), runs)
 	}
 	return engine.Wait("%s keeps image %s until stage %s is done", service.GetName(), runs, novav1.ConditionSchemaReady)
@@ -150,7 +150,7 @@ func mapCell(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		return nil, err
 	}
 	if mapped := cr.Status.Mapping; mapped == nil || mapped.Revision != revision(task) {
-		if !in.Met(synchronised) {
+		if !in.Met(synchronized) {
 			return nil, engine.Wait("stage %s is not done", novav1.ConditionSchemaReady)
 		}
 		if err := awaitReaders(cr, in); err != nil {

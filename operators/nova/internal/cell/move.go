@@ -21,7 +21,7 @@ var cells = engine.Sampled[*novav1.NovaCell](time.Hour)
 
 // copied adds to the stage of the database a check of a database at another location than
 // the one that was mapped last. Before this database is a copy, no service uses it and no
-// schema is synchronised: an empty database would hide the servers of the cell. The database
+// schema is synchronized: an empty database would hide the servers of the cell. The database
 // of a cell that a former version of the operator has mapped is checked once.
 func copied(s stage) stage {
 	needs, register := s.Needs, s.Do

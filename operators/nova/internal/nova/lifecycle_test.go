@@ -138,7 +138,7 @@ var _ = Describe("A cell of a Nova", func() {
 		syncCell(copied)
 		enginetest.AwaitReason(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, "DatabaseNotCopied", "it has 0 servers, but the cell has 1")
 		Expect(c.Read(conductor)).To(BeTrue())
-		Expect(conductor.Spec.DatabaseSecretRef.Name).To(Equal("cell1-database"), "no schema is synchronised in an empty database")
+		Expect(conductor.Spec.DatabaseSecretRef.Name).To(Equal("cell1-database"), "no schema is synchronized in an empty database")
 		Expect(c.triggers(cr)["cell1"]).To(Equal(first))
 
 		By("accepting the copy after its missing server was deleted in the former database")

@@ -42,7 +42,7 @@ func updated(service engine.Object, image string) []engine.Need {
 
 func imageOf(obj client.Object) string { return specOf(obj).ContainerImage }
 
-// specOf returns the spec of a service; of a cell, that of its conductor, which synchronises its
+// specOf returns the spec of a service; of a cell, that of its conductor, which synchronizes its
 // schema.
 func specOf(obj client.Object) commonv1.ServiceSpec {
 	switch service := obj.(type) {

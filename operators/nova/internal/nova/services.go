@@ -224,7 +224,7 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err
 	return c, nil
 }
 
-// superconductor builds the NovaConductor that synchronises the schemas of the API database
+// superconductor builds the NovaConductor that synchronizes the schemas of the API database
 // and cell0 at once. Its pods are held until release is met, for the first time and for each
 // change of the image: the superconductor also writes to the databases of the cells.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
@@ -292,7 +292,7 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 }
 
 // image returns the image of the services. The Nova passes the default image of its own
-// operator on, because the schemas are synchronised before the services restart.
+// operator on, because the schemas are synchronized before the services restart.
 func image(cr *novav1.Nova) string { return workload.Image(cr.Spec.ContainerImage, nova.Name) }
 
 func service(cr *novav1.Nova, template commonv1.ServiceTemplate, in engine.Inputs) commonv1.ServiceSpec {

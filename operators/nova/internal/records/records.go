@@ -214,7 +214,7 @@ func anInstance(ctx context.Context, c *database.Client, name string) (uuid stri
 	}
 	err = c.QueryRow(ctx, []any{&uuid}, "SELECT COALESCE(MAX(uuid), '') FROM "+schema+".instances WHERE deleted = 0")
 	if database.Lacks(err) {
-		return "", nil // before its schema is synchronised
+		return "", nil // before its schema is synchronized
 	}
 	return uuid, err
 }
@@ -259,7 +259,7 @@ func locationIn(connection string) string {
 // withoutSchema explains the error of a query if the database has no such table.
 func withoutSchema(err error, c *database.Client, name string) error {
 	if database.Lacks(err) {
-		return fmt.Errorf("%s: database %q has no tables of Nova: its schema is not synchronised yet", c.Address(), name)
+		return fmt.Errorf("%s: database %q has no tables of Nova: its schema is not synchronized yet", c.Address(), name)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func refusesUnsafeNames(t *testing.T, client *database.Client) {
 func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
 	t.Helper()
 	server.Exec(t, "CREATE DATABASE cell1")
-	if _, err := readCell(t.Context(), client, "cell1"); err == nil || !strings.HasPrefix(err.Error(), client.Address()+": database ") || !strings.Contains(err.Error(), "synchronised") {
+	if _, err := readCell(t.Context(), client, "cell1"); err == nil || !strings.HasPrefix(err.Error(), client.Address()+": database ") || !strings.Contains(err.Error(), "synchronized") {
 		t.Errorf("without a schema: %v", err)
 	}
 	server.Exec(t,
@@ -80,7 +80,7 @@ func countsHostsAndServers(t *testing.T, server registrationtest.MariaDB, client
 func readsMappings(t *testing.T, server registrationtest.MariaDB, client *database.Client) {
 	t.Helper()
 	server.Exec(t, "CREATE DATABASE api")
-	if _, err := readMapping(t.Context(), client, "api", "u1"); err == nil || !strings.HasPrefix(err.Error(), client.Address()+": database ") || !strings.Contains(err.Error(), "synchronised") {
+	if _, err := readMapping(t.Context(), client, "api", "u1"); err == nil || !strings.HasPrefix(err.Error(), client.Address()+": database ") || !strings.Contains(err.Error(), "synchronized") {
 		t.Errorf("without a schema: %v", err)
 	}
 	server.Exec(t,
