@@ -34,7 +34,7 @@ func (s SharedConnections) Needs() []engine.Need {
 	}
 	var needs []engine.Need
 	for _, account := range accounts {
-		needs = append(needs, engine.Secret(account, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+		needs = append(needs, engine.SecretWithAny(account, config.IdentityKeys()...))
 	}
 	if s.MemcachedSecretRef != nil {
 		needs = append(needs, engine.Secret(s.MemcachedSecretRef.Name, config.KeyHostname))
@@ -108,6 +108,9 @@ func (s SharedConnections) call(c *config.Connections, in engine.Inputs, account
 	identity, err := identityOf(in, secret)
 	if err != nil {
 		return err
+	}
+	if identity.CredentialID != "" {
+		return engine.Wait("Secret %s: unified limits are read at the scope of the system, which an application credential cannot have: name an account with user and password in unifiedLimits.accountSecretRef", secret)
 	}
 	unifiedLimits(c, identity, s.UnifiedLimits.EndpointID)
 	return nil

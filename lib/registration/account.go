@@ -51,6 +51,8 @@ type Server interface {
 	kind() string
 	// locator is the key with the server's address in a connection Secret.
 	locator() string
+	// given returns the required keys of a given connection Secret: those of one of the alternatives.
+	given() [][]string
 	// parse returns an error if no service can use a connection Secret.
 	parse(secret map[string][]byte) error
 	// settings returns the keys of the connection Secret that are specific to the kind.
@@ -73,7 +75,7 @@ type remoteObject struct {
 // inputs are the Secrets and the Service that the first stage waits for.
 func (a Account) inputs() []engine.Need {
 	if given := a.Connection.ConnectionSecretRef; given != nil {
-		return []engine.Need{engine.Secret(given.Name, a.Server.locator(), config.KeyUser, config.KeyPassword)}
+		return []engine.Need{engine.SecretWithAny(given.Name, a.Server.given()...)}
 	}
 	admin := a.Connection.AdminSecretRef.Name
 	needs := []engine.Need{

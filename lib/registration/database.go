@@ -26,6 +26,10 @@ func (Database) kind() string { return "Database" }
 
 func (Database) locator() string { return config.KeyHostname }
 
+func (Database) given() [][]string {
+	return [][]string{{config.KeyHostname, config.KeyUser, config.KeyPassword}}
+}
+
 func (d Database) parse(secret map[string][]byte) error {
 	_, err := config.ParseDatabase(secret, d.DefaultName)
 	return err

@@ -23,6 +23,8 @@ func (Identity) kind() string { return "Identity" }
 
 func (Identity) locator() string { return config.KeyAuthURL }
 
+func (Identity) given() [][]string { return config.IdentityKeys() }
+
 func (Identity) parse(secret map[string][]byte) error {
 	_, err := config.ParseIdentity(secret)
 	return err
@@ -86,6 +88,7 @@ func Login(ctx context.Context, a Account, in engine.Inputs) (*identity.Client, 
 	c, err := identity.Connect(ctx, identity.Server{
 		AuthURL: account.AuthURL, User: account.User, Password: account.Password, UserDomain: account.UserDomain,
 		Project: account.Project, ProjectDomain: account.ProjectDomain, CA: account.CA,
+		CredentialID: account.CredentialID, CredentialSecret: account.CredentialSecret,
 	})
 	return c, failure("Identity", err)
 }

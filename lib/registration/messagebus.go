@@ -26,6 +26,10 @@ func (MessageBus) kind() string { return "MessageBus" }
 
 func (MessageBus) locator() string { return config.KeyHostname }
 
+func (MessageBus) given() [][]string {
+	return [][]string{{config.KeyHostname, config.KeyUser, config.KeyPassword}}
+}
+
 func (MessageBus) parse(secret map[string][]byte) error {
 	_, err := config.ParseMessageBus(secret)
 	return err

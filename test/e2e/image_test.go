@@ -148,7 +148,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 
 // makeCloudOf loads the builds of the image, and makes a namespace with what an API and a
 // metadata service need: a superconductor, which creates the schemas of its databases at the
-// demo's MariaDB, and the Secrets of an account. It returns the demo's cloud.
+// demo's MariaDB, and the Secrets of accounts: at Keystone, an application credential. It returns the demo's cloud.
 func makeCloudOf(ctx context.Context, namespace, user string) cloud {
 	GinkgoHelper()
 	loadVariants(ctx)
@@ -166,7 +166,10 @@ func makeCloudOf(ctx context.Context, namespace, user string) cloud {
 	setSecret(ctx, namespace, "api-database", database(user+"_api"))
 	setSecret(ctx, namespace, "cell0-database", database(user+"_cell0"))
 	setSecret(ctx, namespace, "bus", map[string]string{"user": user, "password": canaryBus, "hostname": server("rabbitmq")})
-	setSecret(ctx, namespace, "nova-identity", map[string]string{"user": user, "password": canaryIdentity, "authURL": "http://" + server("keystone") + ":5000/v3"})
+	setSecret(ctx, namespace, "nova-identity", map[string]string{
+		"applicationCredentialID": identity.makeCredential(ctx, user), "applicationCredentialSecret": canaryIdentity,
+		"authURL": "http://" + server("keystone") + ":5000/v3",
+	})
 	setSecret(ctx, namespace, "nova-metadata", map[string]string{"sharedSecret": canaryShared})
 	apply(ctx, namespace, superconductor)
 	awaitReady(ctx, "NovaConductor", namespace, "super")

@@ -173,6 +173,23 @@ func (c cloud) makeUser(ctx context.Context, name, description string) {
 	}
 }
 
+// makeCredential creates an application credential of a user of makeUser, and returns its ID.
+func (c cloud) makeCredential(ctx context.Context, user string) string {
+	GinkgoHelper()
+	identity := signInAs(ctx, gophercloud.AuthOptions{
+		IdentityEndpoint: c.provider.IdentityEndpoint, Username: user, Password: canaryIdentity,
+		DomainName: "Default", TenantName: "service",
+	}).identity()
+	var created struct {
+		Credential struct{ ID string } `json:"application_credential"`
+	}
+	credential := map[string]any{"name": user, "secret": canaryIdentity}
+	_, err := identity.Post(ctx, identity.ServiceURL("users", c.idOf(ctx, "users", user), "application_credentials"),
+		map[string]any{"application_credential": credential}, &created, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return created.Credential.ID
+}
+
 func (c cloud) removeUser(ctx context.Context, name string) {
 	GinkgoHelper()
 	if id := c.idOf(ctx, "users", name); id != "" {

@@ -25,13 +25,18 @@ var httpClient = &http.Client{Transport: &http.Transport{
 func signIn(ctx context.Context, namespace string) cloud {
 	GinkgoHelper()
 	admin := secret(ctx, namespace, "keystone-admin")
-	provider, err := openstack.NewClient(admin["authURL"])
-	Expect(err).NotTo(HaveOccurred())
-	provider.HTTPClient = *httpClient
-	Expect(openstack.Authenticate(ctx, provider, gophercloud.AuthOptions{
+	return signInAs(ctx, gophercloud.AuthOptions{
 		IdentityEndpoint: admin["authURL"], Username: admin["user"], Password: admin["password"],
 		DomainName: admin["userDomain"], TenantName: admin["project"], AllowReauth: true,
-	})).To(Succeed())
+	})
+}
+
+func signInAs(ctx context.Context, account gophercloud.AuthOptions) cloud {
+	GinkgoHelper()
+	provider, err := openstack.NewClient(account.IdentityEndpoint)
+	Expect(err).NotTo(HaveOccurred())
+	provider.HTTPClient = *httpClient
+	Expect(openstack.Authenticate(ctx, provider, account)).To(Succeed())
 	return cloud{provider: provider}
 }
 

@@ -159,15 +159,25 @@ func (c *Connections) Auth(section string, i Identity) {
 	c.login(section, i, Setting{"project_domain_name", i.ProjectDomain}, Setting{"project_name", i.Project})
 }
 
-// login sets the account of a section, and the scope of its tokens.
+// login sets the account of a section, and the scope of its tokens, which an application
+// credential has in itself: Keystone refuses another one.
 func (c *Connections) login(section string, i Identity, scope ...Setting) {
-	for _, setting := range append([]Setting{
+	settings := append([]Setting{
 		{"auth_type", "password"},
 		{"auth_url", i.AuthURL},
 		{"username", i.User},
 		{"password", string(i.Password)},
 		{"user_domain_name", i.UserDomain},
-	}, scope...) {
+	}, scope...)
+	if i.CredentialID != "" {
+		settings = []Setting{
+			{"auth_type", "v3applicationcredential"},
+			{"auth_url", i.AuthURL},
+			{"application_credential_id", i.CredentialID},
+			{"application_credential_secret", string(i.CredentialSecret)},
+		}
+	}
+	for _, setting := range settings {
 		c.Sections.Set(section, setting.Name, setting.Value)
 	}
 	c.Sections.SetUnlessEmpty(section, "cafile", c.IdentityAuthority(section, i.CA))

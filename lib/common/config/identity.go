@@ -6,33 +6,44 @@ import (
 	"strings"
 )
 
-// Identity is the content of an identity connection Secret: the address of Keystone and a
-// service's user.
+// Identity is the content of an identity connection Secret: the address of Keystone, and a
+// service's user or an application credential, which has the user and the project in itself.
 type Identity struct {
-	AuthURL       string // for the services, with the version: https://host:5000/v3
-	PublicAuthURL string // in responses to clients without a token; default AuthURL
-	User          string
-	Password      Password
-	Project       string // default service
-	UserDomain    string // default Default
-	ProjectDomain string // default Default
-	Region        string // default RegionOne
-	CA            []byte // PEM; nil: the image's authorities
+	AuthURL          string // for the services, with the version: https://host:5000/v3
+	PublicAuthURL    string // in responses to clients without a token; default AuthURL
+	User             string
+	Password         Password
+	Project          string // default service
+	UserDomain       string // default Default
+	ProjectDomain    string // default Default
+	CredentialID     string // of an application credential; "": User and Password
+	CredentialSecret Password
+	Region           string // default RegionOne
+	CA               []byte // PEM; nil: the image's authorities
 }
 
-// ParseIdentity parses an identity Secret. Required keys: authURL, user, password. The
-// error is KeyErrors.
+// IdentityKeys returns the required keys of an identity Secret: those of one of the alternatives.
+func IdentityKeys() [][]string {
+	return [][]string{{KeyAuthURL, KeyUser, KeyPassword}, {KeyAuthURL, KeyCredentialID, KeyCredentialSecret}}
+}
+
+// ParseIdentity parses an identity Secret, see IdentityKeys. An application credential is used
+// instead of user and password. The error is KeyErrors.
 func ParseIdentity(data map[string][]byte) (Identity, error) {
 	r := secretReader{data: data}
 	i := Identity{
 		AuthURL:       r.webAddress(KeyAuthURL, r.required(KeyAuthURL)),
-		User:          r.required(KeyUser),
-		Password:      Password(r.required(KeyPassword)),
+		CredentialID:  r.optional(KeyCredentialID, ""),
 		Project:       r.optional(KeyProject, "service"),
 		UserDomain:    r.optional(KeyUserDomain, "Default"),
 		ProjectDomain: r.optional(KeyProjectDomain, "Default"),
 		Region:        r.optional(KeyRegion, "RegionOne"),
 		CA:            r.authority(),
+	}
+	if i.CredentialID != "" {
+		i.CredentialSecret = Password(r.required(KeyCredentialSecret))
+	} else {
+		i.User, i.Password = r.required(KeyUser), Password(r.required(KeyPassword))
 	}
 	i.PublicAuthURL = i.AuthURL
 	if public := r.optional(KeyPublicAuthURL, ""); public != "" {

@@ -25,6 +25,8 @@ const (
 	KeyQuorumQueues          = "quorumQueues"
 	KeyTransientQuorumQueues = "transientQuorumQueues"
 	KeyAuthURL               = "authURL"
+	KeyCredentialID          = "applicationCredentialID" // instead of user, see Identity
+	KeyCredentialSecret      = "applicationCredentialSecret"
 	KeyPublicAuthURL         = "publicAuthURL"
 	KeyProject               = "project"
 	KeyUserDomain            = "userDomain"

@@ -104,6 +104,28 @@ func TestIdentityDefaults(t *testing.T) {
 	}
 }
 
+func TestApplicationCredentialReplacesThePassword(t *testing.T) {
+	for name, more := range map[string][]string{"alone": nil, "beside a password": {"user", "u", "password", "p"}} {
+		i, err := ParseIdentity(secret(append([]string{"authURL", "https://k:5000/v3", "applicationCredentialID", "id", "applicationCredentialSecret", `s$`}, more...)...))
+		if err != nil || i.User != "" || i.Password != "" {
+			t.Errorf("%s: got %+v, %v", name, i, err)
+		}
+		c := NewConnections("/etc/project")
+		c.Adapter("inventory", i)
+		data, err := c.Data()
+		const want = `[inventory]
+auth_type = v3applicationcredential
+auth_url = https://k:5000/v3
+application_credential_id = id
+application_credential_secret = "s\$"
+region_name = RegionOne
+`
+		if got := string(data[ConnectionsPart]); err != nil || got != want {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
+	}
+}
+
 func TestAdministratorsOfTheRabbitMQClusterOperatorWork(t *testing.T) {
 	a, err := ParseAdministrator(secret("username", "u", "password", "p", "host", "ignored", "default_user.conf", "x\ny"))
 	if err != nil || a.User != "u" || a.Password != "p" || a.TLS {
@@ -152,6 +174,8 @@ func TestWrongSecretsAreRefusedByKey(t *testing.T) {
 		"authURL":             {identity, with("authURL", "keystone:5000"), "key authURL is not a URL like https://host:5000/v3"},
 		"fragment":            {identity, with("authURL", "http://k:5000/v3#"), "key authURL is not a URL like https://host:5000/v3"},
 		"bare question mark":  {identity, with("authURL", "http://k:5000/v3?"), "key authURL is not a URL like https://host:5000/v3"},
+		"credential":          {identity, secret("applicationCredentialID", "id"), "key applicationCredentialSecret is missing"},
+		"no account":          {identity, secret("region", "r"), "key user is missing; key password is missing"},
 		"publicAuthURL":       {identity, with("publicAuthURL", "http://u:secret@k"), "key publicAuthURL is not a URL like https://host:5000/v3"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,6 +69,7 @@ func (o Option) spellings() []Spelling {
 var authAlternatives = []string{
 	"auth_section", "user_id", "user_domain_id", "project_id", "project_domain_id",
 	"domain_id", "domain_name", "system_scope", "trust_id", "default_domain_id", "default_domain_name",
+	"application_credential_name",
 }
 
 // OwnedBy lists the options that an operator owns if it renders these sections: every

@@ -58,6 +58,16 @@ func Secret(name string, keys ...string) Need {
 	return data(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, keys)
 }
 
+// SecretWithAny is met when the object's namespace has the Secret, with non-empty values for the
+// keys of one of the alternatives.
+func SecretWithAny(name string, alternatives ...[]string) Need {
+	var needs []Need
+	for _, keys := range alternatives {
+		needs = append(needs, Secret(name, keys...))
+	}
+	return AnyOf(needs...)
+}
+
 // ConfigMap is met when the object's namespace has the ConfigMap, with non-empty values
 // for the keys.
 func ConfigMap(name string, keys ...string) Need {

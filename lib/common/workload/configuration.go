@@ -25,10 +25,10 @@ func (s Service) Inputs() []engine.Need {
 		needs = append(needs, engine.Secret(s.MessageBus, config.KeyHostname, config.KeyUser, config.KeyPassword))
 	}
 	for _, account := range s.Accounts {
-		needs = append(needs, engine.Secret(account.Secret, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+		needs = append(needs, engine.SecretWithAny(account.Secret, config.IdentityKeys()...))
 	}
 	if s.Identity.Secret != "" {
-		needs = append(needs, engine.Secret(s.Identity.Secret, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+		needs = append(needs, engine.SecretWithAny(s.Identity.Secret, config.IdentityKeys()...))
 	}
 	for _, shared := range s.Shared {
 		needs = append(needs, engine.Secret(shared.Secret, config.KeySharedSecret))

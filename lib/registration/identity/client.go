@@ -37,7 +37,7 @@ import (
 // defaultDomain is the domain of the users and projects of services.
 const defaultDomain = "Default"
 
-// Server is a Keystone and the administrator's account.
+// Server is a Keystone and an account, of an administrator or a service.
 type Server struct {
 	AuthURL       string // with or without /v3
 	User          string
@@ -45,7 +45,10 @@ type Server struct {
 	UserDomain    string // default: Default
 	Project       string // default: admin
 	ProjectDomain string // default: Default
-	CA            []byte // PEM; default: the system's authorities
+	// CredentialID and CredentialSecret of an application credential, used instead of all of these.
+	CredentialID     string
+	CredentialSecret config.Password
+	CA               []byte // PEM; default: the system's authorities
 }
 
 // Client sends requests to a Server with a token of the administrator. Its methods return
@@ -72,10 +75,7 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 		return nil, fmt.Errorf("%s: %w", client.address, err)
 	}
 	client.api = client.newAPI(endpoint.String())
-	token := client.login(ctx, tokens.AuthOptions{
-		Username: server.User, DomainName: server.UserDomain, Password: string(server.Password),
-		Scope: tokens.Scope{ProjectName: server.Project, DomainName: server.ProjectDomain},
-	})
+	token := client.login(ctx, server.options())
 	if token.Err == nil {
 		token.Err = client.api.SetTokenAndAuthResult(token)
 	}
@@ -85,6 +85,19 @@ func Connect(ctx context.Context, server Server) (*Client, error) {
 	}
 	return client, nil
 }
+
+func (s Server) options() tokens.AuthOptions {
+	if s.CredentialID != "" { // has the user and the project in itself
+		return tokens.AuthOptions{ApplicationCredentialID: s.CredentialID, ApplicationCredentialSecret: string(s.CredentialSecret)}
+	}
+	return tokens.AuthOptions{
+		Username: s.User, DomainName: s.UserDomain, Password: string(s.Password),
+		Scope: tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain},
+	}
+}
+
+// account is the name of the account in errors.
+func (s Server) account() string { return cmp.Or(s.CredentialID, s.User) }
 
 // Token returns the token, which authorizes requests to other services too.
 func (c *Client) Token() string { return c.api.Token() }
@@ -151,10 +164,11 @@ func list[O any](ctx context.Context, c *Client, what string, pages pagination.P
 // loginFailure returns the error for a failed login of the administrator.
 func (c *Client) loginFailure(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
-		return &remote.Denied{
-			Address: c.address, Account: c.server.User,
-			Reason: fmt.Sprintf("wrong user, domain %q or password, or no role in project %q", c.server.UserDomain, c.server.Project),
+		reason := fmt.Sprintf("wrong user, domain %q or password, or no role in project %q", c.server.UserDomain, c.server.Project)
+		if c.server.CredentialID != "" {
+			reason = "no application credential with this ID and secret, or its user has no role in its project any more"
 		}
+		return &remote.Denied{Address: c.address, Account: c.server.account(), Reason: reason}
 	}
 	return c.secretFailure("log in", err)
 }
@@ -209,7 +223,7 @@ func (c *Client) answerFailure(doing string, answer gophercloud.ErrUnexpectedRes
 	}
 	switch {
 	case answer.Actual == http.StatusUnauthorized, answer.Actual == http.StatusForbidden:
-		return &remote.Denied{Address: c.address, Account: c.server.User, Reason: reason}
+		return &remote.Denied{Address: c.address, Account: c.server.account(), Reason: reason}
 	case remote.Unavailable(answer.Actual):
 		return &remote.Unreachable{Address: c.address, Err: errors.New(reason)}
 	}

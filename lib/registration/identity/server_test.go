@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/endpoints"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/projects"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/regions"
@@ -434,6 +435,32 @@ func TestWrongPasswordIsDeniedAndNotInTheError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	registrationtest.MustNotTell(t, err, password)
+}
+
+func TestApplicationCredentialLogsIn(t *testing.T) {
+	t.Parallel()
+	client, _, name := recorded(t)
+	ctx := registrationtest.Context(t)
+	user := novaUser(name)
+	must(t, client.EnsureUser(ctx, user, mark))
+	server := realServer(t)
+	server.User, server.Password, server.Project = user.Name, user.Password, user.Project
+	ofUser := connect(t, server)
+	found, err := client.findUser(ctx, name)
+	must(t, err)
+	created, err := applicationcredentials.Create(ctx, ofUser.api, found.ID, applicationcredentials.CreateOpts{Name: name, Secret: string(password)}).Extract()
+	must(t, err)
+
+	server = Server{AuthURL: server.AuthURL, CA: server.CA, CredentialID: created.ID, CredentialSecret: password}
+	if connect(t, server).Token() == "" {
+		t.Error("no token")
+	}
+	server.CredentialSecret = "another-" + password
+	_, err = Connect(ctx, server)
+	if refused, ok := errors.AsType[*remote.Denied](err); !ok || refused.Account != created.ID {
+		t.Errorf("got %v", err)
+	}
+	registrationtest.MustNotTell(t, err, server.CredentialSecret)
 }
 
 func TestUnprivilegedAccountIsDenied(t *testing.T) {

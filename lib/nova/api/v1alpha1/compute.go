@@ -76,7 +76,8 @@ type LibvirtSettings struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.shard) ? self.shard : '-') == (has(oldSelf.shard) ? oldSelf.shard : '-') && (has(self.conductorGroup) ? self.conductorGroup : '-') == (has(oldSelf.conductorGroup) ? oldSelf.conductorGroup : '-')",message="must not change shard or conductorGroup: the servers on the nodes belong to this compute; add another compute instead"
 type IronicSettings struct {
 	// secretRef names the Secret with an account for Ironic at Keystone. Required keys:
-	// authURL, user, password. Optional keys: endpoint (the URL of Ironic's API; default:
+	// authURL, user, password, or authURL, applicationCredentialID,
+	// applicationCredentialSecret. Optional keys: endpoint (the URL of Ironic's API; default:
 	// the endpoint in the catalog), project (default service), userDomain and projectDomain
 	// (default Default), region (default RegionOne), ca.crt.
 	// +required

@@ -25,7 +25,8 @@ type Connections struct {
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
 	// identitySecretRef names the Secret with the service's account at Keystone.
-	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// Required keys: authURL, user, password, or authURL, applicationCredentialID,
+	// applicationCredentialSecret. Optional keys: publicAuthURL (default
 	// authURL), project (default service), userDomain and projectDomain (default
 	// Default), region (default RegionOne), ca.crt.
 	// +required

@@ -122,7 +122,8 @@ type NovaConductorSpec struct {
 	MessageBusSecretRef commonv1.SecretReference `json:"messageBusSecretRef"`
 
 	// identitySecretRef names the Secret with the service's account at Keystone.
-	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// Required keys: authURL, user, password, or authURL, applicationCredentialID,
+	// applicationCredentialSecret. Optional keys: publicAuthURL (default
 	// authURL), project (default service), userDomain and projectDomain (default
 	// Default), region (default RegionOne), ca.crt. Without an account, the conductor
 	// cannot query Placement.

@@ -133,7 +133,8 @@ type NovaMetadataSpec struct {
 	MetadataSecretRef commonv1.SecretReference `json:"metadataSecretRef"`
 
 	// identitySecretRef names the Secret with the service's account at Keystone.
-	// Required keys: authURL, user, password. Optional keys: publicAuthURL (default
+	// Required keys: authURL, user, password, or authURL, applicationCredentialID,
+	// applicationCredentialSecret. Optional keys: publicAuthURL (default
 	// authURL), project (default service), userDomain and projectDomain (default
 	// Default), region (default RegionOne), ca.crt. The service queries Neutron with
 	// this account.

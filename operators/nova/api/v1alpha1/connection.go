@@ -104,7 +104,8 @@ type Identity struct {
 	AdminSecretRef *commonv1.SecretReference `json:"adminSecretRef,omitempty"`
 
 	// connectionSecretRef names the Secret of an account that an administrator has
-	// registered: authURL, user, password and optionally publicAuthURL, project (service),
+	// registered: authURL, user, password, or authURL, applicationCredentialID,
+	// applicationCredentialSecret; and optionally publicAuthURL, project (service),
 	// userDomain and projectDomain (Default), region (RegionOne), ca.crt. The operator then
 	// registers no user and no endpoint. A change restarts the services.
 	// +optional

@@ -84,7 +84,7 @@ func inputs(cr *novav1.NovaCell) []engine.Need {
 	needs = append(needs, registration.InputNeeds(database, messageBus)(cr)...)
 	return append(needs,
 		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name, config.KeyHostname, config.KeyUser, config.KeyPassword),
-		engine.Secret(cr.Spec.IdentitySecretRef.Name, config.KeyAuthURL, config.KeyUser, config.KeyPassword))
+		engine.SecretWithAny(cr.Spec.IdentitySecretRef.Name, config.IdentityKeys()...))
 }
 
 // secrets returns the names of the cell's connection Secrets.
