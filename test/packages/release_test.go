@@ -15,7 +15,7 @@ import (
 // pinnedCommit has the release to upgrade from while the history has no tag of a version. Its
 // operators are compiled besides this tree's. Move it forward when an upgrade from it teaches
 // nothing any more, or when a change that the changelog announces restarts pods.
-const pinnedCommit = "a2709ff24c7f52832211e629a01b6ea6533ebc1d"
+const pinnedCommit = "8095faa3e8ca5a0c2821856bdaaab2a6cbb19fc1"
 
 // release is a version whose images are in the registry.
 type release struct {
