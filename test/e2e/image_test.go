@@ -100,7 +100,10 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 			}
 			Expect(k8s.Delete(ctx, &pod)).To(Succeed())
 		}
-		time.Sleep(15 * time.Second) // after ten seconds, a pod would be stopped if no request waited
+		for _, pod := range pods { // ten seconds after its deletion, a pod is stopped unless a request waits
+			Consistently(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(&pod), &corev1.Pod{}) }).
+				WithContext(ctx).WithTimeout(8 * time.Second).Should(Succeed())
+		}
 		for _, pod := range pods {
 			signalAll(ctx, pod, syscall.SIGCONT)
 		}
