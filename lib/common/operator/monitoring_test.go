@@ -189,7 +189,7 @@ func registeredMetrics(t *testing.T) map[string]bool {
 
 // TestMetricsAreDescribed: the page has a row for every metric of the engine, and no other.
 func TestMetricsAreDescribed(t *testing.T) {
-	page := string(content(t, "../../../docs/operations.md"))
+	page := string(content(t, "../../../docs/guides/monitoring.md"))
 	described := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(asterism_\\w+)` \\|").FindAllStringSubmatch(page, -1) {
 		described[row[1]] = true
@@ -197,6 +197,6 @@ func TestMetricsAreDescribed(t *testing.T) {
 	registered := registeredMetrics(t)
 	maps.DeleteFunc(registered, func(name string, _ bool) bool { return !strings.HasPrefix(name, "asterism_") })
 	if !maps.Equal(described, registered) {
-		t.Errorf("docs/operations.md describes %v, and the engine has %v", described, registered)
+		t.Errorf("docs/guides/monitoring.md describes %v, and the engine has %v", described, registered)
 	}
 }
