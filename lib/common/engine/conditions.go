@@ -36,7 +36,12 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 
 // setAvailable sets the condition Available: whether users are served. Ready does not
 // depend on it.
-func (p *passOf[T]) setAvailable(ctx context.Context, s Stage[T]) {
+func (p *passOf[T]) setAvailable(ctx context.Context) {
+	if p.service.Available == nil {
+		return
+	}
+	s := *p.service.Available
+	s.Condition = commonv1.ConditionAvailable
 	result := outcomeOf(p.askAvailable(ctx, s))
 	p.setOutcome(commonv1.ConditionAvailable, result)
 	if result != nil {
@@ -72,6 +77,12 @@ func (p *pass) conclude(stages []string) {
 			p.set(commonv1.ConditionStalled, metav1.ConditionTrue, p.firstUnready.Reason, p.firstUnready.Message)
 		}
 	}
+	p.keepConditions(known)
+}
+
+// keepConditions removes all conditions except Ready and those that are known.
+func (p *pass) keepConditions(known []string) {
+	status := p.cr.Common()
 	status.Conditions = inOrder(status.Conditions, append(known, commonv1.ConditionReady))
 	status.ObservedGeneration = p.cr.GetGeneration()
 }

@@ -22,12 +22,12 @@ func TestOutcomesThatNeedAnActionAreWarnings(t *testing.T) {
 		Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
 			return nil, map[string]error{
 				"waits": engine.Wait(sentence), "denied": engine.WaitAs("Denied", sentence), "stopped": engine.Stop("Stopped", sentence),
-				"proceeds": engine.ProgressAs("Phase", sentence),
+				"proceeds": engine.ProgressAs("Phase", sentence), "held": engine.WaitAs(engine.ReasonPaused, sentence),
 			}[cr.Name]
 		},
 	}}})
 	for name, kind := range map[string]string{
-		"waits": corev1.EventTypeNormal, "proceeds": corev1.EventTypeNormal, "denied": corev1.EventTypeWarning, "stopped": corev1.EventTypeWarning, "works": corev1.EventTypeNormal,
+		"waits": corev1.EventTypeNormal, "proceeds": corev1.EventTypeNormal, "held": corev1.EventTypeNormal, "denied": corev1.EventTypeWarning, "stopped": corev1.EventTypeWarning, "works": corev1.EventTypeNormal,
 	} {
 		cr := w.widget(name, widget.Spec{})
 		w.Eventually(func() []eventsv1.Event { return w.eventsAbout(cr) }).ShouldNot(BeEmpty(), name)

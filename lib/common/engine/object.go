@@ -13,6 +13,8 @@ type Object interface {
 	client.Object
 	// Common returns the part of the status that the engine writes.
 	Common() *commonv1.Status
+	// IsPaused tells whether spec.paused is true.
+	IsPaused() bool
 }
 
 func newOf[O client.Object]() O {

@@ -18,6 +18,7 @@ const (
 	ReasonComplete    = "Complete"
 	ReasonNotReached  = "NotReached"
 	ReasonDeleting    = "Deleting"
+	ReasonPaused      = "Paused"
 	reasonGone        = "Gone"
 	reasonPanic       = "Panic"
 )
@@ -93,10 +94,11 @@ type abandoned struct{ remains string }
 
 func (a *abandoned) Error() string { return "left behind: " + a.remains }
 
-// resolvesItself tells whether the outcome may end without an action of a user.
+// resolvesItself tells whether the outcome may end without an action of a user, or is what a user
+// wants.
 func resolvesItself(o *outcome) bool {
 	switch o.Reason {
-	case ReasonProgressing, ReasonWaiting, ReasonDeleting:
+	case ReasonProgressing, ReasonWaiting, ReasonDeleting, ReasonPaused:
 		return true
 	}
 	return o.Expected

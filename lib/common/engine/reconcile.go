@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine/internal/observe"
 )
 
@@ -38,6 +37,11 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	if prove := r.service.Proof; prove != nil {
 		p.children.Proof = func(child client.Object) bool { return prove(cr, child) }
 	}
+	stages := r.conditions()
+	if cr.GetDeletionTimestamp() == nil && cr.IsPaused() {
+		p.hold(ctx, stages)
+		return p.finish(ctx, nil)
+	}
 	unread := p.readHashKey(ctx)
 	if cr.GetDeletionTimestamp() != nil {
 		if !controllerutil.ContainsFinalizer(cr, p.finalizer()) {
@@ -50,7 +54,6 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		}
 		return p.finish(ctx, p.report(ctx))
 	}
-	stages := r.conditions()
 	var refused error
 	if len(r.service.Teardown) > 0 {
 		refused = p.addFinalizer(ctx)
@@ -66,12 +69,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		p.walk(ctx)
 	}
 	p.noteUnready(p.updateUnreached(ctx, stages))
-	if r.service.Available != nil {
-		available := *r.service.Available
-		available.Condition = commonv1.ConditionAvailable
-		p.setAvailable(ctx, available)
-	}
+	p.setAvailable(ctx)
 	p.noteUnready(p.sweep(ctx, stages))
+	p.noteUnready(p.children.Pause(ctx, false))
 	p.conclude(stages)
 	return p.finish(ctx, p.report(ctx))
 }

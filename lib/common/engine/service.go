@@ -21,12 +21,13 @@ type Service[T Object] struct {
 	Teardown []Stage[T]
 	// Available determines the condition Available: whether users are served. It is nil for
 	// kinds without this condition. Only its Needs, Do and Every are used. The condition is
-	// set in every pass over an object that is not being deleted, even if a stage is not done,
-	// and Ready does not depend on it.
+	// set in every pass over an object that is not being deleted, even if a stage is not done
+	// or the object is paused, and Ready does not depend on it. For a paused object, Do must
+	// change nothing.
 	Available *Stage[T]
 	// Report copies inputs of a pass into the status. It is called before the status is
 	// compared and written: at the end of every pass, also of one in which the teardown waits,
-	// but not while a watch is slow, when nothing is judged.
+	// but not while a watch is slow, when nothing is judged, or the object is paused.
 	Report func(T, Inputs)
 	// Proof is a further check of a child, for kinds whose owner reference, annotation or
 	// label can be forged; nil: none.

@@ -27,8 +27,8 @@ import (
 // Owns has every kind that they build; names and labels are not too long; no selector
 // selects the pods of Jobs; the API package lists every condition; the service waits for
 // every missing need; a Secret with many secret values takes little memory; a reader of the
-// status and of children other than Secrets cannot test guesses of a password; and the
-// generated Role grants every used right.
+// status and of children other than Secrets cannot test guesses of a password; nothing is done for
+// a paused object; and the generated Role grants every used right.
 func (s Subject[T]) Conform(t *testing.T) {
 	for _, problem := range s.Problems(t) {
 		t.Error(problem)
@@ -58,6 +58,7 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 		checkJobPods(of, recorded.applied)
 		s.checkNeeds(t, of, f, recorded)
 		s.checkGuesses(t, of, f, recorded)
+		s.checkPause(t, of, f)
 		all.found = append(all.found, of.found...)
 	}
 	for _, missing := range s.Used(t).without(readRole(t, s.role(t))) {

@@ -10,6 +10,8 @@ import (
 
 // ServiceSpec has the first fields of the spec of every kind that stands for a service.
 type ServiceSpec struct {
+	Pause `json:",inline"`
+
 	// containerImage is the image of the service, of its init container and of its Jobs.
 	// Default: the default image of the operator, if the operator has one. A change restarts
 	// the pods.

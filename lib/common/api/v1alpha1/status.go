@@ -5,7 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Condition types that every kind has, beside one condition for each stage.
 const (
 	// ConditionReady is True when every stage is ready for the newest spec. While it is
-	// False, it has the reason and the message of the first stage that is not ready.
+	// False, it has the reason and the message of the first stage that is not ready. It is
+	// Unknown while the object is paused.
 	ConditionReady = "Ready"
 	// ConditionStalled exists, and is True, while only a changed spec or input helps.
 	ConditionStalled = "Stalled"
@@ -34,6 +35,16 @@ const (
 // AnnotationAbandon with the value "true" lets the deletion of an object continue although
 // its registrations outside the cluster cannot be removed. An event lists what remains.
 const AnnotationAbandon = "asterism.dev/abandon"
+
+// Pause is in the spec of every kind for which an operator changes anything.
+type Pause struct {
+	// paused stops the operator: while it is true, the operator neither changes nor checks
+	// anything for this object, and it pauses the objects below this one too. Pods keep
+	// running, and deletion works as usual. When paused is removed, the operator applies
+	// what has changed meanwhile. Default: false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
 
 // Status has the first fields of the status of every kind.
 type Status struct {

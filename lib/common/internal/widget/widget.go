@@ -27,6 +27,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // Spec is the spec of both kinds. The stages of a test interpret it.
 type Spec struct {
+	commonv1.Pause `json:",inline"`
+
 	// text goes wherever a test needs something to change.
 	// +optional
 	Text string `json:"text,omitempty"`
@@ -71,6 +73,9 @@ type Status struct {
 // Common returns the part of the status that the engine writes.
 func (w *Widget) Common() *commonv1.Status { return &w.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (w *Widget) IsPaused() bool { return w.Spec.Paused }
+
 // WidgetList is a list of Widgets.
 //
 // +kubebuilder:object:root=true
@@ -95,6 +100,9 @@ type Rack struct {
 
 // Common returns the part of the status that the engine writes.
 func (r *Rack) Common() *commonv1.Status { return &r.Status.Status }
+
+// IsPaused tells whether the operator changes nothing of the object.
+func (r *Rack) IsPaused() bool { return r.Spec.Paused }
 
 // RackList is a list of Racks.
 //

@@ -130,6 +130,26 @@ var _ = Describe("ControlPlane", func() {
 		)))
 	})
 
+	It("changes nothing but paused of the Nova while it is paused, and is deleted nevertheless", func() {
+		start(nil)
+		w.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+		w.Operator.Requests.Reset()
+		w.Change(cr, func() { cr.Spec.Paused = true })
+		enginetest.Await(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, metav1.ConditionUnknown)
+		Expect(w.Read(nova) && nova.IsPaused()).To(BeTrue(), "the Nova is paused")
+
+		w.Change(cr, func() { cr.Spec.ContainerImage = "quay.example/openstack/nova:next" })
+		enginetest.Await(GinkgoTB(), w.Client, cr, commonv1.ConditionReady, metav1.ConditionUnknown)
+		Expect(w.Operator.Requests.Of("apply", "novas")).To(HaveLen(1))
+		Expect(w.Written()).To(HaveEach(Or(Equal("apply novas demo"), Equal("patch controlplanes/status demo"))))
+		Expect(w.Read(nova)).To(BeTrue())
+		Expect(nova.Spec.ContainerImage).NotTo(Equal(cr.Spec.ContainerImage))
+
+		w.Delete(cr, metav1.DeletePropagationBackground)
+		enginetest.AwaitGone(GinkgoTB(), w.Client, cr, nova)
+	})
+
 	It("does not change a Nova of another owner, and continues when it is deleted", func() {
 		start(nil)
 		nova.Spec = novav1.NovaSpec{

@@ -65,6 +65,9 @@ type NovaAPI struct {
 // Common returns the part of the status that the engine writes.
 func (a *NovaAPI) Common() *commonv1.Status { return &a.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (a *NovaAPI) IsPaused() bool { return a.Spec.Paused }
+
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (a *NovaAPI) ServiceStatus() *commonv1.ServiceStatus { return &a.Status.ServiceStatus }
 

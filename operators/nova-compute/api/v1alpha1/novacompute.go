@@ -53,11 +53,16 @@ type NovaCompute struct {
 // Common returns the part of the status that the engine writes.
 func (c *NovaCompute) Common() *commonv1.Status { return &c.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (c *NovaCompute) IsPaused() bool { return c.Spec.Paused }
+
 // ServiceStatus returns the part of the status that describes the pod.
 func (c *NovaCompute) ServiceStatus() *commonv1.ServiceStatus { return &c.Status.ServiceStatus }
 
 // NovaComputeSpec is the desired state of a NovaCompute.
 type NovaComputeSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	sharedv1.ComputeSettings `json:",inline"`
 
 	// computeConfigSecretRef names the compute Secret of the cell. A NovaCell creates it,

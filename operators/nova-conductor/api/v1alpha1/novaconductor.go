@@ -83,6 +83,9 @@ type NovaConductor struct {
 // Common returns the part of the status that the engine writes.
 func (c *NovaConductor) Common() *commonv1.Status { return &c.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (c *NovaConductor) IsPaused() bool { return c.Spec.Paused }
+
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Status.ServiceStatus }
 

@@ -78,6 +78,9 @@ type NovaMetadata struct {
 // Common returns the part of the status that the engine writes.
 func (m *NovaMetadata) Common() *commonv1.Status { return &m.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (m *NovaMetadata) IsPaused() bool { return m.Spec.Paused }
+
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (m *NovaMetadata) ServiceStatus() *commonv1.ServiceStatus { return &m.Status.ServiceStatus }
 

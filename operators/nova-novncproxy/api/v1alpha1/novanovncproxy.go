@@ -60,6 +60,9 @@ type NovaNoVNCProxy struct {
 // Common returns the part of the status that the engine writes.
 func (p *NovaNoVNCProxy) Common() *commonv1.Status { return &p.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (p *NovaNoVNCProxy) IsPaused() bool { return p.Spec.Paused }
+
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (p *NovaNoVNCProxy) ServiceStatus() *commonv1.ServiceStatus { return &p.Status.ServiceStatus }
 

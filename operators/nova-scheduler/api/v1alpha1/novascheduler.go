@@ -55,6 +55,9 @@ type NovaScheduler struct {
 // Common returns the part of the status that the engine writes.
 func (s *NovaScheduler) Common() *commonv1.Status { return &s.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (s *NovaScheduler) IsPaused() bool { return s.Spec.Paused }
+
 // ServiceStatus returns the part of the status that the scale subresource reads.
 func (s *NovaScheduler) ServiceStatus() *commonv1.ServiceStatus { return &s.Status.ServiceStatus }
 

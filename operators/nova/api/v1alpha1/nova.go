@@ -117,6 +117,9 @@ type Nova struct {
 // Common returns the part of the status that the engine writes.
 func (n *Nova) Common() *commonv1.Status { return &n.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (n *Nova) IsPaused() bool { return n.Spec.Paused }
+
 // NovaSpec is the desired state of a Nova.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.database.adminSecretRef) || self.cells.all(cell, has(cell.database))",message="every cell must have a database of its own if spec.database names connection Secrets: these are for the API database and cell0 only"
@@ -126,6 +129,8 @@ func (n *Nova) Common() *commonv1.Status { return &n.Status.Status }
 // +kubebuilder:validation:XValidation:rule="(has(self.namePrefix) ? self.namePrefix : '-') == (has(oldSelf.namePrefix) ? oldSelf.namePrefix : '-')",message="must not change namePrefix: databases, vhosts and accounts are named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.namePrefix) || oldSelf.hasValue() || has(self.database.adminSecretRef) || has(self.messageBus.adminSecretRef) || has(self.identity.adminSecretRef) || self.cells.exists(cell, has(cell.database) && has(cell.database.adminSecretRef) || has(cell.messageBus) && has(cell.messageBus.adminSecretRef))",optionalOldSelf=true,message="must not have namePrefix if every connection has a connectionSecretRef: the operator then registers nothing that the prefix would name"
 type NovaSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	// containerImage is the image of every service that has no containerImage of its own.
 	// Default: the default image of the operator of Nova, if this operator has one. A change
 	// first synchronizes the schemas of the databases, then restarts the services.

@@ -107,8 +107,13 @@ type NovaCell struct {
 // Common returns the part of the status that the engine writes.
 func (c *NovaCell) Common() *commonv1.Status { return &c.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (c *NovaCell) IsPaused() bool { return c.Spec.Paused }
+
 // NovaCellSpec is the desired state of a NovaCell.
 type NovaCellSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	// novaRef names the Nova of the cell. It cannot be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="must not change: a cell stays with its Nova"

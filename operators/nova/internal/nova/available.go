@@ -52,7 +52,7 @@ func availableNeeds(cr *novav1.Nova) []engine.Need {
 
 func hasReadyPod(obj client.Object) error {
 	api, ok := obj.(*apiv1.NovaAPI)
-	if !ok || api.Status.ReadyReplicas > 0 {
+	if !ok || api.Status.ReadyReplicas > 0 || api.IsPaused() { // nobody counts the pods of a paused one
 		return nil
 	}
 	return engine.Wait("NovaAPI %s has no ready pod%s", api.Name, notReadyMessage(api))
@@ -66,10 +66,10 @@ func isMapped(obj client.Object) error {
 }
 
 // notReadyMessage returns ": " and the message of the Ready condition, or "" if the object
-// is ready.
+// is ready or paused.
 func notReadyMessage(object engine.Object) string {
 	ready := meta.FindStatusCondition(object.Common().Conditions, commonv1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "" {
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "" {
 		return ""
 	}
 	return ": " + ready.Message
@@ -100,7 +100,9 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	if err != nil {
 		return nil, failedPart(ctx, cr, in, err)
 	}
-	removeScaledAway(ctx, cr, in, conductors, address, keystone.Token())
+	if !cr.IsPaused() {
+		removeScaledAway(ctx, cr, in, conductors, address, keystone.Token())
+	}
 	return nil, nil
 }
 

@@ -198,6 +198,14 @@ var _ = Describe("Available", func() {
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		Eventually(losses).WithTimeout(2*time.Minute).ShouldNot(BeEmpty(), "the watch reports it")
 	})
+
+	It("depends on the answers of a paused API, whose pods nobody counts", func() {
+		c.scaleAPI(0)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "NovaAPI given-api has no ready pod")
+		api := apiNamed(cr)
+		c.Change(api, func() { api.Spec.Paused = true })
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+	})
 })
 
 // watchLosses watches a Nova. The function that it returns lists the conditions of each

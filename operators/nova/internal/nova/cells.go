@@ -82,6 +82,8 @@ func occupied(cell *novav1.NovaCell) string {
 	switch {
 	case cell.DeletionTimestamp != nil || cell.Status.UUID == "":
 		return ""
+	case cell.IsPaused():
+		return fmt.Sprintf("NovaCell %s is paused: its compute hosts and servers are not counted", cell.Name)
 	case cell.Status.ObservedGeneration != cell.Generation:
 		return fmt.Sprintf("its operator has not seen generation %d of NovaCell %s yet", cell.Generation, cell.Name)
 	case cell.Status.NextDatabase != "":

@@ -42,6 +42,7 @@ func TestOccupiedTellsWhatToDo(t *testing.T) {
 		"its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell demo-cell2":                           func(c *novav1.NovaCell) { c.Status.Servers = nil },
 		"its database moves to db:3306/other: complete the copy, see DatabaseReady of NovaCell demo-cell2, or add the cell to spec.cells again": func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
 		"its operator has not seen generation 2 of NovaCell demo-cell2 yet":                                                                     func(c *novav1.NovaCell) { c.Generation = 2 },
+		"NovaCell demo-cell2 is paused: its compute hosts and servers are not counted":                                                          func(c *novav1.NovaCell) { c.Spec.Paused = true },
 	} {
 		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
 		child.Generation, child.Status.ObservedGeneration = 1, 1
@@ -383,6 +384,43 @@ var _ = Describe("Nova with connection Secrets", func() {
 		Expect(scheduler.Spec.CustomServiceConfig).To(Equal("[DEFAULT]\ndebug = true"))
 		Expect(scheduler.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 		Expect(c.Written()).To(HaveEach(Or(Equal("apply novaschedulers "+scheduler.Name), HaveSuffix("/status "+cr.Name))), "no other object is changed")
+	})
+
+	It("changes nothing while it is paused, nor does its cell, and continues afterwards", func() {
+		c := newCloud()
+		cr := c.given()
+		c.Create(cr)
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		child, scheduler := c.cell1(cr), schedulerNamed(cr)
+		c.Operator.Requests.Reset()
+		c.Change(cr, func() { cr.Spec.Paused = true })
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, metav1.ConditionUnknown)
+		enginetest.Await(GinkgoTB(), c.Client, child, commonv1.ConditionReady, metav1.ConditionUnknown)
+		Expect(meta.FindStatusCondition(child.Status.Conditions, commonv1.ConditionReady).Message).To(HaveSuffix("until spec.paused is removed from Nova given"))
+		conductor := cellConductorNamed(cr, cr.Spec.Cells[0])
+		Expect(c.Read(conductor) && conductor.IsPaused()).To(BeTrue(), "the conductor of the cell is paused")
+		Expect(c.Written()).To(HaveEach(Or(HavePrefix("apply nova"), MatchRegexp("^patch nova(cell)?s/status "))), "paused of the children, and the status")
+
+		c.Operator.Requests.Reset()
+		c.setRows(map[string]string{"scaled": "nova-scheduler given-scheduler-2 down"})
+		requests := c.requests()
+		c.Change(cr, func() { cr.Spec.Scheduler.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, metav1.ConditionUnknown)
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		Expect(c.requests()).To(BeNumerically(">", requests), "the condition Available is measured")
+		Expect(c.rowIDs()).To(ConsistOf("scaled"))
+		Expect(c.Written()).To(HaveEach(MatchRegexp("^patch nova(cell)?s/status ")))
+
+		c.Change(cr, func() { cr.Spec.Paused = false })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr, child)
+		Expect(c.Read(scheduler) && !scheduler.IsPaused()).To(BeTrue())
+		Expect(scheduler.Spec.CustomServiceConfig).To(Equal("[DEFAULT]\ndebug = true"))
+		enginetest.Eventually(GinkgoTB(), "the row of the pod is deleted", func() error {
+			if ids := c.rowIDs(); len(ids) > 0 {
+				return fmt.Errorf("left: %v", ids)
+			}
+			return nil
+		})
 	})
 
 	DescribeTable("is deleted in order, without the user's Secrets", func(policy metav1.DeletionPropagation) {

@@ -63,11 +63,16 @@ type SharedFileSystem struct {
 // Common returns the part of the status that the engine writes.
 func (f *SharedFileSystem) Common() *commonv1.Status { return &f.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (f *SharedFileSystem) IsPaused() bool { return f.Spec.Paused }
+
 // SharedFileSystemSpec is an existing or a managed file system.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.fileSystemID) != has(self.managed)",message="must have either fileSystemID or managed"
 // +kubebuilder:validation:XValidation:rule="(has(self.fileSystemID) ? self.fileSystemID : '-') == (has(oldSelf.fileSystemID) ? oldSelf.fileSystemID : '-')",message="fileSystemID must not change: create another SharedFileSystem"
 type SharedFileSystemSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	// fileSystemID is the ID of an existing file system, which the operator never changes or
 	// deletes.
 	// +optional

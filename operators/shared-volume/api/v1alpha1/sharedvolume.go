@@ -130,6 +130,9 @@ type SharedVolume struct {
 // Common returns the part of the status that the engine writes.
 func (s *SharedVolume) Common() *commonv1.Status { return &s.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (s *SharedVolume) IsPaused() bool { return s.Spec.Paused }
+
 // ClaimName returns the name of the claim.
 func (s *SharedVolume) ClaimName() string {
 	if s.Spec.ClaimName != "" {
@@ -140,6 +143,8 @@ func (s *SharedVolume) ClaimName() string {
 
 // SharedVolumeSpec is the desired state of a SharedVolume.
 type SharedVolumeSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	// fileSystemID is the ID of the EFS file system, for example fs-484648c8.
 	// +required
 	FileSystemID FileSystemID `json:"fileSystemID"`

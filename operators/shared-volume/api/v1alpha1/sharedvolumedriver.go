@@ -93,8 +93,13 @@ type SharedVolumeDriver struct {
 // Common returns the part of the status that the engine writes.
 func (d *SharedVolumeDriver) Common() *commonv1.Status { return &d.Status.Status }
 
+// IsPaused tells whether the operator changes nothing of the object.
+func (d *SharedVolumeDriver) IsPaused() bool { return d.Spec.Paused }
+
 // SharedVolumeDriverSpec is the desired state of the driver.
 type SharedVolumeDriverSpec struct {
+	commonv1.Pause `json:",inline"`
+
 	// managementState is Managed, Unmanaged or Removed. Managed installs the driver, unless
 	// another owner has installed one. Unmanaged creates only the StorageClass, and leaves
 	// the driver to another owner. Removed removes the installed objects when no SharedVolume

@@ -49,6 +49,10 @@ type SharedVolumePolicy struct {
 // Common returns the part of the status that the engine writes.
 func (p *SharedVolumePolicy) Common() *commonv1.Status { return &p.Status.Status }
 
+// IsPaused is false: the operator changes nothing for a policy. A field paused could be taken for
+// the withdrawal of the grant.
+func (p *SharedVolumePolicy) IsPaused() bool { return false }
+
 // SharedVolumePolicyStatus lists the namespaces that use the grant.
 type SharedVolumePolicyStatus struct {
 	commonv1.Status `json:",inline"`

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -114,6 +115,15 @@ func (c *Children) Sweep(ctx context.Context, stages []string, wanted []observe.
 }
 
 func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, client.Object) bool) error {
+	return c.eachWhere(ctx, applies, func(key observe.Key, current client.Object) error {
+		c.Memory.forget(key)
+		return c.delete(ctx, key, current)
+	})
+}
+
+// eachWhere calls change for every child of which applies is true. It continues after an error, and
+// returns the first one.
+func (c *Children) eachWhere(ctx context.Context, applies func(observe.Key, client.Object) bool, change func(observe.Key, client.Object) error) (failed error) {
 	all, err := c.All(ctx)
 	if err != nil {
 		return err
@@ -124,16 +134,10 @@ func (c *Children) deleteWhere(ctx context.Context, applies func(observe.Key, cl
 			continue
 		}
 		current, err := c.View.Get(ctx, key) // may return a newer version
-		if err != nil {
-			return err
+		if err == nil && current != nil && c.IsChild(current) && applies(key, current) {
+			err = change(key, current)
 		}
-		if current == nil || !c.IsChild(current) || !applies(key, current) {
-			continue
-		}
-		c.Memory.forget(key)
-		if err := c.delete(ctx, key, current); err != nil {
-			return err
-		}
+		failed = cmp.Or(failed, err)
 	}
-	return nil
+	return failed
 }
