@@ -180,6 +180,29 @@ func (w *world) createsPaused() {
 	w.operator.Stop()
 }
 
+// TestAPanicOfAProofIsACondition of a paused object as well.
+func TestAPanicOfAProofIsACondition(t *testing.T) {
+	w := newTestWorld(t)
+	var broken atomic.Bool
+	o := (&pausable{}).service()
+	o.Proof = func(*widget.Widget, client.Object) bool {
+		if broken.Load() {
+			panic("the proof is broken")
+		}
+		return true
+	}
+	start(w, o)
+	cr := w.widget("paused", widget.Spec{Text: "first"})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
+	w.play(rack, "True", "")
+	w.awaitReady(cr)
+	broken.Store(true)
+	w.change(cr, func(s *widget.Spec) { s.Paused = true })
+	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Panic: the pause of children panicked: the proof is broken"))
+	broken.Store(false)
+}
+
 // sleepless reads no widget as paused.
 type sleepless struct{ client.Reader }
 

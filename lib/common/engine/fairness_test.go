@@ -179,6 +179,18 @@ func TestRefusedWritesAreConditions(t *testing.T) {
 	other := w.widget("blank", widget.Spec{Text: "first"})
 	w.Eventually(w.condition(other, "Ready")).Should(And(HavePrefix("False Error: patching the finalizers"), ContainSubstring("a webhook refuses")))
 	w.Expect(w.gone(w.configMap("blank-first"))).To(BeTrue(), "no effect before the finalizer")
+	w.operator.Stop()
+
+	withTeardown := service{Name: owner, Owns: owns, Stages: []stage{lingering}, Teardown: []stage{{Condition: "Gone"}}}
+	start(w, withTeardown)
+	w.awaitReady(other)
+	w.operator.Stop()
+	w.must(w.client.Delete(w.ctx, other))
+	start(w, withTeardown, func(s *engine.Seam) { s.Client = refusingClient{s.Client} })
+	w.Eventually(w.condition(other, "Ready")).Should(And(HavePrefix("False Error: patching the finalizers"), ContainSubstring("a webhook refuses")))
+	w.operator.Stop()
+	start(w, withTeardown)
+	w.Eventually(func() bool { return w.gone(other) }).Should(BeTrue())
 }
 
 // TestPodsAreCachedByLabel: the pods of other programs would need much memory.

@@ -18,7 +18,7 @@ func (p *passOf[T]) hold(ctx context.Context, stages []string) {
 	for _, stage := range stages {
 		p.set(stage, metav1.ConditionUnknown, ReasonPaused, "the object is paused")
 	}
-	p.noteUnready(p.children.Pause(ctx, true))
+	p.noteUnready(p.handDown(ctx, true))
 	p.setAvailable(ctx)
 	if p.firstUnready == nil {
 		p.set(commonv1.ConditionReady, metav1.ConditionUnknown, ReasonPaused, p.pauseMessage())
@@ -26,6 +26,12 @@ func (p *passOf[T]) hold(ctx context.Context, stages []string) {
 		p.set(commonv1.ConditionReady, metav1.ConditionFalse, p.firstUnready.Reason, p.firstUnready.Message)
 	}
 	p.keepConditions(append(slices.Clone(stages), commonv1.ConditionAvailable))
+}
+
+// handDown sets spec.paused of the children, or gives the field up.
+func (p *pass) handDown(ctx context.Context, paused bool) (err error) {
+	defer p.guard(ctx, "the pause of children", &err)
+	return p.children.Pause(ctx, paused)
 }
 
 // pauseMessage names the object whose spec.paused holds this one.

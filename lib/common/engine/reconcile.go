@@ -71,7 +71,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	p.noteUnready(p.updateUnreached(ctx, stages))
 	p.setAvailable(ctx)
 	p.noteUnready(p.sweep(ctx, stages))
-	p.noteUnready(p.children.Pause(ctx, false))
+	p.noteUnready(p.handDown(ctx, false))
 	p.conclude(stages)
 	return p.finish(ctx, p.report(ctx))
 }

@@ -22,7 +22,7 @@ import (
 const reasonLeftBehind = "LeftBehind"
 
 // tearDown runs the stages of the teardown, and removes the finalizer when all of them are
-// ready. gone is true if nothing is left to report: the removal was sent.
+// ready. gone is true if nothing is left to report: the finalizer is removed.
 func (p *passOf[T]) tearDown(ctx context.Context) (gone bool, err error) {
 	for _, s := range p.service.Teardown {
 		if p.completedBefore(s.Condition, abandonedStage) {
@@ -39,8 +39,12 @@ func (p *passOf[T]) tearDown(ctx context.Context) (gone bool, err error) {
 			return false, nil
 		}
 	}
-	err = p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) })
-	return true, client.IgnoreNotFound(err)
+	err = client.IgnoreNotFound(p.patchFinalizers(ctx, func() { controllerutil.RemoveFinalizer(p.cr, p.finalizer()) }))
+	if err == nil || apierrors.IsConflict(err) { // after a conflict, the watch is behind
+		return err == nil, err
+	}
+	p.deleting("", err)
+	return false, nil
 }
 
 // abandon ends a stage although objects remain, when the events that list them are written.

@@ -38,7 +38,7 @@ func withOtherPasswords(objects []*unstructured.Unstructured) []*unstructured.Un
 			continue
 		}
 		changed[i] = object.DeepCopy()
-		for _, key := range []string{config.KeyPassword, config.KeySharedSecret} {
+		for _, key := range []string{config.KeyPassword, config.KeyCredentialSecret, config.KeySharedSecret} {
 			if value, found, _ := unstructured.NestedString(object.Object, "data", key); found {
 				decoded, _ := base64.StdEncoding.DecodeString(value)
 				value = base64.StdEncoding.EncodeToString(append(decoded, "-guess"...))

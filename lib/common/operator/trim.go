@@ -26,8 +26,11 @@ func CachedByLabel() map[client.Object]cache.ByObject {
 // object with more, only labels with the names of read are kept.
 const maxLabels = 4 << 10
 
-// maxFields bounds one entry of managedFields, in bytes: an operator's child has less.
+// maxFields bounds the managedFields of an object, in bytes: an operator's child has less.
 const maxFields = 64 << 10
+
+// entryBytes is about the memory of one entry of managedFields, beside its texts.
+const entryBytes = 128
 
 // read are the beginnings of the names of annotations that operators read.
 var read = []string{"asterism.dev/", "k8s.v1.cni.cncf.io/", "meta.helm.sh/", "csi.openshift.io/"}
@@ -39,31 +42,41 @@ var wellKnown = []string{"app.kubernetes.io/", "batch.kubernetes.io/", "kubernet
 // which everybody who may write one object of a watched kind can add much: annotations that
 // no operator reads, labels if they are long, and fields in managedFields, which are half of
 // a small object. The fields of server-side apply stay, because the engine detects drift by
-// them; the names of all managers stay as well.
+// them, and the names of the managers, because messages name them.
 func Trim(cached any) (any, error) {
 	obj, ok := cached.(metav1.Object)
 	if !ok {
 		return cached, nil
 	}
-	var entries []metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
-		kept := metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
-			if len(entry.FieldsV1.GetRawBytes()) <= maxFields {
-				kept.FieldsV1 = entry.FieldsV1
-			} else {
-				engine.Dropped(engine.BoundManagedFields)
-			}
-		}
-		entries = append(entries, kept)
-	}
-	obj.SetManagedFields(entries)
+	obj.SetManagedFields(trimFields(obj.GetManagedFields()))
 	obj.SetAnnotations(begin(obj.GetAnnotations(), read))
 	if size(obj.GetLabels()) > maxLabels {
 		engine.Dropped(engine.BoundLabels)
 		obj.SetLabels(begin(obj.GetLabels(), append(wellKnown, read...)))
 	}
 	return cached, nil
+}
+
+// trimFields returns the managers with the fields of server-side apply, up to maxFields.
+func trimFields(all []metav1.ManagedFieldsEntry) (entries []metav1.ManagedFieldsEntry) {
+	left := maxFields
+	for _, entry := range all {
+		kept := metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
+		if left -= entryBytes + len(kept.Manager); left < 0 {
+			engine.Dropped(engine.BoundManagedFields)
+			break
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+			if fields := len(entry.FieldsV1.GetRawBytes()); fields <= left {
+				kept.FieldsV1 = entry.FieldsV1
+				left -= fields
+			} else {
+				engine.Dropped(engine.BoundManagedFields)
+			}
+		}
+		entries = append(entries, kept)
+	}
+	return entries
 }
 
 // begin returns the entries whose names begin with one of the texts.

@@ -51,3 +51,26 @@ func TestTrimDropsWhatOthersAdd(t *testing.T) {
 	g.Expect(account.Labels).To(Equal(map[string]string{"app.kubernetes.io/name": "kept"}))
 	g.Expect(account.ManagedFields).To(Equal([]metav1.ManagedFieldsEntry{{Manager: "other", Operation: metav1.ManagedFieldsOperationApply}}))
 }
+
+// TestTrimBoundsAllManagers: the number of managers that apply an object has no limit.
+func TestTrimBoundsAllManagers(t *testing.T) {
+	g := NewWithT(t)
+	fields := &metav1.FieldsV1{}
+	fields.SetRawString(`{"f:` + strings.Repeat("x", maxFields/4) + `":{}}`)
+	claim := &corev1.PersistentVolumeClaim{}
+	for i := range 5000 {
+		claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: fmt.Sprint("manager-", i), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields,
+		})
+	}
+	_, err := Trim(claim)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(claim.ManagedFields)).To(And(BeNumerically(">", 50), BeNumerically("<", maxFields/entryBytes)))
+	whole := 0
+	for _, entry := range claim.ManagedFields {
+		if entry.FieldsV1 != nil {
+			whole++
+		}
+	}
+	g.Expect(whole).To(Equal(3))
+}

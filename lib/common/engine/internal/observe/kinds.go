@@ -93,13 +93,13 @@ func (k *kinds) last(gv schema.GroupVersion) group {
 }
 
 // refresh calls discovery, unless the last answer is recent. While another pass calls, the last
-// answer is returned; if there is none, the pass waits.
+// answer or failure is returned; if there is none, the pass waits.
 func (k *kinds) refresh(ctx context.Context, gv schema.GroupVersion) group {
 	g, calls := k.begin(gv)
 	switch {
 	case calls:
 		k.call(ctx, gv, g)
-	case g.calling != nil && g.namespaced == nil:
+	case g.calling != nil && g.namespaced == nil && g.err == nil:
 		select {
 		case <-g.calling:
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -50,6 +51,25 @@ func TestAHangingDiscoveryDelaysOnePass(t *testing.T) {
 	g.Eventually(found).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
 	cancel()
 	g.Expect(<-asked).To(Succeed(), "the last answer stays valid")
+}
+
+// TestAHangingDiscoveryThatHasFailedDelaysOnePass: others use the failure.
+func TestAHangingDiscoveryThatHasFailedDelaysOnePass(t *testing.T) {
+	g := NewWithT(t)
+	route := schema.GroupVersionKind{Group: "r.example", Version: "v1", Kind: "Route"}
+	d := &hangingDiscovery{called: make(chan struct{})}
+	k := &kinds{discovery: d, timeout: time.Minute, groups: map[schema.GroupVersion]group{
+		route.GroupVersion(): {err: errors.New("no endpoints"), at: time.Now().Add(-time.Hour)},
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error)
+	go func() { _, err := k.lookup(ctx, route, false); asked <- err }()
+	<-d.called
+	found := make(chan error)
+	go func() { _, err := k.lookup(t.Context(), route, false); found <- err }()
+	g.Eventually(found).WithTimeout(30 * time.Second).Should(Receive(MatchError(ContainSubstring("no endpoints"))))
+	cancel()
+	g.Expect(<-asked).To(MatchError(context.Canceled))
 }
 
 // TestKindsOfKubernetesStay, and every other definition can be deleted.
