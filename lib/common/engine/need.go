@@ -22,8 +22,11 @@ import (
 // Need is an input that a stage waits for. It is declared once: the gate, the watch and
 // the hash of a stage's inputs are derived from it.
 type Need struct {
-	// evaluate returns the value of the input, which must encode as JSON and is hashed, or
-	// the reason why the need is not met.
+	// evaluate returns the value of the input, or the reason why the need is not met. The value
+	// MUST encode as JSON, because its hash decides whether Do is called again. evaluate MUST
+	// read through p.view, which registers the watch before it reads: otherwise a change
+	// between both would wake nobody. A read that fails MUST be an error, and never an
+	// empty value: a stage would delete its children for it.
 	evaluate func(context.Context, *pass) (any, error)
 }
 

@@ -52,14 +52,26 @@ type Stage[T Object] struct {
 	Condition string
 	// Needs are the inputs of Do and Build; the stage waits for them.
 	Needs func(T) []Need
-	// Do is an idempotent call outside the cluster. It runs when the spec or an input
+	// Do calls a server outside the cluster, such as MariaDB. It runs when the spec or an input
 	// has changed since Do last succeeded; with Every, also after that time and after a
-	// restart of the operator. It must return within DoTimeout.
+	// restart of the operator.
+	//
+	// It MUST be idempotent, because the operator may end before it records the success, and
+	// then calls Do again. It MUST obey its context, which ends after DoTimeout: other objects
+	// of the namespace wait meanwhile. It MUST find what it has created by a name or a mark that
+	// does not change, and change nothing that lacks the mark, because others use the same
+	// servers. What it observes MUST NOT contain a secret: the status shows it.
+	//
+	// It returns Fail for what is tried again with growing pauses, Stop for what only a changed
+	// spec or input can correct, and Wait for what a watched object will report. Inputs hold
+	// only what Needs has declared.
 	Do func(context.Context, T, Inputs) (Observed, error)
 	// Every is the time after which Do is repeated; nil or 0: only a change repeats Do.
 	Every func(T) time.Duration
-	// Build returns the children that should exist. It is pure: the same
-	// arguments give the same children.
+	// Build returns the children that should exist. It MUST be pure, because the engine compares
+	// hashes of the children: a time, a random value or the order of a map would restart pods
+	// in every pass. A child of the last pass that is not returned is deleted, unless an error
+	// is returned: an error says that the children are not known.
 	Build func(T, Inputs) ([]Child, error)
 	// Judge is called when every child is complete, for example to read the result of a Job.
 	// The stage ends with its error; without an error, the text is the message of the

@@ -140,7 +140,12 @@ type tenants struct {
 	controllers []Controller
 	running     map[string]*tenant
 	refused     sets.Set[string] // namespaces with a RoleBinding that does not hand them over
+	many        bool             // more than manyNamespaces are handed over
 }
+
+// manyNamespaces is the number of namespaces from which on an operator of all namespaces needs
+// less memory: see docs/limits.md, which has the same number.
+const manyNamespaces = 500
 
 // tenantWorkers is the number of concurrent passes over objects of one kind in one namespace.
 // Idle workers take memory, 4 KiB each.
@@ -214,6 +219,9 @@ func (t *tenants) update(ctx context.Context) error {
 		ctrl.Log.Info("a RoleBinding with the operator's name does not hand its namespace over: it gives another role, or gives it to another account", "namespace", name)
 	}
 	t.refused = others
+	if advice := t.advise(len(watched)); advice != "" {
+		ctrl.Log.Info(advice, "namespaces", len(watched))
+	}
 	for name, tenant := range t.running {
 		if watched.Has(name) {
 			continue
@@ -235,6 +243,15 @@ func (t *tenants) update(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// advise returns a text when the number of namespaces has become larger than manyNamespaces.
+func (t *tenants) advise(watched int) (advice string) {
+	if watched > manyNamespaces && !t.many {
+		advice = "each namespace takes up to half a MiB of memory: for so many, install the operator for all namespaces"
+	}
+	t.many = watched > manyNamespaces
+	return advice
 }
 
 // start starts the manager of a namespace, after the end of the one before it.
