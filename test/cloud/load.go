@@ -33,14 +33,17 @@ type Load struct {
 	mu       sync.Mutex
 	answered int
 	failures []string
+	latest   map[string]time.Time     // answers, by URL
+	longest  map[string]time.Duration // gaps, by URL
 }
 
 // StartLoad sends requests until Stop is called or ctx ends. Each uses a connection of its own,
 // because a kept connection stays at its pod while a Service changes.
 func StartLoad(ctx context.Context, requests Requests) *Load {
-	l := &Load{requests: requests, began: time.Now(), client: &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute,
-	}}
+	l := &Load{
+		requests: requests, began: time.Now(), latest: map[string]time.Time{}, longest: map[string]time.Duration{},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute},
+	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.running.Go(func() {
 		ticker := time.NewTicker(time.Second / time.Duration(requests.PerSecond))
@@ -66,7 +69,21 @@ func (l *Load) send(number int) {
 		l.failures = append(l.failures, fmt.Sprintf("%s request %d, %s: %v", time.Now().Format(time.TimeOnly), number, url, failure))
 		return
 	}
+	l.answer(url, time.Now())
+}
+
+func (l *Load) answer(url string, at time.Time) {
 	l.answered++
+	l.longest[url] = l.gap(url, at)
+	l.latest[url] = at
+}
+
+func (l *Load) gap(url string, now time.Time) time.Duration {
+	since, answered := l.latest[url]
+	if !answered {
+		since = l.began
+	}
+	return max(l.longest[url], now.Sub(since))
 }
 
 // get returns an error unless the answer is 200 with the text. The end of the load does not
@@ -95,6 +112,21 @@ func (l *Load) get(url string) error {
 		return fmt.Errorf("the answer lacks %s: %s", l.requests.Contains, body)
 	}
 	return nil
+}
+
+// Answered returns the number of answers so far.
+func (l *Load) Answered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answered
+}
+
+// Gap returns the longest time without an answer of a URL so far: between two answers, since the
+// last one, or before the first.
+func (l *Load) Gap(url string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gap(url, time.Now())
 }
 
 // Stop ends the load, waits for the answers, and returns their number and the failures.

@@ -98,6 +98,39 @@ func TestRequestsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
+func TestGapIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
+	began := time.Now()
+	for name, c := range map[string]struct {
+		answers []time.Duration // after the begin
+		gap     time.Duration   // ten seconds after the begin
+	}{
+		"never answered":   {gap: 10 * time.Second},
+		"before the first": {answers: []time.Duration{6 * time.Second, 9 * time.Second}, gap: 6 * time.Second},
+		"between two":      {answers: []time.Duration{time.Second, 8 * time.Second, 9 * time.Second}, gap: 7 * time.Second},
+		"since the last":   {answers: []time.Duration{time.Second, 2 * time.Second}, gap: 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := &Load{began: began, latest: map[string]time.Time{}, longest: map[string]time.Duration{}}
+			load.answer("another", began.Add(5*time.Second))
+			for _, after := range c.answers {
+				load.answer("url", began.Add(after))
+			}
+			if gap := load.gap("url", began.Add(10*time.Second)); gap != c.gap {
+				t.Errorf("got %s, want %s", gap, c.gap)
+			}
+		})
+	}
+}
+
+func TestAnsweredCountsSuccesses(t *testing.T) {
+	load := StartLoad(t.Context(), Requests{URLs: []string{startAPI(t) + "/"}, PerSecond: 200})
+	await(t, load, 10)
+	if answered, gap := load.Answered(), load.Gap("never requested"); answered < 10 || gap <= 0 {
+		t.Errorf("%d answered, and %s without an answer of an URL that nobody requests", answered, gap)
+	}
+	load.Stop()
+}
+
 func TestFloorIsHalfOfTheRate(t *testing.T) {
 	load := &Load{requests: Requests{PerSecond: 10}, began: time.Now().Add(-time.Minute)}
 	if floor := load.Floor(); floor < 300 || floor > 400 {
