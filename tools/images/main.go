@@ -21,9 +21,9 @@ import (
 )
 
 const usage = `usage:
-  images openstack --output FILE.tar [--release bookworm] [--variants] [--mirror URL] [--rebuild]
+  images openstack --output FILE.tar [--release bookworm] [--variants | --galera] [--mirror URL] [--rebuild]
         build asterism.dev/demo/openstack from packages of a release of Debian (default: trixie), or its
-        variants for tests (needs root and mmdebstrap)
+        variants for tests, or its variant with Galera (needs root and mmdebstrap)
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
                  [--platforms linux/amd64,linux/arm64] [--push]
         build the operators, their bundles and the catalogs (default: for all of these platforms)
@@ -56,13 +56,14 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 	case "openstack":
 		release := flags.String("release", openstackimage.Releases[0], "release of Debian: "+strings.Join(openstackimage.Releases, " or "))
 		variants := flags.Bool("variants", false, "build the variants of the image, with other WSGI servers")
+		galera := flags.Bool("galera", false, "build the variant of the image with Galera")
 		mirror := flags.String("mirror", "", "Debian mirror (default: the machine's own apt sources)")
 		rebuild := flags.Bool("rebuild", false, "build even if the cache has the image, to get newer packages")
 		if err := parse(flags, args); err != nil {
 			return "", err
 		}
 		return *output, openstackimage.Write(ctx, openstackimage.Options{
-			Release: *release, Output: *output, Variants: *variants, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
+			Release: *release, Output: *output, Variants: *variants, Galera: *galera, Mirror: *mirror, Rebuild: *rebuild, Log: os.Stderr,
 		})
 	case "release":
 		return releaseImages(ctx, flags, args, output)

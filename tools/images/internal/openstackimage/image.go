@@ -37,6 +37,7 @@ type Options struct {
 	Release  string    // of Debian
 	Output   string    // docker-archive to write
 	Variants bool      // build the variants of the image instead of the image
+	Galera   bool      // build only the variant with Galera, which Variants leaves out
 	Mirror   string    // of Debian; empty for the machine's own apt sources
 	Rebuild  bool      // even if the cache has the image, to get newer packages
 	Log      io.Writer // for progress lines
@@ -60,11 +61,14 @@ func Write(ctx context.Context, options Options) error {
 	}
 	defer unlock()
 	recipe := newRecipe(options.Release, runtime.GOARCH)
+	if options.Galera {
+		recipe.Additions, recipe.Variants = galera(options.Release, runtime.GOARCH)
+	}
 	image, err := cached(ctx, options, folder, recipe.base, func(b *build) error { return b.image(ctx, recipe) })
 	if err != nil {
 		return err
 	}
-	if options.Variants {
+	if options.Variants || options.Galera {
 		options.Rebuild = false
 		base, err := archive.Read(image)
 		if err != nil {

@@ -29,6 +29,7 @@ func TestKeyChangesWithEveryPartOfTheRecipe(t *testing.T) {
 		"server":       func(r *recipe) { r.Additions[0].Packages = nil },
 		"script":       func(r *recipe) { r.Additions[0].Script = "false" },
 		"variant":      func(r *recipe) { r.Variants = r.Variants[1:] },
+		"galera":       func(r *recipe) { r.Additions, r.Variants = galera("bookworm", "amd64") },
 		"removal":      func(r *recipe) { r.Variants[1].Without = nil },
 		"user":         func(r *recipe) { r.Variants[0].Config.Config.User = "1" },
 		"architecture": func(r *recipe) { *r = newRecipe("bookworm", "arm64") },

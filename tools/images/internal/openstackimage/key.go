@@ -100,6 +100,13 @@ func variants(release, architecture string) ([]addition, []variant) {
 	}
 }
 
+// galera is the image with Debian's mariadb-server, whose package creates databases.
+func galera(release, architecture string) ([]addition, []variant) {
+	const layer = "Galera"
+	return []addition{{Name: layer, Packages: []string{"mariadb-server"}, Script: "find /var/lib/mysql -mindepth 1 -delete"}},
+		[]variant{{Tag: "-galera", Layers: []string{layer}, Config: config(release, architecture)}}
+}
+
 // keyOf returns the name of the images of a recipe in the cache, 16 hexadecimal digits.
 func keyOf(recipe any) (string, error) {
 	content, err := json.Marshal(recipe)
