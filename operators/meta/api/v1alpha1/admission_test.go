@@ -124,14 +124,14 @@ spec:
 		}
 	})
 
-	It("accepts the examples of cells, of configuration and for production", func() {
+	It("accepts the examples of cells, of configuration, for production and with clusters", func() {
 		cells, err := filepath.Glob("../../../../examples/cells/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cells).NotTo(BeEmpty())
 		configuration, err := filepath.Glob("../../../../examples/configuration/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configuration).NotTo(BeEmpty())
-		for _, file := range slices.Concat(cells, configuration, []string{"../../../../examples/production/controlplane.yaml"}) {
+		for _, file := range slices.Concat(cells, configuration, []string{"../../../../examples/production/controlplane.yaml", "../../../../examples/demo-ha/controlplane.yaml"}) {
 			_, err := server.Create(enginetest.ReadSample(GinkgoTB(), file, "ControlPlane"), `{}`)
 			Expect(err).NotTo(HaveOccurred(), file)
 		}
