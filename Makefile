@@ -213,6 +213,11 @@ e2e-upgrade: demo ## Upgrade Nova from each of the releases of Debian in UPGRADE
 	cd test/e2e && . $(CURDIR)/.cluster/env && UPGRADE='$(UPGRADE)' GOWORK=off GOGC=400 go tool ginkgo \
 	  --timeout=60m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e-upgrade.json --focus 'An upgrade' .
 
+.PHONY: e2e-ha
+e2e-ha: demo ## Kill each member of clusters of MariaDB and RabbitMQ while Nova is under load (as root).
+	cd test/e2e && . $(CURDIR)/.cluster/env && HA=1 GOWORK=off GOGC=400 go tool ginkgo \
+	  --timeout=90m --poll-progress-after=300s --show-node-events=false --output-dir=$(reports) --json-report=e2e-ha.json --focus 'A cloud on clusters' .
+
 # The release of OLM has no images that every machine can pull, so OLM is built from its
 # modules, like Helm.
 programs := $(CACHE)/packages

@@ -245,15 +245,35 @@ func (c cloud) deleteServersOn(ctx context.Context, host string) {
 // bootOn boots a server on a host, and waits until it is ACTIVE.
 func (c cloud) bootOn(ctx context.Context, host string) {
 	GinkgoHelper()
+	others := len(c.serversOn(ctx, host))
+	request := serverRequest(host, c.flavor(ctx))
+	request["availability_zone"] = "nova:" + host
+	_, err := c.boot(ctx, request)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() []server { return c.serversOn(ctx, host) }).WithContext(ctx).Should(HaveLen(others + 1))
+}
+
+// flavor returns the ID of a flavor, which must exist.
+func (c cloud) flavor(ctx context.Context) string {
+	GinkgoHelper()
 	var flavors struct{ Flavors []server }
 	c.get(ctx, "flavors", &flavors)
 	Expect(flavors.Flavors).NotTo(BeEmpty())
-	others := len(c.serversOn(ctx, host))
-	compute := c.compute()
-	_, err := compute.Post(ctx, compute.ServiceURL("servers"), map[string]any{"server": map[string]any{
-		"name": host, "flavorRef": flavors.Flavors[0].ID, "networks": "none", "availability_zone": "nova:" + host,
+	return flavors.Flavors[0].ID
+}
+
+// serverRequest describes a server without an image or a network.
+func serverRequest(name, flavor string) map[string]any {
+	return map[string]any{
+		"name": name, "flavorRef": flavor, "networks": "none",
 		"block_device_mapping_v2": []map[string]any{{"boot_index": 0, "source_type": "blank", "destination_type": "local"}},
-	}}, nil, &gophercloud.RequestOpts{OkCodes: []int{202}})
-	Expect(err).NotTo(HaveOccurred())
-	Eventually(func() []server { return c.serversOn(ctx, host) }).WithContext(ctx).Should(HaveLen(others + 1))
+	}
+}
+
+// boot requests a server, and returns its ID.
+func (c cloud) boot(ctx context.Context, request map[string]any) (id string, err error) {
+	compute := c.compute()
+	var created struct{ Server server }
+	_, err = compute.Post(ctx, compute.ServiceURL("servers"), map[string]any{"server": request}, &created, &gophercloud.RequestOpts{OkCodes: []int{202}})
+	return created.Server.ID, err
 }

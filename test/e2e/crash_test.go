@@ -168,16 +168,22 @@ func killOf(ctx context.Context, operators, serviceAccount string) {
 		if pod.Spec.ServiceAccountName != serviceAccount {
 			continue
 		}
-		for _, status := range pod.Status.ContainerStatuses {
-			if id, ok := strings.CutPrefix(status.ContainerID, "containerd://"); ok && status.State.Running != nil {
-				_, err := run(ctx, "", "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
-				if err != nil { // the process may have been killed before: two writes are close together
-					Expect(err.Error()).To(Or(ContainSubstring("not found"), ContainSubstring("process already finished")))
-				}
-			}
-		}
+		killProcesses(ctx, &pod)
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, &pod, client.GracePeriodSeconds(0)))).To(Succeed())
 		deleteLeasesOf(ctx, &pod)
+	}
+}
+
+// killProcesses kills the processes of a pod's containers. This machine is the node.
+func killProcesses(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	for _, status := range pod.Status.ContainerStatuses {
+		if id, ok := strings.CutPrefix(status.ContainerID, "containerd://"); ok && status.State.Running != nil {
+			_, err := run(ctx, "", "ctr", "tasks", "kill", "--signal", "SIGKILL", id)
+			if err != nil { // the process may have been killed before: two writes are close together
+				Expect(err.Error()).To(Or(ContainSubstring("not found"), ContainSubstring("process already finished")))
+			}
+		}
 	}
 }
 

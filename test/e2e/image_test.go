@@ -154,7 +154,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 // demo's MariaDB, and the Secrets of accounts: at Keystone, an application credential. It returns the demo's cloud.
 func makeCloudOf(ctx context.Context, namespace, user string) cloud {
 	GinkgoHelper()
-	loadVariants(ctx)
+	loadImages(ctx, "variants")
 	makeNamespace(ctx, namespace)
 	handOver(ctx, namespace, sharedOperators)
 	makeAccounts(ctx, user, user)
@@ -179,13 +179,13 @@ func makeCloudOf(ctx context.Context, namespace, user string) cloud {
 	return identity
 }
 
-// loadVariants builds the variants of the demo's image, unless they exist, and loads them into
-// the cluster. Specs in parallel wait for one build.
-func loadVariants(ctx context.Context) {
+// loadImages builds the variants of the demo's image that an option of tools/images chooses, unless
+// they exist, and loads them into the cluster. Specs in parallel wait for one build.
+func loadImages(ctx context.Context, option string) {
 	GinkgoHelper()
 	program := func(name string) string { return repository(".demo", "bin", name) }
-	archive := repository(".demo", "images", "openstack-variants.tar")
-	_, err := run(ctx, "", "flock", archive+".lock", program("images"), "openstack", "--release", release, "--variants", "--output", archive)
+	archive := repository(".demo", "images", "openstack-"+option+".tar")
+	_, err := run(ctx, "", "flock", archive+".lock", program("images"), "openstack", "--release", release, "--"+option, "--output", archive)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = run(ctx, "", program("cluster"), "--dir", stateFolder(), "load", archive)
 	Expect(err).NotTo(HaveOccurred())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -58,9 +59,9 @@ func deployExampleOf(ctx context.Context, release, namespace, example string, va
 	folder := GinkgoT().TempDir()
 	demo, err := filepath.Rel(folder, repository("examples", example))
 	Expect(err).NotTo(HaveOccurred())
-	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\nimages: [{name: %s, newTag: %s}]\n", namespace, demo, openStackName, release)
+	kustomization := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, demo)
 	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
-	manifests := kubectl(ctx, "kustomize", folder)
+	manifests := strings.ReplaceAll(kubectl(ctx, "kustomize", folder), imageOf(defaultRelease), imageOf(release)) // variants too
 	// Another field manager is used, as the manifests contain the namespace without the tests' label.
 	_, err = run(ctx, manifests, "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=e2e-infrastructure", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())

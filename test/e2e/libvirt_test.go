@@ -50,7 +50,7 @@ func libvirtSpecs() {
 
 	BeforeAll(func(ctx SpecContext) {
 		deployExample(ctx, namespace, "demo-persistent")
-		loadVariants(ctx)
+		loadImages(ctx, "variants")
 		apply(ctx, namespace, kubectl(ctx, "kustomize", kustomization("namespace: "+namespace+"\nresources: ["+repository("examples", "demo-services")+"]\n")))
 		kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
 		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")

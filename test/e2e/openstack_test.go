@@ -75,13 +75,20 @@ func (c cloud) services(ctx context.Context) []computeService {
 
 type server struct{ ID, Name string }
 
-// activeServers lists the servers that are ACTIVE, without details that Nova reads from
-// Neutron.
+// activeServers lists the servers that are ACTIVE.
 func (c cloud) activeServers(ctx context.Context) []server {
 	GinkgoHelper()
+	found, err := c.serversIn(ctx, "ACTIVE")
+	Expect(err).NotTo(HaveOccurred())
+	return found
+}
+
+// serversIn lists the servers in a status, without details that Nova reads from Neutron.
+func (c cloud) serversIn(ctx context.Context, status string) ([]server, error) {
+	compute := c.compute()
 	var found struct{ Servers []server }
-	c.get(ctx, "servers?status=ACTIVE", &found)
-	return found.Servers
+	_, err := compute.Get(ctx, compute.ServiceURL("servers?status="+status), &found, nil)
+	return found.Servers, err
 }
 
 // endpoint is a row of `openstack endpoint list`.
