@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -115,11 +116,14 @@ func cellSpecs(namespace string) {
 		metadata := startLoad(ctx, metadataOf("demo-cell1-metadata"), "", 5)
 
 		By("adding a cell")
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+fakeCompute(namespace)+`]}}]`)
+		cell3 := `{"name": "cell3", ` + givenBus(ctx, namespace) + `, "computes": [` + fakeCompute(namespace) + `]}`
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": `+cell3+`}]`)
 		awaitWithin(ctx, patience, "NovaConductor", namespace, "demo-cell3-conductor", func(Gomega, *unstructured.Unstructured) {})
 		kill(ctx, novaOperator)
 		awaitReady(ctx, "ControlPlane", namespace, "demo")
 		nova.bootOn(ctx, "demo-cell3-fake")
+		Expect(typeOf(ctx, namespace, "queues/"+classicBus+"/conductor")).To(Equal("classic"))
+		Expect(typeOf(ctx, namespace, "queues/demo_cell1/conductor")).To(Equal("quorum"))
 
 		By("disabling its scheduling")
 		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/2/scheduling", "value": "Disabled"}]`)
@@ -135,8 +139,8 @@ func cellSpecs(namespace string) {
 		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
 		awaitFalse(ctx, object("Nova", namespace, "demo"), "CellsReady", "Waiting",
 			"cell cell3 is not in spec.cells, but has compute hosts: 1 (demo-cell3-fake), servers: 1")
-		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": {"name": "cell3", "computes": [`+
-			strings.Replace(fakeCompute(namespace), "{", `{"state": "Retired", `, 1)+`]}}]`)
+		patch(ctx, `[{"op": "add", "path": "/spec/nova/cells/-", "value": `+
+			strings.Replace(cell3, `"computes": [{`, `"computes": [{"state": "Retired", `, 1)+`}]`)
 		nova.deleteServersOn(ctx, "demo-cell3-fake")
 		awaitGone(ctx, "NovaCompute", namespace, "demo-cell3-fake")
 		patch(ctx, `[{"op": "remove", "path": "/spec/nova/cells/2"}]`)
@@ -146,7 +150,7 @@ func cellSpecs(namespace string) {
 		Expect(query(ctx, namespace, "SELECT name FROM demo_api.cell_mappings ORDER BY name")).To(Equal([]string{"cell0", "cell1", "cell2"}))
 		Expect(query(ctx, namespace, "SELECT host FROM demo_api.host_mappings WHERE host = 'demo-cell3-fake'")).To(BeEmpty())
 		Expect(query(ctx, namespace, `SELECT User FROM mysql.user WHERE User LIKE 'demo\_cell3%'`)).To(BeEmpty())
-		Expect(rabbitNames(ctx, namespace, "vhosts")).NotTo(ContainElement("demo_cell3"))
+		Expect(rabbitNames(ctx, namespace, "vhosts")).To(And(Not(ContainElement("demo_cell3")), ContainElement(classicBus)))
 		Expect(nova.serversOn(ctx, "demo-cell1-fake")).NotTo(BeEmpty())
 
 		before := nova.serversOn(ctx, "demo-cell2-fake")
@@ -186,6 +190,27 @@ func cellSpecs(namespace string) {
 		Expect(nova.activeServers(ctx)).To(ConsistOf(servers))
 		nova.bootOn(ctx, "demo-cell2-fake")
 	}, SpecTimeout(8*time.Minute))
+}
+
+// classicBus is a vhost, and its user, of a cell with classic queues beside cells with quorum queues.
+const classicBus = "classic"
+
+// givenBus makes a message bus with classic queues, and returns the field of a cell that uses it.
+func givenBus(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	makeBusUser(ctx, namespace, classicBus, classicBus, canaryBus)
+	setSecret(ctx, namespace, classicBus, map[string]string{
+		"hostname": "rabbitmq." + namespace + ".svc.cluster.local", "vhost": classicBus, "user": classicBus, "password": canaryBus,
+	})
+	return `"messageBus": {"connectionSecretRef": {"name": "` + classicBus + `"}}`
+}
+
+// typeOf returns the type of a queue.
+func typeOf(ctx context.Context, namespace, path string) string {
+	GinkgoHelper()
+	var queue struct{ Type string }
+	Expect(rabbit(ctx, namespace, http.MethodGet, path, nil, &queue)).To(Equal(http.StatusOK))
+	return queue.Type
 }
 
 // moveDatabase moves the database of cell2 to a second MariaDB with the steps of

@@ -52,6 +52,7 @@ var _ = Describe("A deployment", Ordered, SpecPriority(3), func() {
 		deployOperators(ctx, crashOperators)
 		handOver(ctx, crashNamespace, crashOperators)
 		awaitInfrastructure(ctx, crashNamespace)
+		addRegion(ctx, crashNamespace, "placement")
 	})
 
 	It("becomes Ready although its operators are killed meanwhile", func(ctx SpecContext) {

@@ -212,9 +212,7 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 
 	It("becomes Ready, and runs a server", func(ctx SpecContext) {
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
-		var queue struct{ Type string }
-		Expect(rabbit(ctx, cloudNamespace, http.MethodGet, "queues/main_cell1/conductor", nil, &queue)).To(Equal(http.StatusOK))
-		Expect(queue.Type).To(Equal("quorum"))
+		Expect(typeOf(ctx, cloudNamespace, "queues/main_cell1/conductor")).To(Equal("quorum"))
 		deployCompute(ctx, cloudNamespace, "main-cell1")
 		bootServer(ctx, cloudNamespace, "kept")
 	})
