@@ -43,7 +43,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: "ComputesRemoved", Needs: children, Build: withoutComputes},
 		{Condition: "MappingStopped", Needs: children, Build: withoutMapJobs},
 		{Condition: emptied, Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
-		{Condition: "Unmapped", Needs: removalNeeds, Build: unmap, Report: reportUnmapped},
+		{Condition: unmappedStage, Needs: removalNeeds, Do: observeLeaving, Build: unmap, Report: reportUnmapped},
 		{Condition: "ServicesRemoved", Build: withoutServices},
 		registration.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
 		registration.Remove(stage{Condition: "DatabaseRemoved"}, database),

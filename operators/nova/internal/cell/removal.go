@@ -57,7 +57,8 @@ func withoutMapJobs(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, erro
 }
 
 const (
-	emptied = "Emptied"
+	emptied       = "Emptied"
+	unmappedStage = "Unmapped"
 	// observedLeaving is the UUID of a cell that must leave the API database: it is removed from
 	// its Nova, and later stages delete the accounts with which this is done.
 	observedLeaving = "leaving"
@@ -195,10 +196,23 @@ func unmapTask(uuid string) workload.Task {
 	return workload.Task{Purpose: "unmap", Script: unmapScript, Arguments: []string{uuid}, Depends: []string{uuid, unmapScript}}
 }
 
+// observeLeaving calls no server: the engine records the UUID when the stage is done.
+func observeLeaving(_ context.Context, _ *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+	return engine.Observed{observedLeaving: leaving(in)}, nil
+}
+
+// isUnmapped tells whether an earlier pass has deleted the mapping. Then it is not left behind if a
+// user abandons one of the later stages, or if they delete what the Job needs.
+func isUnmapped(cr *novav1.NovaCell, uuid string) bool {
+	return slices.ContainsFunc(cr.Status.Completed, func(completed commonv1.CompletedStage) bool {
+		return completed.Stage == unmappedStage && completed.Observed[observedLeaving] == uuid
+	})
+}
+
 // unmap builds the Job that deletes the mapping, with its configuration.
 func unmap(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	uuid := leaving(in)
-	if uuid == "" {
+	if uuid == "" || isUnmapped(cr, uuid) {
 		return nil, nil
 	}
 	if why := lost(cr, in); why != "" {

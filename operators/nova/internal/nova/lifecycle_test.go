@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -23,6 +25,8 @@ import (
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
+	registrationv1 "asterism.dev/lib/registration/api/v1alpha1"
+	"asterism.dev/lib/registration/registrationtest"
 
 	computev1 "asterism.dev/operators/nova-compute/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
@@ -317,6 +321,43 @@ var _ = Describe("A cell of a Nova", func() {
 		Entry("no database", novav1.ConditionDatabaseReady, "DatabaseInUse", "-database", "database"),
 		Entry("no message bus", novav1.ConditionMessageBusReady, "MessageBusInUse", "-bus", "vhost"),
 	)
+
+	It("does not report a deleted mapping as left behind if the removal of its database is abandoned", func() {
+		address := registrationtest.RefusedAddress(GinkgoTB())
+		stop := registrationtest.Forward(GinkgoTB(), address, mariaDBAddress())
+		c.mariaDBService(address)
+		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": mariaDB.User, "password": mariaDB.Password}})
+		c.cellBus()
+		another := anotherCell()
+		another.Database = &registrationv1.Connection{
+			Server:         registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
+			AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
+		}
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, another) })
+		child := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}}
+		enginetest.Await(GinkgoTB(), c.Client, child, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		syncCell("given_cell2")
+		DeferCleanup(func() { mariaDB.Exec(GinkgoTB(), "DROP DATABASE IF EXISTS given_cell2") })
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+
+		c.hold("given-cell2-unmap", true)
+		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "Unmapped: ")
+		stop()
+		c.hold("given-cell2-unmap", false)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, "DatabaseUnreachable", "DatabaseRemoved: ")
+		c.Change(child, func() { child.Annotations = map[string]string{commonv1.AnnotationAbandon: "true"} })
+		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
+		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
+		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings")).To(Equal([]string{uuids["cell1"]}))
+		events := &eventsv1.EventList{}
+		Expect(c.Client.List(context.Background(), events, client.InNamespace(c.Namespace))).To(Succeed())
+		for _, event := range events.Items {
+			if event.Reason == "LeftBehind" {
+				Expect(event.Note).NotTo(ContainSubstring("mapping"))
+			}
+		}
+	})
 
 	It("works until it is empty and keeps its mapping if only its NovaCell is deleted", func() {
 		child := c.cell1(cr)
