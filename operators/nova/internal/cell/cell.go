@@ -40,7 +40,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Judge: judgeHosts, Report: reportHosts},
 	},
 	Teardown: []stage{
-		{Condition: "ComputesRemoved", Needs: children, Build: withoutComputes},
+		{Condition: "ComputesRemoved", Needs: computeRemovalNeeds, Build: withoutComputes},
 		{Condition: "MappingStopped", Needs: children, Build: withoutMapJobs},
 		{Condition: emptied, Needs: removalNeeds, Do: checkEmpty, Build: removalSecrets},
 		{Condition: unmappedStage, Needs: removalNeeds, Do: observeLeaving, Build: unmap, Report: reportUnmapped},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
@@ -151,8 +152,19 @@ func leaves(name, seen string) string {
 	return fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", name, why)
 }
 
-func withoutComputes(_ *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
-	return removed(in, nil), nil
+func computeRemovalNeeds(cr *novav1.NovaCell) []engine.Need {
+	return append(children(cr), novaOf(cr))
+}
+
+// withoutComputes deletes the NovaComputes, each of which asks the compute API before it goes. A Nova
+// that is being deleted removes the pods of the API, while the catalog of an administrator still lists
+// it. Without its Secret, a compute asks nobody.
+func withoutComputes(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
+	all := removed(in, nil)
+	if nova, remains := remaining(cr, in); nova != nil && !remains {
+		all = append(all, engine.Absent(applycorev1.Secret(computeConfigName(cr), "")))
+	}
+	return all, nil
 }
 
 // removed deletes the NovaComputes of the cell, except some. Each removes itself while its pod

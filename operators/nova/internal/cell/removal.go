@@ -24,11 +24,15 @@ import (
 // removalNeeds are met without the accounts: the teardown continues if they are lost.
 func removalNeeds(cr *novav1.NovaCell) []engine.Need {
 	needs := append(registration.DiagnosisNeeds(database, messageBus)(cr),
-		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name).Optional(),
-		engine.Existing(&novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}).Optional().Counting(func(obj client.Object) any {
-			return []bool{isListed(cr, obj.(*novav1.Nova)), obj.GetDeletionTimestamp() != nil} //nolint:forcetypeassert // the need names a Nova
-		}))
-	return needs
+		engine.Secret(cr.Spec.APIDatabaseSecretRef.Name).Optional())
+	return append(needs, novaOf(cr))
+}
+
+// novaOf is met without the Nova. Its deletion, and whether it lists the cell, are inputs.
+func novaOf(cr *novav1.NovaCell) engine.Need {
+	return engine.Existing(&novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}).Optional().Counting(func(obj client.Object) any {
+		return []bool{isListed(cr, obj.(*novav1.Nova)), obj.GetDeletionTimestamp() != nil} //nolint:forcetypeassert // the need names a Nova
+	})
 }
 
 func isListed(cr *novav1.NovaCell, nova *novav1.Nova) bool {

@@ -415,7 +415,7 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitGone(GinkgoTB(), c.Client, child)
 	})
 
-	It("lets its computes go when its Nova is deleted", func() {
+	DescribeTable("lets its computes go when its Nova is deleted", func(cellFirst bool) {
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell1")+".compute_nodes VALUES ('given-cell1-fake', 0, 0)")
 		c.Change(cr, func() {
 			cr.Spec.Cells[0].Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
@@ -424,6 +424,11 @@ var _ = Describe("A cell of a Nova", func() {
 		compute := &computev1.NovaCompute{ObjectMeta: named("given-cell1-fake")}
 		const waits = "nova.asterism.dev/needs-the-api"
 		c.Change(compute, func() { compute.Finalizers = append(compute.Finalizers, waits) })
+		if child := c.cell1(cr); cellFirst {
+			c.Delete(child, metav1.DeletePropagationBackground)
+			enginetest.AwaitReason(GinkgoTB(), c.Client, child, commonv1.ConditionReady, engine.ReasonDeleting, "ComputesRemoved: NovaCompute given-cell1-fake ")
+			Expect(c.Read(&corev1.Secret{ObjectMeta: named("given-cell1-compute-config")})).To(BeTrue(), "the compute asks the API")
+		}
 		c.Delete(cr, metav1.DeletePropagationBackground)
 		enginetest.Eventually(GinkgoTB(), "a compute that is deleted has no Secret, without which it asks no API", func() error {
 			if c.Read(compute) && compute.DeletionTimestamp != nil && !c.Read(&corev1.Secret{ObjectMeta: named("given-cell1-compute-config")}) {
@@ -433,7 +438,10 @@ var _ = Describe("A cell of a Nova", func() {
 		})
 		c.Change(compute, func() { compute.Finalizers = nil })
 		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
-	})
+	},
+		Entry("with it", false),
+		Entry("while it waits for them", true),
+	)
 
 	It("is not recreated with another database than the one in its mapping, unless this is a copy", func() {
 		inAPI("UPDATE %s SET id = 1, name = 'cell1', database_connection = 'mysql+pymysql://nova:s3cret@db.example.org:3306/nova' WHERE uuid = '%s'")
