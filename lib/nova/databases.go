@@ -32,7 +32,8 @@ func CellDatabase(secret string) workload.Database {
 // LimitRetries adds the default for a service that reads the databases of all cells, for which
 // Nova uses the options of [database]: a request to several cells waits for the retries of a
 // cell whose database is down, and with retries without limit it would never end. At its start,
-// the service first waits without limit for the API database.
+// the service first waits without limit for the API database. It then ends if cell0 is at another
+// server that is down: Nova has one option for cell0 and the cells.
 func LimitRetries(defaults *config.Sections) {
 	defaults.Set("database", "max_retries", "3")
 	defaults.Set("database", "retry_interval", "1")
