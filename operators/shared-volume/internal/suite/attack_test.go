@@ -195,6 +195,25 @@ func TestForgedClaimInAnotherNamespace(t *testing.T) {
 	s.Expect(forged.DeletionTimestamp).To(BeNil(), "the forged claim is not deleted")
 }
 
+// TestForgedLabelOnClaim: a label does not make a claim that of a SharedVolume.
+func TestForgedLabelOnClaim(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.run()
+	cr := s.shared("images")
+	s.ready(cr)
+	forged := s.foreignClaim("data", "")
+	forged.Labels = map[string]string{"asterism.dev/owner-uid": string(cr.UID), "asterism.dev/stage": "Claimed"}
+	s.must(s.client.Create(s.ctx, forged))
+	s.pass(cr)
+	s.ready(cr)
+	s.bound(cr)
+	s.must(s.client.Delete(s.ctx, cr))
+	s.Eventually(s.gone(cr)).Should(BeTrue())
+	s.must(s.get(forged))
+	s.Expect(forged.DeletionTimestamp).To(BeNil(), "the forged claim is not deleted")
+}
+
 // TestForgedLabelOnVolume: a label does not change the owner of a volume.
 func TestForgedLabelOnVolume(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 
@@ -57,11 +58,19 @@ func nameFor(cr *storagev1.SharedVolume, handle string) string {
 	return namePrefix + engine.Hash(cr.UID, handle)
 }
 
-// proven says whether the volume was created for this SharedVolume, for its present or a
-// former spec. Labels and annotations are no proof, because they can be forged.
+// proven says whether the volume or the claim was created for this SharedVolume, for its
+// present or a former spec. Labels and annotations are no proof, because they can be forged.
+// The class and the selector of a claim are immutable, and config/rbac/admission.yaml lets the
+// operator write only claims that have them.
 func proven(cr *storagev1.SharedVolume, child client.Object) bool {
-	volume, ok := child.(*corev1.PersistentVolume)
-	return !ok || volume.Spec.CSI != nil && volume.Name == nameFor(cr, volume.Spec.CSI.VolumeHandle)
+	switch child := child.(type) {
+	case *corev1.PersistentVolume:
+		return child.Spec.CSI != nil && child.Name == nameFor(cr, child.Spec.CSI.VolumeHandle)
+	case *corev1.PersistentVolumeClaim:
+		class, selector := child.Spec.StorageClassName, child.Spec.Selector
+		return class != nil && *class == StorageClassName && selector != nil && maps.Equal(selector.MatchLabels, engine.OwnedBy(cr))
+	}
+	return true
 }
 
 // IsOfSharedVolume says whether a volume was created for the SharedVolume that its label

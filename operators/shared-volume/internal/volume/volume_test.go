@@ -67,6 +67,29 @@ func TestVolumeIsProvenByName(t *testing.T) {
 	}
 }
 
+// TestClaimIsProvenByItsSelector: no mutable field proves the owner of a claim.
+func TestClaimIsProvenByItsSelector(t *testing.T) {
+	cr := named("a", "images", "1")
+	for name, c := range map[string]struct {
+		class, owner string
+		proven       bool
+	}{
+		"own":                     {"shared-volume", "1", true},
+		"of another SharedVolume": {"shared-volume", "2", false},
+		"of another class":        {"gp3", "1", false},
+		"without a selector":      {"shared-volume", "", false},
+	} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "images", Labels: map[string]string{"asterism.dev/owner-uid": "1"}}}
+		claim.Spec.StorageClassName = &c.class
+		if c.owner != "" {
+			claim.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"asterism.dev/owner-uid": c.owner}}
+		}
+		if got := proven(cr, claim); got != c.proven {
+			t.Errorf("claim %s: proven %t", name, got)
+		}
+	}
+}
+
 func TestOnlyRunningPodsUseAClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
