@@ -39,7 +39,8 @@ import (
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,resourceNames=shared-volume,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,verbs=get;list;watch
 // +kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=asterism-efs-csi-node,verbs=create;patch;delete
-// The operator must have the rights that it grants to the driver's account:
+// The operator must have the rights that it grants to the driver's account, but
+// config/rbac/admission.yaml does not let it write nodes:
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
