@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type Requests struct {
 	Contains string
 	// PerSecond is the rate.
 	PerSecond int
+	// TLS verifies the servers of URLs with https. Default: by the system's authorities.
+	TLS *tls.Config
 }
 
 // Load sends requests at a steady rate, whether or not earlier ones are answered.
@@ -42,7 +45,7 @@ type Load struct {
 func StartLoad(ctx context.Context, requests Requests) *Load {
 	l := &Load{
 		requests: requests, began: time.Now(), latest: map[string]time.Time{}, longest: map[string]time.Duration{},
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: requests.TLS}, Timeout: time.Minute},
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.running.Go(func() {

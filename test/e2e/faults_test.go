@@ -61,7 +61,7 @@ spec:
 `
 
 // applyMain applies the example for production on one node, with the servers of this cloud. Its
-// only cell has the bus and the MariaDB of the Nova.
+// only cell has the bus and the MariaDB of the Nova, and its API serves TLS.
 func applyMain(ctx context.Context) {
 	GinkgoHelper()
 	kustomize(ctx, fmt.Sprintf(`
@@ -77,8 +77,9 @@ patches:
     - {op: replace, path: /spec/identity/adminSecretRef/name, value: main-keystone-admin}
     - {op: remove, path: /spec/nova/memcachedSecretRef}
     - {op: remove, path: /spec/nova/api/endpoints}
+    - {op: add, path: /spec/nova/api/tlsSecretRef, value: {name: %s}}
     - {op: replace, path: /spec/nova/cells, value: [{name: cell1}]}
-`, cloudNamespace, repository("examples", "production-small")))
+`, cloudNamespace, repository("examples", "production-small"), apiCertificate))
 }
 
 // secondControlPlane has the region of main, and a second cell whose servers have another
@@ -237,7 +238,7 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 		awaitFalse(ctx, object("Nova", cloudNamespace, "second"), "EndpointsReady", "Conflict", "RegionOne")
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
-		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", "http://main-api.e2e-cloud.svc.cluster.local:8774/v2.1")))
+		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", "https://main-api.e2e-cloud.svc.cluster.local:8774/v2.1")))
 	})
 
 	It("reports a stopped RabbitMQ, restarts no pod, and recovers by itself", func(ctx SpecContext) {

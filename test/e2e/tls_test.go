@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -71,6 +75,7 @@ func deployTLS(ctx context.Context, of authorities) {
 	for _, server := range tlsServers {
 		setSecret(ctx, cloudNamespace, server.name+"-tls", certificateOf(of.first, inAYear(), server.hosts()...))
 	}
+	setAPICertificate(ctx, of.first, of.first.PEM)
 	file := GinkgoT().TempDir() + "/ca.crt"
 	Expect(os.WriteFile(file, of.first.PEM, 0o600)).To(Succeed())
 	deployExample(ctx, cloudNamespace, "demo-tls", "AUTHORITY="+file)
@@ -81,6 +86,45 @@ func certificateOf(signer certificatetest.Authority, notAfter time.Time, hosts .
 	GinkgoHelper()
 	certificate, key := signer.Sign(GinkgoTB(), notAfter, hosts...)
 	return map[string]string{"tls.crt": string(certificate), "tls.key": string(key)}
+}
+
+// The API of main serves TLS, with the certificate in a Secret.
+const (
+	apiCertificate = "main-api-tls"
+	apiHost        = "main-api." + cloudNamespace + ".svc.cluster.local"
+	apiURL         = "https://" + apiHost + ":8774/v2.1"
+)
+
+// setAPICertificate gives the API of main a new certificate. The operator trusts the authorities.
+func setAPICertificate(ctx context.Context, signer certificatetest.Authority, trusted ...[]byte) {
+	GinkgoHelper()
+	content := certificateOf(signer, inAYear(), apiHost)
+	content["ca.crt"] = string(slices.Concat(trusted...))
+	setSecret(ctx, cloudNamespace, apiCertificate, content)
+}
+
+// trusting returns the configuration of a client of main's API that knows only these authorities.
+func trusting(authorities ...[]byte) *tls.Config {
+	GinkgoHelper()
+	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: apiHost, MinVersion: tls.VersionTLS12}
+	Expect(config.RootCAs.AppendCertsFromPEM(slices.Concat(authorities...))).To(BeTrue())
+	return config
+}
+
+// awaitAPICertificate waits until every pod of main's API has a certificate of this authority.
+func awaitAPICertificate(ctx context.Context, signer certificatetest.Authority) {
+	GinkgoHelper()
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second}, Config: trusting(signer.PEM)}
+	Eventually(func(g Gomega) {
+		pods := podsOf(ctx, cloudNamespace, map[string]string{"app.kubernetes.io/instance": "main-api"})
+		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodSucceeded }) // of Jobs
+		g.Expect(pods).NotTo(BeEmpty())
+		for _, pod := range pods {
+			connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, "8774"))
+			g.Expect(err).NotTo(HaveOccurred(), pod.Name)
+			g.Expect(connection.Close()).To(Succeed())
+		}
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(cloudNamespace) })
 }
 
 func inAYear() time.Time { return time.Now().AddDate(1, 0, 0) }
@@ -135,6 +179,33 @@ func tlsSpecs(of *authorities) {
 			`asterism_certificate_expiry_timestamp_seconds{kind="Nova",name="main",namespace="` + cloudNamespace + `",source="secret/main-mariadb-admin"} `))
 	})
 
+	It("serves the API by TLS, to clients and to the operator, and shows when its certificate expires", func(ctx SpecContext) {
+		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", apiURL)))
+		verifying := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, TLSClientConfig: trusting(of.first.PEM)}}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, apiURL+"/flavors", nil)
+		Expect(err).NotTo(HaveOccurred())
+		request.Header.Set("X-Auth-Token", signIn(ctx, cloudNamespace).provider.Token())
+		response, err := verifying.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.Body.Close()).To(Succeed())
+		Expect(response.StatusCode).To(Equal(http.StatusOK))
+
+		setAPIAuthority := func(authority []byte) {
+			content := secret(ctx, cloudNamespace, apiCertificate)
+			content["ca.crt"] = string(authority)
+			setSecret(ctx, cloudNamespace, apiCertificate, content)
+		}
+		nova := object("Nova", cloudNamespace, "main")
+		setAPIAuthority(of.second.PEM)
+		awaitFalse(ctx, nova, "Available", "", apiHost, "signed by unknown authority")
+		setAPIAuthority(of.first.PEM)
+		awaitWithin(ctx, patience, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "Available").status).To(Equal("True"))
+		})
+		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(2 * time.Minute).Should(ContainSubstring(
+			`asterism_certificate_expiry_timestamp_seconds{kind="NovaAPI",name="main-api",namespace="` + cloudNamespace + `",source="secret/` + apiCertificate + `"} `))
+	})
+
 	It("secures all connections of a Nova with an ACTIVE server", func(ctx SpecContext) {
 		Expect(signIn(ctx, cloudNamespace).activeServers(ctx)).To(ContainElement(HaveField("Name", "kept")))
 		accounts := query(ctx, cloudNamespace, `SELECT CONCAT(User, ' ', ssl_type) FROM mysql.user WHERE User LIKE 'main\_%'`)
@@ -142,11 +213,14 @@ func tlsSpecs(of *authorities) {
 		Expect(accounts).To(HaveEach(HaveSuffix(" ANY")))
 	})
 
-	It("replaces the authority without a lost request", func(ctx SpecContext) {
+	It("replaces the certificate of the API, and the authority of all servers, without a lost request", func(ctx SpecContext) {
 		requests := shared.StartLoad(ctx, shared.Requests{
-			URLs:  []string{shared.ServiceURL(ctx, "http://main-api."+cloudNamespace+".svc:8774/v2.1/flavors")},
+			URLs:  []string{shared.ServiceURL(ctx, apiURL+"/flavors")},
 			Token: signIn(ctx, cloudNamespace).provider.Token(), PerSecond: 5,
+			TLS: trusting(of.first.PEM, of.second.PEM),
 		})
+		setAPICertificate(ctx, of.second, of.first.PEM, of.second.PEM)
+		awaitAPICertificate(ctx, of.second)
 		awaitTrust(ctx, string(of.first.PEM)+string(of.second.PEM))
 		for _, server := range tlsServers {
 			present(ctx, server, certificateOf(of.second, inAYear(), server.hosts()...))
