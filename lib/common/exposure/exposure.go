@@ -29,6 +29,9 @@ type Exposed struct {
 	Exposure commonv1.Exposure
 	// Path of the addresses: /v2.1.
 	Path string
+	// Reencrypt has a Route decrypt at the router and connect to a service with TLS by TLS. By
+	// default, the router passes TLS through to such a service.
+	Reencrypt bool
 	// TimeoutSeconds is the time in which a request is answered. 0: the default of the router,
 	// the ingress controller or the Gateway.
 	TimeoutSeconds int64
@@ -57,7 +60,7 @@ var (
 // exposer builds the object of one type of exposure.
 type exposer struct {
 	kind  schema.GroupVersionKind // set if some API servers do not serve the kind
-	build func(Exposed) engine.Child
+	build func(Exposed, engine.Inputs) engine.Child
 	// host returns the admitted host of the object, with the port unless it is the default
 	// of the scheme; "" before the object is admitted.
 	host func(Exposed, engine.Inputs) string
@@ -82,7 +85,7 @@ func schemeByCertificate(e Exposed) commonv1.Scheme {
 }
 
 func schemeOfPort(e Exposed) commonv1.Scheme {
-	if e.Service.Port.TLS {
+	if e.Service.Port.TLS() {
 		return commonv1.SchemeHTTPS
 	}
 	return commonv1.SchemeHTTP
@@ -126,7 +129,7 @@ func (e Exposed) Build(in engine.Inputs) []engine.Child {
 	if !exposes {
 		return nil
 	}
-	return []engine.Child{selected.build(e)}
+	return []engine.Child{selected.build(e, in)}
 }
 
 // Endpoints returns the addresses. The public address is that of the object that exposes the

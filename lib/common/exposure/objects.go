@@ -18,24 +18,14 @@ import (
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 )
 
 // wholeWeight is the default of a Route. An unset weight would be sent as null.
 const wholeWeight = int32(100)
 
-// route terminates TLS at the router, which forwards requests over HTTP. A service that
-// serves TLS has the certificate for the public host, and the router does not decrypt.
-func route(e Exposed) engine.Child {
-	tls := &routev1.TLSConfig{
-		Termination:                   routev1.TLSTerminationEdge,
-		InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
-	}
-	if e.Service.Port.TLS {
-		tls.Termination = routev1.TLSTerminationPassthrough
-	} else if secret := e.Exposure.TLSSecretRef; secret != nil {
-		tls.ExternalCertificate = &routev1.LocalObjectReference{Name: secret.Name}
-	}
+func route(e Exposed, in engine.Inputs) engine.Child {
 	name := e.Service.Instance
 	return &routev1.Route{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: e.routeAnnotations()},
@@ -43,9 +33,32 @@ func route(e Exposed) engine.Child {
 			Host: e.Exposure.Hostname,
 			To:   routev1.RouteTargetReference{Kind: "Service", Name: name, Weight: new(wholeWeight)},
 			Port: &routev1.RoutePort{TargetPort: intstr.FromString(e.Service.Port.Name)},
-			TLS:  tls,
+			TLS:  e.routeTLS(in),
 		},
 	}
+}
+
+// routeTLS terminates TLS at the router, which forwards requests over HTTP. To a service that
+// serves TLS, the router passes TLS through, and the service has the certificate for the public
+// host; or the router connects to it by TLS, and verifies it with ca.crt of its Secret. Without
+// this key, the router trusts the authority of OpenShift's service certificates.
+func (e Exposed) routeTLS(in engine.Inputs) *routev1.TLSConfig {
+	tls := &routev1.TLSConfig{
+		Termination:                   routev1.TLSTerminationEdge,
+		InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
+	}
+	switch port := e.Service.Port; {
+	case port.TLS() && !e.Reencrypt:
+		tls.Termination = routev1.TLSTerminationPassthrough
+		return tls
+	case port.TLS():
+		tls.Termination = routev1.TLSTerminationReencrypt
+		tls.DestinationCACertificate = string(in.Secret(port.TLSSecret)[config.KeyCA])
+	}
+	if secret := e.Exposure.TLSSecretRef; secret != nil {
+		tls.ExternalCertificate = &routev1.LocalObjectReference{Name: secret.Name}
+	}
+	return tls
 }
 
 func (e Exposed) routeAnnotations() map[string]string {
@@ -58,10 +71,14 @@ func (e Exposed) routeAnnotations() map[string]string {
 	return all
 }
 
-// ingressAnnotations has the time-outs of ingress-nginx. Other controllers ignore them.
+// ingressAnnotations has the time-outs of ingress-nginx, and the protocol of a service that serves
+// TLS. Other controllers ignore them.
 func (e Exposed) ingressAnnotations() map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, e.IngressAnnotations)
+	if e.Service.Port.TLS() {
+		all["nginx.ingress.kubernetes.io/backend-protocol"] = "HTTPS"
+	}
 	if e.TimeoutSeconds > 0 {
 		all["nginx.ingress.kubernetes.io/proxy-read-timeout"] = fmt.Sprint(e.TimeoutSeconds)
 		all["nginx.ingress.kubernetes.io/proxy-send-timeout"] = fmt.Sprint(e.TimeoutSeconds)
@@ -87,7 +104,7 @@ func routeHost(e Exposed, in engine.Inputs) string {
 	return ""
 }
 
-func ingress(e Exposed) engine.Child {
+func ingress(e Exposed, _ engine.Inputs) engine.Child {
 	name, exposure := e.Service.Instance, e.Exposure
 	spec := applynetworkingv1.IngressSpec().WithRules(applynetworkingv1.IngressRule().WithHost(exposure.Hostname).
 		WithHTTP(applynetworkingv1.HTTPIngressRuleValue().WithPaths(applynetworkingv1.HTTPIngressPath().
@@ -111,7 +128,7 @@ func ingressHost(e Exposed, in engine.Inputs) string {
 	return e.Exposure.Hostname
 }
 
-func httpRoute(e Exposed) engine.Child {
+func httpRoute(e Exposed, _ engine.Inputs) engine.Child {
 	name, exposure := e.Service.Instance, e.Exposure
 	parent := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(exposure.ParentRef.Name)}
 	if exposure.ParentRef.Namespace != "" {
@@ -145,7 +162,7 @@ func httpRouteHost(e Exposed, in engine.Inputs) string {
 
 func (e Exposed) loadBalancerName() string { return e.Service.Instance + "-public" }
 
-func loadBalancer(e Exposed) engine.Child {
+func loadBalancer(e Exposed, _ engine.Inputs) engine.Child {
 	service, port := e.Service, e.Service.Port
 	return applycorev1.Service(e.loadBalancerName(), "").WithAnnotations(e.Exposure.Annotations).WithSpec(applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeLoadBalancer).

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	drainName     = "drain"
-	startWSGIName = "start-wsgi"
+	drainName        = "drain"
+	startWSGIName    = "start-wsgi"
+	startWSGITLSName = "start-wsgi-tls"
 )
 
 var (
@@ -20,6 +21,8 @@ var (
 	drain string
 	//go:embed scripts/start-wsgi
 	startWSGI string
+	//go:embed scripts/start-wsgi-tls
+	startWSGITLS string
 )
 
 // Start returns the command of a service that is a program.
@@ -31,6 +34,9 @@ func Start(command ...string) []string {
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[drainName], scripts[startWSGIName] = drain, startWSGI
+	if s.servesTLS() {
+		scripts[startWSGITLSName] = startWSGITLS
+	}
 	maps.Copy(scripts, s.Scripts)
 	if !s.RunOnHost {
 		return scripts, nil

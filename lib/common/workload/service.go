@@ -133,9 +133,13 @@ type Port struct {
 	Number int32
 	// HealthPath returns 200 while the service works, without authentication.
 	HealthPath string
-	// TLS is true if the service itself serves TLS.
-	TLS bool
+	// TLSSecret names the Secret with the certificate that the service itself serves, "" for HTTP;
+	// see Service.ServeTLS.
+	TLSSecret string
 }
+
+// TLS tells whether the service itself serves TLS.
+func (p Port) TLS() bool { return p.TLSSecret != "" }
 
 // Node is what a service with a pod on each node uses of the nodes. The pods have the network
 // of their node.
@@ -193,7 +197,7 @@ func (s Service) replicas() int32 {
 // health returns the request of the probes. The kubelet accepts any certificate.
 func (p Port) health() *applycorev1.HTTPGetActionApplyConfiguration {
 	get := applycorev1.HTTPGetAction().WithPath(p.HealthPath).WithPort(p.target())
-	if p.TLS {
+	if p.TLS() {
 		get.WithScheme(corev1.URISchemeHTTPS)
 	}
 	return get

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -52,7 +53,9 @@ func (s Service) serve() []string {
 	if s.WSGI == nil {
 		return s.Command
 	}
-	command := []string{path.Join(config.ScriptsDir, startWSGIName), "--workers", fmt.Sprint(s.Workers()), "--grace", fmt.Sprint(s.GraceSeconds), "--longest", fmt.Sprint(s.WSGI.LongestSeconds)}
+	script, first := s.startWSGI()
+	command := slices.Concat([]string{path.Join(config.ScriptsDir, script)}, first,
+		[]string{"--workers", fmt.Sprint(s.Workers()), "--grace", fmt.Sprint(s.GraceSeconds), "--longest", fmt.Sprint(s.WSGI.LongestSeconds)})
 	if threads := s.WSGI.Settings.Threads; threads != nil {
 		command = append(command, "--threads", fmt.Sprint(*threads))
 	}
@@ -70,7 +73,8 @@ const lacks = "lacks "
 // imageTask is the run of checkImage. It ends without an error, so that it runs once for each
 // image.
 func (s Service) imageTask() Task {
-	arguments := []string{"--import", "pymysql"}
+	_, first := s.startWSGI()
+	arguments := slices.Concat(first, []string{"--import", "pymysql"})
 	for _, file := range s.FromImage {
 		if !s.hasExtraFile(file) {
 			arguments = append(arguments, "--file", strings.Join(s.imagePaths(file), ","))
@@ -98,8 +102,8 @@ func (s Service) hasExtraFile(name string) bool {
 // in its image, before any pod runs the image. The Job has neither configuration nor secrets.
 func (s Service) ImageCheck(engine.Inputs) ([]engine.Child, error) {
 	task := s.imageTask()
-	script := path.Join(config.ScriptsDir, startWSGIName)
-	main := s.container("image", append([]string{"sh", "-ec", checkImage, script}, task.Arguments...)).
+	script, _ := s.startWSGI()
+	main := s.container("image", append([]string{"sh", "-ec", checkImage, path.Join(config.ScriptsDir, script)}, task.Arguments...)).
 		WithVolumeMounts(mount(temporaryVolume, "/tmp"))
 	scripts, err := s.scriptsRevision()
 	if err != nil {

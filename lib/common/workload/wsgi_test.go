@@ -40,7 +40,7 @@ func newImage(t *testing.T, programs map[string]string) image {
 	t.Helper()
 	i := image{t: t, dir: t.TempDir()}
 	scripts := config.Scripts()
-	scripts[startWSGIName] = startWSGI
+	scripts[startWSGIName], scripts[startWSGITLSName] = startWSGI, startWSGITLS
 	for name, content := range scripts {
 		i.write(name, content)
 	}
@@ -61,8 +61,19 @@ func (i image) write(name, content string) {
 // content of the termination log.
 func (i image) start(arguments ...string) (output, termination string, err error) {
 	i.t.Helper()
+	return i.run(startWSGIName, arguments...)
+}
+
+// startTLS is start with start-wsgi-tls.
+func (i image) startTLS(arguments ...string) (output, termination string, err error) {
+	i.t.Helper()
+	return i.run(startWSGITLSName, append([]string{"--certificate", "/etc/thing/api.crt", "--key", "/etc/thing/api.key"}, arguments...)...)
+}
+
+func (i image) run(script string, arguments ...string) (output, termination string, err error) {
+	i.t.Helper()
 	log := filepath.Join(i.dir, "termination-log")
-	command := exec.CommandContext(i.t.Context(), "/usr/bin/python3", append([]string{filepath.Join(i.dir, startWSGIName), "--termination-log", log}, arguments...)...)
+	command := exec.CommandContext(i.t.Context(), "/usr/bin/python3", append([]string{filepath.Join(i.dir, script), "--termination-log", log}, arguments...)...)
 	command.Env = []string{"PATH=" + i.dir}
 	if directory, replaced := os.LookupEnv("PROBE_NET_DIR"); replaced {
 		command.Env = append(command.Env, "PROBE_NET_DIR="+directory)
@@ -149,6 +160,110 @@ func TestStartWSGINamesWhatTheImageLacks(t *testing.T) {
 			}
 			if termination != c.want {
 				t.Errorf("the termination log has %q, want %q", termination, c.want)
+			}
+		})
+	}
+}
+
+// uwsgiTLS has OpenSSL, uwsgi has not.
+const uwsgiTLS = `[ "$*" = --help ] && echo "    --wsgi-file  load .wsgi file
+    --https-socket  bind to the specified socket" || echo "uwsgi $*"`
+
+func TestStartWSGITLSServesTheCertificate(t *testing.T) {
+	for name, c := range map[string]struct {
+		programs map[string]string
+		want     string
+		not      string
+	}{
+		"uWSGI": {
+			map[string]string{"uwsgi": uwsgiTLS, "thing-api-wsgi": program, "thing-api": program},
+			"--https-socket [::]:8774,/etc/thing/api.crt,/etc/thing/api.key\n", "--http-socket",
+		},
+		"uWSGI without OpenSSL": {
+			map[string]string{"uwsgi": uwsgi, "thing-api-wsgi": program, "thing-api": program},
+			"/thing-api \n", "uwsgi",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newImage(t, c.programs)
+			i.write("if_inet6", "")
+			t.Setenv("PROBE_NET_DIR", i.dir)
+			output, _, err := i.startTLS("--workers", "3", "--grace", "45", "8774", "thing-api-wsgi", "no.module", "thing-api")
+			if err != nil || !strings.HasSuffix(output, c.want) || strings.Contains(output, c.not) {
+				t.Errorf("started with %v and %s, want %s", err, output, c.want)
+			}
+		})
+	}
+}
+
+func TestStartWSGITLSNamesAServerWithoutTLS(t *testing.T) {
+	const (
+		servers = "uWSGI with Python and OpenSSL, or Apache with mod_wsgi and mod_ssl"
+		server  = "lacks a WSGI server (" + servers + ")"
+	)
+	for name, c := range map[string]struct {
+		programs map[string]string
+		want     string
+	}{
+		"nothing":          {map[string]string{"uwsgi": uwsgiTLS, "app": program}, ""},
+		"OpenSSL":          {map[string]string{"uwsgi": uwsgi, "app": program}, server},
+		"a server for all": {map[string]string{"uwsgi": uwsgi, "app": program, "old": program}, "served by old, a server for development: install " + servers},
+		"the application":  {map[string]string{"uwsgi": uwsgiTLS}, "lacks the application (app on PATH, or the Python module no.module)"},
+		"everything":       {nil, server + ", the application (app on PATH, or the Python module no.module)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, termination, err := newImage(t, c.programs).startTLS("--check", "--import", "json", "80", "app", "no.module", "old")
+			if err != nil || output != "" || termination != c.want {
+				t.Errorf("the check ends with %v, prints %q and writes %q, want %q", err, output, termination, c.want)
+			}
+		})
+	}
+}
+
+// apacheTLS prints Apache's configuration with a certificate, or that Apache has no mod_ssl. Its
+// arguments are the script, Apache's program, and its directory of modules.
+const apacheTLS = `
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("tls", sys.argv[1])
+tls = importlib.util.module_from_spec(importlib.util.spec_from_loader("tls", loader))
+loader.exec_module(tls)
+wsgi = tls.load("start-wsgi")
+wsgi.find_apache = lambda: (sys.argv[2], sys.argv[3], "mod_wsgi.so")
+tls.TLS(wsgi, "/etc/thing/api.crt", "/etc/thing/api.key")
+apache = wsgi.find_apache()
+print(wsgi.apache_configuration(wsgi.arguments(["80", "app", "no.module"]), "/tmp", *apache) if apache else "no mod_ssl")
+`
+
+func TestStartWSGITLSConfiguresApache(t *testing.T) {
+	const loads = "LoadModule ssl_module "
+	for name, c := range map[string]struct {
+		builtIn string
+		files   []string
+		want    []string
+		not     string
+	}{
+		"a module":          {"core.c", []string{"mod_ssl.so"}, []string{loads, "SSLEngine On\n", "SSLCertificateFile /etc/thing/api.crt\n", "SSLCertificateKeyFile /etc/thing/api.key\n"}, "no mod_ssl"},
+		"a built-in module": {"mod_ssl.c", nil, []string{"SSLEngine On\n"}, loads},
+		"no module":         {"core.c", nil, []string{"no mod_ssl\n"}, "SSLEngine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newImage(t, map[string]string{"apache2": "echo " + c.builtIn, "app": program, "cat": program})
+			for _, file := range c.files {
+				i.write(file, "")
+			}
+			command := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", apacheTLS, filepath.Join(i.dir, startWSGITLSName), filepath.Join(i.dir, "apache2"), i.dir)
+			command.Env = []string{"PATH=" + i.dir}
+			output, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(string(output), want) {
+					t.Errorf("the configuration lacks %q: %s", want, output)
+				}
+			}
+			if strings.Contains(string(output), c.not) {
+				t.Errorf("the configuration has %q: %s", c.not, output)
 			}
 		})
 	}

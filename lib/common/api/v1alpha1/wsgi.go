@@ -27,6 +27,14 @@ type WSGISettings struct {
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3600
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// tlsSecretRef names the Secret of type kubernetes.io/tls with the certificate for the host
+	// name of the Service, <name>.<namespace>.svc.cluster.local. With it, the pods serve HTTPS and
+	// accept no other connections, and a Route connects to them by TLS; an Ingress or a Gateway
+	// must do so too, which its controller configures. Key ca.crt has the authority that the
+	// operator and a Route trust. Default: the pods serve HTTP. A change restarts the pods.
+	// +optional
+	TLSSecretRef *SecretReference `json:"tlsSecretRef,omitempty"`
 }
 
 // DefaultTimeoutSeconds is the time of a service that states none: an answer through

@@ -72,6 +72,9 @@ func (s Subject[T]) wiring() {
 	if slices.Contains(s.Conditions, commonv1.ConditionImageReady) {
 		ginkgo.It("keeps its pods while the image lacks a program", s.refusesImages)
 	}
+	if s.TLS != nil {
+		ginkgo.It("serves TLS, and restarts its pods when the certificate changes", s.followsCertificate)
+	}
 }
 
 func (s Subject[T]) sharedCode() {
@@ -369,6 +372,25 @@ func (s Subject[T]) refusesImages() {
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	_, template, _ := w.Pods(object)
 	gomega.Expect(template.Spec.Containers[0].Image).To(gomega.Equal("quay.example/openstack/service:next"))
+}
+
+// followsCertificate replaces the certificate that the pods serve.
+func (s Subject[T]) followsCertificate() {
+	w := s.NewWorld(enginetest.Kubelet{})
+	object := s.Object(func(object T) { *s.TLS(object) = &commonv1.SecretReference{Name: "certificate"} })
+	w.Create(object)
+	enginetest.AwaitReason(ginkgo.GinkgoTB(), w.Client, object, commonv1.ConditionInputsReady, engine.ReasonWaiting, "Secret certificate does not exist")
+	certificate := &corev1.Secret{
+		ObjectMeta: named("certificate"),
+		Data:       map[string][]byte{corev1.TLSCertKey: []byte("first"), corev1.TLSPrivateKeyKey: []byte("key")},
+	}
+	w.Create(certificate)
+	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
+	_, template, _ := w.Pods(object)
+	gomega.Expect(template.Spec.Containers[0].LivenessProbe.HTTPGet.Scheme).To(gomega.Equal(corev1.URISchemeHTTPS))
+	before := w.Hash(object)
+	w.Change(certificate, func() { certificate.Data[corev1.TLSCertKey] = []byte("second") })
+	w.AwaitNewPods(object, before)
 }
 
 // keepsOldFiles begins a rollout whose pods are not ready: a pod of the old template must still

@@ -34,6 +34,8 @@ type Subject[T workload.Object] struct {
 	Spec func(T) *commonv1.ServiceSpec
 	// Settings are the part of Spec that a kind without replicas has; nil with Spec.
 	Settings func(T) *commonv1.ServiceSettings
+	// TLS returns the field with the certificate that the pods serve; nil for a service without it.
+	TLS func(T) **commonv1.SecretReference
 	// Vary changes the sample if the API server of the test lacks a kind; nil: no change.
 	Vary func(T)
 }

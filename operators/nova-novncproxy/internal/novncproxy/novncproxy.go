@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"strconv"
 
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/exposure"
@@ -67,9 +67,6 @@ const (
 	// closes all of them at once when it is stopped. It is as long as a token lives (nova:
 	// consoleauth.token_ttl), and a drained node waits no longer for its pods.
 	graceSeconds = 600
-
-	certificateFile = "novncproxy.crt"
-	keyFile         = "novncproxy.key"
 )
 
 const serveName = "serve"
@@ -89,7 +86,7 @@ func describe(cr *novav1.NovaNoVNCProxy) workload.Service {
 		Name:         "nova-novncproxy",
 		Instance:     cr.Name,
 		Project:      nova.Project(),
-		Spec:         *cr.Spec.ServiceSpec.DeepCopy(),
+		Spec:         cr.Spec.ServiceSpec,
 		Databases:    []workload.Database{nova.CellDatabase(cr.Spec.DatabaseSecretRef.Name)},
 		MessageBus:   cr.Spec.MessageBusSecretRef.Name,
 		Command:      workload.Start(path.Join(config.ScriptsDir, serveName), "nova-novncproxy"),
@@ -103,27 +100,9 @@ func describe(cr *novav1.NovaNoVNCProxy) workload.Service {
 	s.Owned.Set("DEFAULT", "daemon", "false")
 	s.Owned.Set("vnc", "novncproxy_host", "::")
 	s.Owned.Set("vnc", "novncproxy_port", fmt.Sprint(port))
-	serveTLS(&s, cr.Spec.TLSSecretRef)
+	s.Owned.Set("DEFAULT", "ssl_only", strconv.FormatBool(cr.Spec.TLSSecretRef != nil))
+	s.ServeTLS(cr.Spec.TLSSecretRef, "DEFAULT", "cert", "key")
 	return s
-}
-
-// serveTLS copies the certificate next to the configuration, so that a new certificate
-// restarts the pods.
-func serveTLS(s *workload.Service, secret *commonv1.SecretReference) {
-	s.Port.TLS = secret != nil
-	s.Owned.Set("DEFAULT", "ssl_only", fmt.Sprint(s.Port.TLS))
-	if secret == nil {
-		return
-	}
-	for _, file := range []struct{ option, name, key string }{
-		{"cert", certificateFile, corev1.TLSCertKey},
-		{"key", keyFile, corev1.TLSPrivateKeyKey},
-	} {
-		s.Owned.Set("DEFAULT", file.option, path.Join("/etc", s.Project.Name, file.name))
-		s.Spec.ExtraFiles = append(s.Spec.ExtraFiles, commonv1.ExtraFile{
-			Name: file.name, SecretKeyRef: &commonv1.KeyReference{Name: secret.Name, Key: file.key},
-		})
-	}
 }
 
 // expose keeps a console whose screen does not change: the router closes it after an hour

@@ -5,8 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -25,6 +23,7 @@ var subject = workloadtest.Subject[*novav1.NovaNoVNCProxy]{
 	Kind:   "NovaNoVNCProxy",
 	Sample: "../../config/samples/novncproxy.yaml",
 	Spec:   func(cr *novav1.NovaNoVNCProxy) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
+	TLS:    func(cr *novav1.NovaNoVNCProxy) **commonv1.SecretReference { return &cr.Spec.TLSSecretRef },
 	Vary:   func(cr *novav1.NovaNoVNCProxy) { cr.Spec.Exposure.Type = commonv1.ExposureNone },
 }
 
@@ -33,7 +32,6 @@ func TestNovaNoVNCProxy(t *testing.T) { subject.Test(t) }
 func TestSuite(t *testing.T) {
 	subject.RunWiring(t, func() {
 		It("reports the address of its page", reportsPage)
-		It("restarts its pods when the certificate changes", followsCertificate)
 	})
 }
 
@@ -41,20 +39,4 @@ func reportsPage() {
 	w := subject.NewWorld(enginetest.Kubelet{})
 	cr := w.Ready()
 	Expect(cr.Status.Endpoints).To(HaveEach(HaveField("URL", "http://"+cr.Name+"."+w.Namespace+".svc.cluster.local:6080/vnc_lite.html")))
-}
-
-func followsCertificate() {
-	w := subject.NewWorld(enginetest.Kubelet{})
-	certificate := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "console"},
-		Data:       map[string][]byte{corev1.TLSCertKey: []byte("first"), corev1.TLSPrivateKeyKey: []byte("key")},
-	}
-	w.Create(certificate)
-	cr := w.Ready(func(cr *novav1.NovaNoVNCProxy) {
-		cr.Spec.TLSSecretRef = &commonv1.SecretReference{Name: certificate.Name}
-	})
-	Expect(cr.Status.Endpoints).To(HaveEach(HaveField("URL", HavePrefix("https://"))))
-	before := w.Hash(cr)
-	w.Change(certificate, func() { certificate.Data[corev1.TLSCertKey] = []byte("second") })
-	w.AwaitNewPods(cr, before)
 }
