@@ -9,8 +9,8 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when the Secrets of the connections, and the Secrets
-	// and ConfigMaps of extraFiles, exist and have the required keys.
+	// ConditionInputsReady is True when the Secrets of the connections and of tlsSecretRef,
+	// and the Secrets and ConfigMaps of extraFiles, exist and have the required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
 	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps
 	// and its Secret are applied.

@@ -94,12 +94,13 @@ func describe(cr *novav1.NovaAPI) workload.Service {
 	defaults.Set("DEFAULT", "osapi_compute_workers", fmt.Sprint(service.Workers()))
 	defaults.Set("wsgi", "keep_alive", "false")
 	service.Defaults = defaults
+	nova.ServeTLS(&service, "osapi_compute")
 	return service
 }
 
 // expose has the path of the API that the catalog names.
 func expose(cr *novav1.NovaAPI) exposure.Exposed {
-	return exposure.Exposed{Service: describe(cr), Exposure: cr.Spec.Exposure, Path: "/v2.1", TimeoutSeconds: cr.Spec.Timeout()}
+	return exposure.Exposed{Service: describe(cr), Exposure: cr.Spec.Exposure, Path: "/v2.1", Reencrypt: true, TimeoutSeconds: cr.Spec.Timeout()}
 }
 
 func endpoints(cr *novav1.NovaAPI, in engine.Inputs) {

@@ -28,6 +28,7 @@ var subject = workloadtest.Subject[*novav1.NovaAPI]{
 	Kind:   "NovaAPI",
 	Sample: "../../config/samples/api.yaml",
 	Spec:   func(cr *novav1.NovaAPI) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
+	TLS:    func(cr *novav1.NovaAPI) **commonv1.SecretReference { return &cr.Spec.TLSSecretRef },
 	Vary:   func(cr *novav1.NovaAPI) { cr.Spec.Exposure.Type = commonv1.ExposureNone },
 }
 

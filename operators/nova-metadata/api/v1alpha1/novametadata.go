@@ -9,8 +9,8 @@ import (
 
 // Condition types of the stages, besides Ready and Stalled.
 const (
-	// ConditionInputsReady is True when the Secrets of the connections and of
-	// metadataSecretRef, and the Secrets and ConfigMaps of extraFiles, exist and have the
+	// ConditionInputsReady is True when the Secrets of the connections, of metadataSecretRef
+	// and of tlsSecretRef, and the Secrets and ConfigMaps of extraFiles, exist and have the
 	// required keys.
 	ConditionInputsReady = commonv1.ConditionInputsReady
 	// ConditionConfigReady is True when the configuration is accepted, and its ConfigMaps

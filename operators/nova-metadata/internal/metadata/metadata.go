@@ -68,7 +68,7 @@ var Service = engine.Service[*novav1.NovaMetadata]{
 func expose(cr *novav1.NovaMetadata) exposure.Exposed {
 	settings := cr.Spec.Exposure
 	settings.Type = cmp.Or(settings.Type, commonv1.ExposureNone)
-	return exposure.Exposed{Service: describe(cr), Exposure: settings, TimeoutSeconds: cr.Spec.Timeout()}
+	return exposure.Exposed{Service: describe(cr), Exposure: settings, Reencrypt: true, TimeoutSeconds: cr.Spec.Timeout()}
 }
 
 // endpoints has no public address while no object exposes the service: agents outside the
@@ -112,6 +112,7 @@ func describe(cr *novav1.NovaMetadata) workload.Service {
 	defaults.Set("DEFAULT", "metadata_workers", fmt.Sprint(service.Workers()))
 	defaults.Set("wsgi", "keep_alive", "false")
 	service.Defaults = defaults
+	nova.ServeTLS(&service, "metadata")
 	if cr.Spec.IdentitySecretRef != nil {
 		service.Identity = workload.Identity{Secret: cr.Spec.IdentitySecretRef.Name}
 	}

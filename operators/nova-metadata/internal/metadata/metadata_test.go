@@ -22,6 +22,7 @@ var subject = workloadtest.Subject[*novav1.NovaMetadata]{
 	Kind:   "NovaMetadata",
 	Sample: "../../config/samples/metadata.yaml",
 	Spec:   func(cr *novav1.NovaMetadata) *commonv1.ServiceSpec { return &cr.Spec.ServiceSpec },
+	TLS:    func(cr *novav1.NovaMetadata) **commonv1.SecretReference { return &cr.Spec.TLSSecretRef },
 }
 
 func TestNovaMetadata(t *testing.T) { subject.Test(t) }
