@@ -73,6 +73,7 @@ var _ = Describe("Nova", Ordered, func() {
 		Entry("metadata services that share an exposure without a host name", `spec: {metadata: {mode: PerCell, exposure: {type: LoadBalancer}}, cells: [{name: cell1}, {name: cell2, metadataExposure: {type: None}}]}`),
 		Entry("metadata services with a host name each", `spec: {metadata: {mode: GlobalAndPerCell, exposure: {hostname: a.example.org}}, cells: [{name: cell1, metadataExposure: {hostname: b.example.org}}, {name: cell2, metadataExposure: {type: LoadBalancer}}]}`),
 		Entry("an exposed global metadata service", `spec: {metadata: {exposure: {type: Ingress, hostname: a.example.org}}}`),
+		Entry("an API and metadata services that serve TLS", `spec: {api: {tlsSecretRef: {name: api-tls}}, metadata: {mode: PerCell, tlsSecretRef: {name: metadata-tls}}}`),
 		Entry("a cell with the connection Secret of a database", `spec: {cells: [{name: cell1, database: {connectionSecretRef: {name: cell1-database}}}]}`),
 	)
 

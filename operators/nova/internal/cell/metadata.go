@@ -42,11 +42,15 @@ func credentials(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) 
 }
 
 func agent(cr *novav1.NovaCell) metadata.Agent {
-	return metadata.Agent{Service: metadataName(cr), SharedSecret: sharedSecretRef(cr).Name}
+	return metadata.Agent{Service: metadataName(cr), SharedSecret: sharedSecretRef(cr).Name, Certificate: cr.Spec.Metadata.TLSSecretRef}
 }
 
 func metadataNeeds(cr *novav1.NovaCell) []engine.Need {
-	return []engine.Need{engine.Existing(metadata.Named(metadataName(cr))).Optional()}
+	needs := []engine.Need{engine.Existing(metadata.Named(metadataName(cr))).Optional()}
+	if cr.Spec.Metadata != nil {
+		needs = append(needs, agent(cr).Needs()...)
+	}
+	return needs
 }
 
 // metadataService builds the NovaMetadata of the cell and the Secret of its agents, or deletes

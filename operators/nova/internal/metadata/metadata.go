@@ -17,8 +17,9 @@ import (
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// Keys of the Secret of an Agent, besides config.KeySharedSecret. The public ones are for agents
-// outside the cluster, and absent while nothing exposes the service.
+// Keys of the Secret of an Agent, besides config.KeySharedSecret, and config.KeyCA for a service
+// whose certificate is from an authority of its own. The public ones are for agents outside the
+// cluster, and absent while nothing exposes the service.
 const (
 	KeyHost           = "host"
 	KeyPort           = "port"
@@ -34,6 +35,16 @@ type Agent struct {
 	Service string
 	// SharedSecret is the name of the Secret with which the agents sign their requests.
 	SharedSecret string
+	// Certificate is the Secret with the certificate of the service, nil if it serves HTTP.
+	Certificate *commonv1.SecretReference
+}
+
+// Needs are the optional needs of the Secret of the agents, beside the NovaMetadata.
+func (a Agent) Needs() []engine.Need {
+	if a.Certificate == nil {
+		return nil
+	}
+	return []engine.Need{engine.Secret(a.Certificate.Name).Optional()}
 }
 
 // Named returns the NovaMetadata with only its name.
@@ -58,6 +69,9 @@ func (a Agent) data(in engine.Inputs) map[string][]byte {
 		KeyPort:                []byte(port(internal)),
 		KeyProtocol:            []byte(internal.Scheme),
 		config.KeySharedSecret: in.Secret(a.SharedSecret)[config.KeySharedSecret],
+	}
+	if a.Certificate != nil && len(in.Secret(a.Certificate.Name)[config.KeyCA]) > 0 {
+		data[config.KeyCA] = in.Secret(a.Certificate.Name)[config.KeyCA]
 	}
 	if public != nil {
 		data[KeyPublicHost] = []byte(public.Hostname())

@@ -2,11 +2,8 @@ package nova
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +14,6 @@ import (
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/registration"
-	"asterism.dev/lib/registration/remote"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
@@ -30,8 +26,8 @@ const reasonAPIFailed = "APIFailed"
 func requestEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 
 // availableNeeds are the needs of a user's request: ready pods of the API, a mapped cell,
-// and an account at Keystone. The accounts of the databases are needed only to find the
-// part that failed.
+// and an account at Keystone; and what a client of the API needs. The accounts of the databases
+// are needed only to find the part that failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
 	needs := append(registration.AccountNeeds(identity)(cr), registration.DiagnosisNeeds(apiDatabase, cell0Database)(cr)...)
@@ -43,6 +39,7 @@ func availableNeeds(cr *novav1.Nova) []engine.Need {
 		}),
 		engine.Existing(superconductorNamed(cr)).Optional().Counting(scaled),
 		engine.Existing(schedulerNamed(cr)).Optional().Counting(scaled))
+	needs = append(needs, certificateNeeds(cr)...)
 	for _, cell := range cr.Spec.Cells {
 		needs = append(needs, engine.Existing(cellConductorNamed(cr, cell)).Optional().Counting(scaled))
 		mapped = append(mapped, engine.Existing(cellNamed(cr, cell)).Where(isMapped).Counting(func(obj client.Object) any { return obj.GetUID() }))
@@ -80,19 +77,20 @@ func notReadyMessage(object engine.Object) string {
 // database of its cell. The API leaves out cells that do not answer. If a request fails,
 // the error names the part that failed, if it is found.
 func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
-	address := internalAddress(cr, in)
-	if address == "" {
-		return nil, engine.Wait("NovaAPI %s does not report its internal address yet", apiName(cr))
+	api, err := newAPIClient(cr, in)
+	if err != nil {
+		return nil, err
 	}
 	keystone, err := registration.Login(ctx, identity(cr), in)
 	if err != nil {
 		return nil, err
 	}
 	defer keystone.Close()
-	err = get(ctx, address+"/servers?limit=1", keystone.Token(), nil)
+	api.token = keystone.Token()
+	err = api.get(ctx, "/servers?limit=1", nil)
 	var conductors []computeService
 	if err == nil {
-		conductors, err = listServices(ctx, address, keystone.Token(), "nova-conductor")
+		conductors, err = api.listServices(ctx, "nova-conductor")
 	}
 	if err == nil {
 		err = checkCells(cr, conductors)
@@ -101,7 +99,7 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 		return nil, failedPart(ctx, cr, in, err)
 	}
 	if !cr.IsPaused() {
-		removeScaledAway(ctx, cr, in, conductors, address, keystone.Token())
+		removeScaledAway(ctx, cr, in, conductors, api)
 	}
 	return nil, nil
 }
@@ -131,50 +129,4 @@ func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed e
 		}
 	}
 	return engine.Fail(reasonAPIFailed, failed)
-}
-
-func internalAddress(cr *novav1.Nova, in engine.Inputs) string {
-	api, ok := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
-	if !ok {
-		return ""
-	}
-	at := slices.IndexFunc(api.Status.Endpoints, func(e commonv1.Endpoint) bool { return e.Interface == commonv1.InterfaceInternal })
-	if at < 0 {
-		return ""
-	}
-	return api.Status.Endpoints[at].URL
-}
-
-// get sends a request to the compute API, and decodes the answer unless answer is nil.
-func get(ctx context.Context, address, token string, answer any) error {
-	return send(ctx, http.MethodGet, address, token, answer)
-}
-
-// microversion is the first in which the ID of a service is a UUID, unique in all cells.
-const microversion = "2.53"
-
-func send(ctx context.Context, method, address, token string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
-	if err != nil {
-		return err
-	}
-	transport, err := remote.NewTransport(request.URL, nil)
-	if err != nil {
-		return err
-	}
-	defer transport.Close()
-	request.Header.Set("X-Auth-Token", token)
-	request.Header.Set("X-OpenStack-Nova-API-Version", microversion)
-	response, err := (&http.Client{Transport: transport, Timeout: remote.AnswerTimeout}).Do(request)
-	if err != nil {
-		return &remote.Unreachable{Address: request.URL.Host, Err: err}
-	}
-	defer response.Body.Close() //nolint:errcheck // reading reports the errors
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, response.StatusCode, method, request.URL.Path)
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.NewDecoder(response.Body).Decode(answer)
 }

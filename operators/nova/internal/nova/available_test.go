@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 
@@ -127,6 +128,17 @@ var _ = Describe("Available", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, "IdentityUnreachable", "HTTP 503")
 		c.answers(true, http.StatusOK)
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+	})
+
+	It("verifies the certificate of an API that serves TLS", func() {
+		authority := certificatetest.NewAuthority(GinkgoTB())
+		certificate := c.secure(authority)
+		c.Change(cr, func() { cr.Spec.API.TLSSecretRef = &commonv1.SecretReference{Name: certificate.Name} })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, reasonAPIFailed, "TLS certificate refused", "signed by unknown authority")
+		c.Change(certificate, func() { certificate.Data["ca.crt"] = authority.PEM })
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
+		c.Delete(certificate, metav1.DeletePropagationBackground)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "Secret api-tls does not exist")
 	})
 
 	It("is False while no cell answers", func() {

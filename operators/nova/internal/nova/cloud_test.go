@@ -2,6 +2,7 @@ package nova
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
@@ -77,8 +80,9 @@ type cloud struct {
 	// failures of children, by name: the first condition that is not True, and its message.
 	failures map[string][2]string
 	readyAPI int32 // ready pods of the API
-	// server is a fake of Keystone and of the compute API.
+	// server is a fake of Keystone and of the compute API; secured is one of the API with TLS.
 	server     *httptest.Server
+	secured    *httptest.Server
 	apiStatus  int // of the answer to GET /servers
 	noKeystone bool
 	// cellsDown leaves out the conductors of the cells, like the real API.
@@ -160,14 +164,38 @@ func (c *cloud) scaleAPI(ready int32) {
 
 func (c *cloud) reportAPI(obj engine.Object) (condition, message string) {
 	api := obj.(*apiv1.NovaAPI) //nolint:forcetypeassert // the fake has this kind
+	c.mu.Lock()
+	internal := c.server
+	if api.Spec.TLSSecretRef != nil {
+		internal = c.secured
+	}
 	api.Status.Endpoints = []commonv1.Endpoint{
 		{Interface: commonv1.InterfacePublic, URL: "https://" + api.Name + ".example.org/v2.1"},
-		{Interface: commonv1.InterfaceInternal, URL: c.server.URL + "/v2.1"},
+		{Interface: commonv1.InterfaceInternal, URL: internal.URL + "/v2.1"},
 	}
-	c.mu.Lock()
 	api.Status.Replicas, api.Status.ReadyReplicas = 1, c.readyAPI
 	c.mu.Unlock()
 	return c.failure(obj)
+}
+
+// secure serves the API by TLS as well, with a certificate of the authority, for the object that
+// names the Secret that secure returns. The Secret has another authority.
+func (c *cloud) secure(authority certificatetest.Authority) *corev1.Secret {
+	certificate, key := authority.Sign(GinkgoTB(), time.Now().Add(time.Hour), "127.0.0.1")
+	pair, err := tls.X509KeyPair(certificate, key)
+	Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewUnstartedServer(c)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	DeferCleanup(server.Close)
+	c.mu.Lock()
+	c.secured = server
+	c.mu.Unlock()
+	secret := &corev1.Secret{ObjectMeta: named("api-tls"), Data: map[string][]byte{
+		corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key, "ca.crt": certificatetest.NewAuthority(GinkgoTB()).PEM,
+	}}
+	c.Create(secret)
+	return secret
 }
 
 // ServeHTTP is a fake of Keystone and of the compute API.

@@ -15,7 +15,7 @@ import (
 const cellsServe = "metadata of the cells"
 
 func agent(cr *novav1.Nova) metadata.Agent {
-	return metadata.Agent{Service: metadataName(cr), SharedSecret: metadataSecret(cr)}
+	return metadata.Agent{Service: metadataName(cr), SharedSecret: metadataSecret(cr), Certificate: cr.Spec.Metadata.TLSSecretRef}
 }
 
 func metadataNeeds(cr *novav1.Nova) []engine.Need {
@@ -26,6 +26,7 @@ func metadataNeeds(cr *novav1.Nova) []engine.Need {
 	}
 	update := ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
 	needs := inTurn(cr, metadataName(cr), append(serviceNeeds(cr), update)...)
+	needs = append(needs, agent(cr).Needs()...)
 	return append(needs, engine.Existing(metadata.Named(metadataName(cr))).Optional(), engine.AllOf(cells...).As(cellsServe))
 }
 

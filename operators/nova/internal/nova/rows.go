@@ -29,11 +29,11 @@ type computeService struct {
 
 // listServices returns the services of one binary, such as nova-conductor. In a large cloud, the
 // list of all services exceeds the limit of an answer.
-func listServices(ctx context.Context, address, token, binary string) ([]computeService, error) {
+func (c apiClient) listServices(ctx context.Context, binary string) ([]computeService, error) {
 	var answer struct {
 		Services []computeService `json:"services"`
 	}
-	err := get(ctx, address+"/os-services?binary="+binary, token, &answer)
+	err := c.get(ctx, "/os-services?binary="+binary, &answer)
 	return answer.Services, err
 }
 
@@ -71,8 +71,8 @@ func podsOf(service scalable) int {
 // has deleted: only rows that are down, and whose host is the name of such a pod. The rows of
 // other hosts, and of pods that restart, stay. A failure is logged and repeated with the next
 // request.
-func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, conductors []computeService, address, token string) {
-	schedulers, err := listServices(ctx, address, token, "nova-scheduler")
+func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, conductors []computeService, api apiClient) {
+	schedulers, err := api.listServices(ctx, "nova-scheduler")
 	if err != nil {
 		log.FromContext(ctx).Error(err, "listing schedulers, whose rows may have to be deleted")
 	}
@@ -99,7 +99,7 @@ func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, co
 		if err != nil || !isKnown || number < running {
 			continue
 		}
-		if err := send(ctx, http.MethodDelete, address+"/os-services/"+url.PathEscape(service.ID), token, nil); err != nil {
+		if err := api.send(ctx, http.MethodDelete, "/os-services/"+url.PathEscape(service.ID), nil); err != nil {
 			log.FromContext(ctx).Error(err, "deleting the row of a service that was scaled down", "host", service.Host)
 			continue
 		}
