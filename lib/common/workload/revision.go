@@ -18,7 +18,7 @@ type revision struct {
 	connections    *applycorev1.SecretApplyConfiguration
 }
 
-// revision checks the image and the user's snippet as well.
+// revision checks the image, the user's snippet and the names of the files as well.
 func (s Service) revision(in engine.Inputs) (revision, error) {
 	if s.Image() == "" {
 		return revision{}, engine.Stop(engine.ReasonInvalid, "spec.containerImage is not set, and the operator has no default image: set spec.containerImage, or %s in the operator's Deployment", imageVariable(s.Project.Name))
@@ -29,6 +29,9 @@ func (s Service) revision(in engine.Inputs) (revision, error) {
 	}
 	if err := config.CheckSnippet(s.Spec.CustomServiceConfig, s.owned(connections)...); err != nil {
 		return revision{}, engine.Stop(engine.ReasonInvalid, "spec.customServiceConfig: %s", err)
+	}
+	if err := s.checkFiles(); err != nil {
+		return revision{}, err
 	}
 	secret, err := connections.Data()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
 )
 
 // ServeTLS has the service serve TLS on its Port with the certificate in a Secret, which has the
@@ -29,6 +30,20 @@ func (s *Service) ServeTLS(secret *commonv1.SecretReference, section, certificat
 			Name: path.Base(file.path), SecretKeyRef: &commonv1.KeyReference{Name: secret.Name, Key: file.key},
 		})
 	}
+}
+
+// checkFiles refuses a file of the user with the name of a file of ServeTLS. Names in the spec are
+// unique. The API server would refuse two files with one path as well, but without the name of the
+// field.
+func (s Service) checkFiles() error {
+	names := map[string]bool{}
+	for _, file := range s.Spec.ExtraFiles {
+		if names[file.Name] {
+			return engine.Stop(engine.ReasonInvalid, "spec.extraFiles: with tlsSecretRef, the operator itself adds the file %s: give yours another name", file.Name)
+		}
+		names[file.Name] = true
+	}
+	return nil
 }
 
 func (s Service) certificateFile() string { return s.tlsFile(".crt") }

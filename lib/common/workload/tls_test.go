@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/engine"
 )
 
 func TestServeTLS(t *testing.T) {
@@ -54,5 +55,24 @@ func TestPodsWithoutTLSHaveTheirScripts(t *testing.T) {
 	want := []string{"/usr/local/bin/container-scripts/start-wsgi-tls", "--certificate", "/etc/thing/api.crt", "--key", "/etc/thing/api.key", "--workers"}
 	if command := service.serve(); !slices.Equal(command[:len(want)], want) {
 		t.Errorf("the service starts with %v", command)
+	}
+}
+
+func TestFilesOfTheCertificateAreRefused(t *testing.T) {
+	for name, want := range map[string]string{
+		"policy.yaml": "",
+		"api.crt":     "spec.extraFiles: with tlsSecretRef, the operator itself adds the file api.crt: give yours another name",
+		"api.key":     "spec.extraFiles: with tlsSecretRef, the operator itself adds the file api.key: give yours another name",
+	} {
+		service := Service{Name: "thing-api", Project: Project{Name: "thing"}, Port: &Port{}, WSGI: &WSGI{}}
+		service.Spec.ExtraFiles = []commonv1.ExtraFile{{Name: name, Content: new("mine")}}
+		if err := service.checkFiles(); err != nil {
+			t.Errorf("without TLS, %s is refused: %v", name, err)
+		}
+		service.ServeTLS(&commonv1.SecretReference{Name: "tls"}, "wsgi", "cert", "key")
+		err := service.checkFiles()
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || engine.Reason(err) != engine.ReasonInvalid) {
+			t.Errorf("with TLS, the error about %s is %v, want %q", name, err, want)
+		}
 	}
 }
