@@ -28,11 +28,11 @@ type WSGISettings struct {
 	// +kubebuilder:validation:Maximum=3600
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// tlsSecretRef names the Secret of type kubernetes.io/tls with the certificate for the host
-	// name of the Service, <name>.<namespace>.svc.cluster.local. With it, the pods serve HTTPS and
-	// accept no other connections, and a Route connects to them by TLS; an Ingress or a Gateway
-	// must do so too, which its controller configures. Key ca.crt has the authority that the
-	// operator and a Route trust. Default: the pods serve HTTP. A change restarts the pods.
+	// tlsSecretRef names the Secret of type kubernetes.io/tls with a certificate for the host name
+	// of the Service, <name>.<namespace>.svc.cluster.local. The pods then accept only HTTPS. A
+	// Route and an Ingress of ingress-nginx connect to them by TLS; configure other controllers
+	// and Gateways to do so. The operator and a Route trust the authority in key ca.crt. Default:
+	// the pods serve HTTP. A change restarts the pods.
 	// +optional
 	TLSSecretRef *SecretReference `json:"tlsSecretRef,omitempty"`
 }

@@ -417,7 +417,7 @@ type CellMetadata struct {
 type MetadataAgent struct {
 	// secretRef names the Secret with the keys host, port, protocol and sharedSecret and, while
 	// the service is exposed, publicHost, publicPort and publicProtocol for agents outside the
-	// cluster. Key ca.crt is that of the service's tlsSecretRef.
+	// cluster. Key ca.crt is copied from the Secret of the service's tlsSecretRef.
 	// +required
 	SecretRef commonv1.SecretReference `json:"secretRef"`
 
