@@ -2,6 +2,7 @@ package nova
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -116,8 +117,12 @@ func checkCells(cr *novav1.Nova, services []computeService) error {
 	return errors.New("no cell answered GET /os-services: the API reaches no cell database, or no cell conductor has started yet")
 }
 
-// failedPart adds to the error of a request the part that failed, if it is found.
+// failedPart adds to the error of a request the part that failed, if it is found. A refused
+// certificate is that part: the API has not received the request.
 func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed error) error {
+	if refused := (*tls.CertificateVerificationError)(nil); errors.As(failed, &refused) {
+		return engine.Fail(reasonAPIFailed, failed)
+	}
 	for _, database := range []registration.Account{apiDatabase(cr), cell0Database(cr)} {
 		if err := registration.Answers(ctx, database, in); err != nil && engine.Reason(err) != engine.ReasonWaiting {
 			return engine.Fail(engine.Reason(err), fmt.Errorf("%w: %w", failed, err))
