@@ -189,6 +189,12 @@ $(benches): export KUBECONFIG := $(testserver)/kubeconfig
 $(benches): bench-%:
 	cd operators/$* && go test -tags bench -timeout 2h -count 1 -v ./internal/bench -args $(BENCH_ARGS)
 
+.PHONY: bench-trees
+bench-trees: export KUBECONFIG := $(testserver)/kubeconfig
+bench-trees: test-server ## Run the Nova operators with 1,000 control planes; BENCH_ARGS are arguments.
+	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
+	cd test && GOWORK=off go test -tags bench -timeout 6h -count 1 -v ./bench/trees -args $(BENCH_ARGS)
+
 ##### Demo
 
 # CLUSTER, OPERATORS, IMAGE_REGISTRY, RELEASE and LIBVIRT are set in the environment or on the command line.

@@ -23,12 +23,14 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/yaml"
 
 	"asterism.dev/lib/common/enginetest"
 )
 
 const operatorNamespace = "asterism-system"
+
+// files has the operators, which another run does not link again, and their logs.
+var files = filepath.Join(os.TempDir(), "trees")
 
 // operator is a process like the container of the operator's Deployment. Its names of hosts are
 // in a file, in a mount namespace of its own.
@@ -42,8 +44,8 @@ type operator struct {
 
 func (o *operator) build(hosts string) {
 	o.t.Helper()
-	binary := filepath.Join(o.t.TempDir(), o.name+"-operator")
-	build := exec.CommandContext(o.t.Context(), "go", "build", "-ldflags", "-s -w", "-o", binary, "./cmd")
+	binary := filepath.Join(files, o.name+"-operator")
+	build := exec.CommandContext(o.t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", binary, "./cmd")
 	build.Dir = root + "operators/" + o.name
 	if out, err := build.CombinedOutput(); err != nil {
 		o.t.Fatalf("building the operator: %v: %s", err, out)
@@ -72,7 +74,7 @@ func (o *operator) start() {
 	}
 	probes := listener.Addr().String()
 	_ = listener.Close()
-	log, err := os.OpenFile(filepath.Join(os.TempDir(), "trees-"+o.name+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	log, err := os.Create(filepath.Join(files, o.name+".log"))
 	if err != nil {
 		o.t.Fatal(err)
 	}
