@@ -93,16 +93,18 @@ func (c *cloud) manage(pod *corev1.Pod) (code int32, message string) {
 	case purpose == "cell1-map":
 		i, _ := strconv.Atoi(strings.TrimPrefix(name, "t"))
 		uuid := fmt.Sprintf("8d0c6a52-4c7e-4f0c-9d0b-%012d", i)
-		c.exec("REPLACE INTO " + name + "_api.cell_mappings (uuid, disabled, id) VALUES ('" + uuid + "', FALSE, 1)")
+		if err := c.exec("REPLACE INTO " + name + "_api.cell_mappings (uuid, disabled, id) VALUES ('" + uuid + "', FALSE, 1)"); err != nil {
+			return 1, err.Error()
+		}
 		return 0, uuid
 	}
 	return 0, ""
 }
 
 // createDatabases creates the tables that the operator of Nova reads.
-func (c *cloud) createDatabases(i int) {
+func (c *cloud) createDatabases(i int) error {
 	api, cell := nameOf(i)+"_api.", nameOf(i)+"_cell1."
-	c.exec("CREATE DATABASE "+nameOf(i)+"_api", "CREATE DATABASE "+nameOf(i)+"_cell1",
+	return c.exec("CREATE DATABASE "+nameOf(i)+"_api", "CREATE DATABASE "+nameOf(i)+"_cell1",
 		"CREATE TABLE "+api+"cell_mappings (uuid VARCHAR(36) PRIMARY KEY, disabled BOOLEAN, id INT, name VARCHAR(255), database_connection TEXT)",
 		"CREATE TABLE "+api+"host_mappings (cell_id INT, host VARCHAR(255))",
 		"CREATE TABLE "+api+"instance_mappings (cell_id INT, queued_for_delete BOOLEAN, instance_uuid VARCHAR(36))",
@@ -113,12 +115,13 @@ func (c *cloud) createDatabases(i int) {
 		"INSERT INTO "+api+"host_mappings VALUES (1, 'compute-0')")
 }
 
-func (c *cloud) exec(statements ...string) {
+func (c *cloud) exec(statements ...string) error {
 	for _, statement := range statements {
 		if _, err := c.mariaDB.DB.ExecContext(context.Background(), statement); err != nil {
-			c.t.Errorf("%s: %v", statement, err)
+			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
+	return nil
 }
 
 // logins returns the number of connections to MariaDB since its start.

@@ -131,16 +131,18 @@ func (o *operator) cpu() float64 {
 	return (user + system) / 100
 }
 
-// tally counts the requests of an operator. Reads are of single objects and of lists.
+// tally counts the requests of an operator. Reads are of single objects and of lists; discoveries
+// are of the kinds of an API group.
 type tally struct {
-	created, changed, status, events, reads, watches, leases int
-	last                                                     time.Time // of a read or write
+	created, changed, status, events, reads, discoveries, watches, leases int
+
+	last time.Time // of a read or write
 }
 
 func (a tally) plus(b tally) tally {
 	return tally{
 		a.created + b.created, a.changed + b.changed, a.status + b.status, a.events + b.events,
-		a.reads + b.reads, a.watches + b.watches, a.leases + b.leases, latest(a.last, b.last),
+		a.reads + b.reads, a.discoveries + b.discoveries, a.watches + b.watches, a.leases + b.leases, latest(a.last, b.last),
 	}
 }
 
@@ -154,8 +156,8 @@ func latest(a, b time.Time) time.Time {
 func (a tally) writes() int { return a.created + a.changed + a.status }
 
 func (a tally) per(n float64) string {
-	return fmt.Sprintf("writes %.2f (%.2f create, %.2f change or delete, %.2f of the status), events %.2f, reads %.2f, watches %.2f, requests for the Lease %.2f",
-		float64(a.writes())/n, float64(a.created)/n, float64(a.changed)/n, float64(a.status)/n, float64(a.events)/n, float64(a.reads)/n, float64(a.watches)/n, float64(a.leases)/n)
+	return fmt.Sprintf("writes %.2f (%.2f create, %.2f change or delete, %.2f of the status), events %.2f, reads %.2f, discoveries %.2f, watches %.2f, requests for the Lease %.2f",
+		float64(a.writes())/n, float64(a.created)/n, float64(a.changed)/n, float64(a.status)/n, float64(a.events)/n, float64(a.reads)/n, float64(a.discoveries)/n, float64(a.watches)/n, float64(a.leases)/n)
 }
 
 // entry is a line of the audit log.
@@ -179,6 +181,9 @@ func (a *tally) count(e entry) {
 	switch {
 	case e.ObjectRef.Resource == "leases":
 		a.leases++
+		return
+	case e.ObjectRef.Resource == "":
+		a.discoveries++
 		return
 	case read:
 		a.reads++
@@ -240,17 +245,19 @@ func (a *audit) take() map[string]tally {
 	}
 }
 
-// inParallel calls do for every number from from to to-1.
-func inParallel(from, to int, do func(int)) {
+// inParallel calls do for every number from from to to-1, and returns the errors.
+func inParallel(from, to int, do func(int) error) error {
 	var next atomic.Int64
 	next.Store(int64(from))
 	var working sync.WaitGroup
-	for range workers {
+	failed := make([]error, workers)
+	for worker := range workers {
 		working.Go(func() {
-			for i := int(next.Add(1)) - 1; i < to; i = int(next.Add(1)) - 1 {
-				do(i)
+			for i := int(next.Add(1)) - 1; i < to && failed[worker] == nil; i = int(next.Add(1)) - 1 {
+				failed[worker] = do(i)
 			}
 		})
 	}
 	working.Wait()
+	return errors.Join(failed...)
 }

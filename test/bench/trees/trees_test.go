@@ -89,12 +89,12 @@ func newBench(t *testing.T) *bench {
 	for _, o := range b.operators {
 		o.build(b.cloud.hosts)
 	}
-	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
+	b.must(b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}))
 	for i := range *namespaces {
-		b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(i)}})
+		b.must(b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(i)}}))
 		for _, binding := range enginetest.ReadSamples(t, root+"config/namespace/rolebindings.yaml") {
 			binding.SetNamespace(namespaceOf(i))
-			b.create(binding)
+			b.must(b.create(binding))
 		}
 		enginetest.Kubelet{Job: b.cloud.manage}.Start(t, namespaceOf(i))
 	}
@@ -102,9 +102,17 @@ func newBench(t *testing.T) *bench {
 }
 
 // create creates an object of a new API server: the bench leaves its objects to `make test-server-down`.
-func (b *bench) create(obj client.Object) {
-	if err := b.client.Create(context.Background(), obj); err != nil {
-		b.t.Errorf("%v: the bench needs a new API server", err)
+func (b *bench) create(obj client.Object) error {
+	if err := b.client.Create(b.t.Context(), obj); err != nil {
+		return fmt.Errorf("the bench needs a new API server: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -137,15 +145,15 @@ func (b *bench) grow(from, to int) []usage {
 func (b *bench) createNovas(from, to int) {
 	b.t.Helper()
 	b.cloud.resolve(to)
-	inParallel(from, to, func(i int) {
-		b.cloud.createDatabases(i)
+	b.must(inParallel(from, to, func(i int) error {
+		err := b.cloud.createDatabases(i)
 		for _, object := range b.cloud.objects(i) {
-			b.create(object)
+			if err == nil {
+				err = b.create(object)
+			}
 		}
-	})
-	if b.t.Failed() {
-		b.t.FailNow()
-	}
+		return err
+	}))
 }
 
 // awaitReady waits until all Novas are Ready.
@@ -203,22 +211,24 @@ func (b *bench) awaitQuiet() map[string]tally {
 	return counted
 }
 
-// atRest measures each operator while nothing changes. Only Leases may be written; watches end
-// after some minutes and are renewed.
+// atRest measures each operator while nothing changes. Only Leases may be written. Watches end
+// after some minutes and are renewed, and in each namespace an operator asks every 30 seconds
+// whether Routes are served by now.
 func (b *bench) atRest() []usage {
 	b.t.Helper()
 	used, calls, logins := b.cpu(), b.cloud.calls.Load(), b.cloud.logins()
 	b.audit.take()
 	time.Sleep(*rest) //nolint:forbidigo // it is the measured time
 	counted, now := b.audit.take(), b.cpu()
+	discoveries := *namespaces * (int(*rest/(30*time.Second)) + 1)
 	b.t.Logf("at rest, per minute: %.0f requests to Keystone and the compute API, %.0f connections to MariaDB",
 		float64(b.cloud.calls.Load()-calls)/rest.Minutes(), float64(b.cloud.logins()-logins)/rest.Minutes())
 	var all []usage
 	for i, o := range b.operators {
 		of := counted[o.name]
 		b.t.Logf("  %-15s %s", o.name, of.per(rest.Minutes()))
-		if of.writes()+of.events+of.reads > 0 || of.leases == 0 {
-			b.t.Errorf("operator %s at rest: %s, want only Leases and watches", o.name, of.per(1))
+		if of.writes()+of.events+of.reads > 0 || of.discoveries > discoveries || of.leases == 0 {
+			b.t.Errorf("operator %s at rest: %s; want at most %d discoveries, and else only Leases and watches", o.name, of.per(1), discoveries)
 		}
 		all = append(all, usage{resident: o.memory("VmRSS:"), cpu: (now[i] - used[i]) / rest.Minutes()})
 	}
