@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -242,6 +243,34 @@ func Cluster() Need {
 		uid, err := p.view.ClusterUID(ctx)
 		p.in.cluster = uid
 		return uid, err
+	}}
+}
+
+// namespaceEvery is the time until a namespace that a need refuses is read again.
+const namespaceEvery = 5 * time.Second
+
+// OwnNamespace is met when check returns nil for the metadata of the object's namespace, which
+// every pass reads from the API server: a RoleBinding gives the right to get the own namespace, and
+// none to watch it.
+func OwnNamespace(check func(*metav1.PartialObjectMetadata) error) Need {
+	return Need{func(ctx context.Context, p *pass) (any, error) {
+		namespace, err := p.view.Namespace(ctx, p.request.Namespace)
+		switch {
+		case errors.IsNotFound(err):
+			err = Wait("Namespace %s does not exist", p.request.Namespace)
+		case err != nil:
+			err = fmt.Errorf("reading Namespace %s: %w", p.request.Namespace, err)
+		default:
+			err = check(namespace)
+		}
+		if err == nil {
+			return nil, nil
+		}
+		refused := *outcomeOf(err)
+		if !refused.Retry {
+			refused.After = namespaceEvery
+		}
+		return nil, &refused
 	}}
 }
 

@@ -21,17 +21,16 @@ import (
 	"asterism.dev/lib/common/workload"
 )
 
-// TestRefusedPodsAreExplained, by what an administrator has to change: the label of the
-// namespace, and the ServiceAccount.
-func TestRefusedPodsAreExplained(t *testing.T) {
+// TestPrivilegedPodsNeedAnAdministrator, who sets the label of the namespace and creates the
+// ServiceAccount: nothing is built without the label.
+func TestPrivilegedPodsNeedAnAdministrator(t *testing.T) {
 	g := NewWithT(t)
 	enginetest.InstallCRDs(t, "../internal/widget/crd")
 	w := enginetest.NewWorld(t, enginetest.Kubelet{}, widget.AddToScheme)
 	enforce := func(level string) {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "`+level+`"}}}`))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": `+level+`}}}`))
 		g.Expect(w.Client.Patch(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, patch)).To(Succeed())
 	}
-	enforce("baseline")
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bus"}, StringData: map[string]string{"hostname": "bus.example.org", "user": "u", "password": "p"}})
 	w.Run(engine.Service[*widget.Widget]{
 		Name: "thing",
@@ -49,9 +48,15 @@ func TestRefusedPodsAreExplained(t *testing.T) {
 	})
 	cr := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Name: "refused"}}
 	w.Create(cr)
-	enginetest.AwaitReason(t, w.Client, cr, "WorkloadReady", engine.ReasonProgressing, "StatefulSet refused: 0 of 1 pods",
-		"Namespace "+w.Namespace+" has the label pod-security.kubernetes.io/enforce=baseline, which refuses privileged pods: set the label to privileged")
-	enforce("privileged")
+	refused := func(state string) {
+		enginetest.AwaitReason(t, w.Client, cr, "ConfigReady", engine.ReasonWaiting, "Namespace "+w.Namespace+" has "+state,
+			"kubectl label namespace "+w.Namespace+" pod-security.kubernetes.io/enforce=privileged --overwrite")
+		g.Expect(w.Read(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}})).To(BeFalse())
+	}
+	refused("no label pod-security.kubernetes.io/enforce")
+	enforce(`"baseline"`)
+	refused("the label pod-security.kubernetes.io/enforce=baseline")
+	enforce(`"privileged"`)
 	enginetest.AwaitReason(t, w.Client, cr, "WorkloadReady", engine.ReasonProgressing,
 		"no pod exists: see kubectl describe statefulset refused")
 	w.Create(account(t))

@@ -13,9 +13,13 @@ import (
 )
 
 // Inputs returns Needs for the Secrets and ConfigMaps of the service, with their required
-// keys, and for its networks.
+// keys, and for its networks; with RunOnHost also for the label of the namespace that admits
+// privileged pods.
 func (s Service) Inputs() []engine.Need {
 	var needs []engine.Need
+	if s.RunOnHost {
+		needs = append(needs, engine.OwnNamespace(admitPrivileged))
+	}
 	for _, database := range s.Databases {
 		needs = append(needs, engine.Secret(database.Secret, config.KeyHostname, config.KeyUser, config.KeyPassword))
 	}

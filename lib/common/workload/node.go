@@ -42,7 +42,7 @@ func (s Service) PerNode(in engine.Inputs) ([]engine.Child, error) {
 		WithUpdateStrategy(applyappsv1.DaemonSetUpdateStrategy().WithType(appsv1.RollingUpdateDaemonSetStrategyType).
 			WithRollingUpdate(applyappsv1.RollingUpdateDaemonSet().WithMaxUnavailable(intstr.FromInt32(1)))).
 		WithTemplate(pod))
-	return []engine.Child{s.explained(set)}, nil
+	return []engine.Child{set}, nil
 }
 
 // nodeOption returns the section and the name of a key of Node.Options.

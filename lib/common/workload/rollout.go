@@ -38,7 +38,7 @@ func (s Service) Stateful(in engine.Inputs) ([]engine.Child, error) {
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithSelector(s.selector()).
 		WithTemplate(pod))
-	return slices.Concat(s.networkPolicy(), []engine.Child{s.explained(set)}, s.disruptionBudget()), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{set}, s.disruptionBudget()), nil
 }
 
 // connectedPod returns the template of a pod that is ready while it has its connections.
@@ -113,7 +113,7 @@ func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	service := applycorev1.Service(s.Instance, "").WithSpec(applycorev1.ServiceSpec().
 		WithSelector(engine.Selector(s.Name, s.Instance)).
 		WithPorts(applycorev1.ServicePort().WithName(s.Port.Name).WithPort(s.Port.Number).WithTargetPort(s.Port.target())))
-	return slices.Concat(s.networkPolicy(), []engine.Child{service, s.explained(deployment)}, s.disruptionBudget()), nil
+	return slices.Concat(s.networkPolicy(), []engine.Child{service, deployment}, s.disruptionBudget()), nil
 }
 
 // drain is what a pod that is being deleted does before its service is stopped. No server

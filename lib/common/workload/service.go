@@ -64,7 +64,8 @@ type Service struct {
 	// Port is the HTTP port of the service, nil for none.
 	Port *Port
 	// RunOnHost gives the pods the storage programs of their node; see kolla.RunOnHost. The
-	// pods are privileged. Jobs of the service are not.
+	// pods are privileged, and are built only in a namespace with the label that admits them. Jobs
+	// of the service are not privileged.
 	RunOnHost bool
 	// Node describes the nodes of a service with one pod on each node, nil for none. It
 	// requires RunOnHost.

@@ -17,7 +17,6 @@ var subject = workloadtest.Subject[*novav1.NovaCompute]{
 		Service:     Service,
 		AddToScheme: []func(*runtime.Scheme) error{novav1.AddToScheme},
 		Conditions:  novav1.NovaComputeConditions,
-		Explained:   []enginetest.Right{{Resource: "namespaces", Verb: "get"}},
 	},
 	Kind:     "NovaCompute",
 	Sample:   sample,

@@ -86,6 +86,7 @@ var _ = Describe("NovaCompute", func() {
 		DeferCleanup(func(ctx SpecContext) error { return w.Client.Delete(ctx, node) })
 		// The API server taints a node that has no kubelet yet.
 		Expect(w.Client.Patch(context.Background(), node, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"taints": null}}`)))).To(Succeed())
+		enforce(w, `"privileged"`)
 		w.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "asterism-run-on-host"}}, libvirt)
 		pod := podOf(w, libvirt.Name)
 		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}

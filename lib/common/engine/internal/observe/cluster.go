@@ -123,15 +123,22 @@ func (c *Cluster) ClusterUID(ctx context.Context) (string, error) {
 	if known != "" {
 		return known, nil
 	}
-	system := &metav1.PartialObjectMetadata{}
-	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
-	defer cancel()
-	if err := c.API.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	system, err := c.Namespace(ctx, metav1.NamespaceSystem)
+	if err != nil {
 		return "", fmt.Errorf("identifying the cluster by the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.uid = string(system.UID)
 	return c.uid, nil
+}
+
+// Namespace reads the metadata of a namespace from the API server.
+func (c *Cluster) Namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
+	defer cancel()
+	err := c.API.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	return namespace, err
 }
