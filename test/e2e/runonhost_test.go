@@ -70,6 +70,11 @@ var _ = Describe("A pod that runs programs of its node", Ordered, func() {
 	It("is refused in a namespace that an administrator has not labelled", func(ctx SpecContext) {
 		Expect(tryApply(ctx, namespace, pod("on-host", true))).To(MatchError(And(
 			ContainSubstring(`violates PodSecurity "restricted:latest"`), ContainSubstring("hostPID=true"), ContainSubstring("privileged=true"))))
+		apply(ctx, namespace, libvirtCompute)
+		awaitFalse(ctx, object("NovaCompute", namespace, "rack1"), "InputsReady", "Waiting", "has the label pod-security.kubernetes.io/enforce=restricted")
+		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce-")
+		awaitFalse(ctx, object("NovaCompute", namespace, "rack1"), "InputsReady", "Waiting", "has no label pod-security.kubernetes.io/enforce")
+		Expect(kubectl(ctx, "get", "daemonsets", "--namespace="+namespace, "--output=name")).To(BeEmpty())
 		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
 	})
 
