@@ -188,7 +188,7 @@ func accounts(names []string) string {
 // handedOver looks for RoleBindings of any name, because OLM chooses others.
 func (r *readiness) handedOver(ctx context.Context) (string, error) {
 	name := r.cluster.Namespace
-	if err := r.get(ctx, "Namespace", "", name, "\"kubectl create namespace "+name+"\"", &corev1.Namespace{}); err != nil {
+	if err := r.get(ctx, "Namespace", "", name, "\"kubectl create namespace "+name+"\", and then \"kubectl label namespace "+name+" pod-security.kubernetes.io/enforce=restricted\"", &corev1.Namespace{}); err != nil {
 		return "", err
 	}
 	var bindings rbacv1.RoleBindingList
@@ -247,6 +247,8 @@ func (r *readiness) podSecurity(ctx context.Context) (string, error) {
 		}
 	}
 	switch {
+	case privileged && level == "":
+		return "", failed("computes with driver Libvirt need the label %s=privileged of namespace %s: docs/guides/libvirt.md", label, namespace.Name)
 	case level == "":
 		return "no label: the default of the cluster applies", nil
 	case !slices.Contains([]string{"privileged", "baseline", "restricted"}, level):

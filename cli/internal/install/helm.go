@@ -37,7 +37,7 @@ func (p *planner) installHelm(ctx context.Context) error {
 		return err
 	}
 	for _, namespace := range p.Namespaces {
-		if err := p.createNamespace(ctx, namespace); err != nil {
+		if err := p.applyNamespace(ctx, namespace); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (p *planner) installKubectl(ctx context.Context) error {
 	p.applyManifests("Apply the operators of the control plane", m.operators)
 	p.awaitOperators(systemNamespace)
 	for _, namespace := range p.Namespaces {
-		if err := p.createNamespace(ctx, namespace); err != nil {
+		if err := p.applyNamespace(ctx, namespace); err != nil {
 			return err
 		}
 		p.run("Hand namespace "+namespace+" over to the operators", append([]string{kubectl, "apply", "-n", namespace}, m.namespace...)...)
@@ -169,14 +169,4 @@ func (p *planner) contentOf(ctx context.Context, source []string) ([]byte, error
 	}
 	content, err := os.ReadFile(source[1])
 	return bytes.TrimSpace(content), err
-}
-
-// createNamespace adds a step unless the namespace exists.
-func (p *planner) createNamespace(ctx context.Context, namespace string) error {
-	found, err := p.get(ctx, namespaceKind, "", namespace)
-	if err != nil || found != nil {
-		return err
-	}
-	p.run("Create namespace "+namespace, kubectl, "create", "namespace", namespace)
-	return nil
 }

@@ -224,22 +224,22 @@ func (p *planner) applyNamespace(ctx context.Context, namespace string) error {
 	return p.apply("Create namespace "+namespace, "", []*unstructured.Unstructured{namespaceObject(namespace)})
 }
 
-// applyOperatorNamespaces adds a step for the namespaces of the operators, whose pods are
-// restricted.
+// applyOperatorNamespaces adds a step for the namespaces of the operators.
 func (p *planner) applyOperatorNamespaces() error {
 	var objects []*unstructured.Unstructured
 	for _, name := range []string{systemNamespace, storageNamespace} {
-		o := namespaceObject(name)
-		o.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
-		objects = append(objects, o)
+		objects = append(objects, namespaceObject(name))
 	}
 	return p.apply("Create the namespaces of the operators", "", objects)
 }
 
+// namespaceObject returns a namespace whose pods are restricted. An administrator changes the label
+// before a compute with driver Libvirt runs in it.
 func namespaceObject(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(namespaceKind)
 	o.SetName(name)
+	o.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	return o
 }
 
