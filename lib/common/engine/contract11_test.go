@@ -187,7 +187,7 @@ func TestAPanicOfAProofIsACondition(t *testing.T) {
 	o := (&pausable{}).service()
 	o.Proof = func(*widget.Widget, client.Object) bool {
 		if broken.Load() {
-			panic("the proof is broken")
+			panic("the proof is broken") //nolint:forbidigo // the engine recovers
 		}
 		return true
 	}

@@ -67,7 +67,10 @@ func (s Subject[T]) Problems(t testing.TB) []string {
 	return all.found
 }
 
-const secretKind = "Secret"
+const (
+	secretKind    = "Secret"
+	namespaceKind = "Namespace"
+)
 
 // mostForBomb bounds the bytes that all passes over a fixture allocate although a Secret is
 // a SecretBomb, with the copies that the fake API server makes of the Secret.
@@ -162,7 +165,7 @@ func (s Subject[T]) checkLongestName(t testing.TB, all *problems, fixtures []fix
 
 // longestOf bounds the names of kinds whose names become labels or host names. The name of
 // a StatefulSet becomes a label together with the hash of a revision.
-var longestOf = map[string]int{"Service": 63, "Job": 63, "StatefulSet": 52, "Deployment": 52, "DaemonSet": 52, "Namespace": 63}
+var longestOf = map[string]int{"Service": 63, "Job": 63, "StatefulSet": 52, "Deployment": 52, "DaemonSet": 52, namespaceKind: 63}
 
 func (s Subject[T]) checkChild(t testing.TB, all *problems, child appliedChild) {
 	t.Helper()

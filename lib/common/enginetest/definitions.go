@@ -15,7 +15,7 @@ import (
 
 // clusterScoped are the built-in kinds without a namespace that operators create or read.
 var clusterScoped = map[string]bool{
-	"Namespace": true, "Node": true, "PersistentVolume": true, "StorageClass": true, "CSIDriver": true,
+	namespaceKind: true, "Node": true, "PersistentVolume": true, "StorageClass": true, "CSIDriver": true,
 	"ClusterRole": true, "ClusterRoleBinding": true, "PriorityClass": true, "SecurityContextConstraints": true,
 }
 

@@ -56,7 +56,7 @@ func (f fixture[T]) in(namespace string, created metav1.Object) fixture[T] {
 		if object.GetNamespace() == f.cr.GetNamespace() {
 			object.SetNamespace(namespace)
 		}
-		if object.GetKind() == "Namespace" && object.GetName() == f.cr.GetNamespace() {
+		if object.GetKind() == namespaceKind && object.GetName() == f.cr.GetNamespace() {
 			object.SetName(namespace)
 		}
 		moved.objects = append(moved.objects, object)

@@ -78,15 +78,15 @@ func (o *operator) start() {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	defer log.Close() //nolint:errcheck // the process has it
+	defer log.Close()
 	arguments := append(o.command[1:len(o.command):len(o.command)], "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address="+probes)
-	o.process = exec.Command(o.command[0], arguments...) //nolint:noctx // stop ends it
+	o.process = exec.Command(o.command[0], arguments...)
 	o.process.Env, o.process.Stdout, o.process.Stderr = o.env, log, log
 	if err := o.process.Start(); err != nil {
 		o.t.Fatal(err)
 	}
 	enginetest.Eventually(o.t, "operator "+o.name+" is ready, see "+log.Name(), func() error {
-		response, err := http.Get("http://" + probes + "/readyz") //nolint:noctx // on the loopback interface
+		response, err := http.Get("http://" + probes + "/readyz")
 		if err != nil {
 			return err
 		}
