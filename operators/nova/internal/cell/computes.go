@@ -59,6 +59,10 @@ const settle = time.Minute
 // number of its servers, or the time since when it has none.
 const removable = "removable"
 
+// uncounted is observed of an unlisted compute that is paused: its status may not have all of its
+// hosts.
+const uncounted = "paused"
+
 // countServers counts the servers of the unlisted computes.
 func countServers(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
 	leaving := unlisted(cr, in)
@@ -71,6 +75,10 @@ func countServers(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (e
 	}
 	observed := engine.Observed{}
 	for _, child := range leaving {
+		if child.IsPaused() {
+			observed[child.Name] = uncounted
+			continue
+		}
 		count := servers[child.Name]
 		for _, host := range without(child.Status.Hosts, []string{child.Name}) {
 			count += servers[host]
@@ -146,7 +154,10 @@ func judgeComputes(cr *novav1.NovaCell, in engine.Inputs) (string, error) {
 // observed of it.
 func leaves(name, seen string) string {
 	why := "is removed after a minute without a server: to keep it, add it to computes again"
-	if strings.HasPrefix(seen, "servers") {
+	switch {
+	case seen == uncounted:
+		why = "is paused: remove spec.paused, so that its hosts are counted, or add it to computes again"
+	case strings.HasPrefix(seen, "servers"):
 		why = "has " + seen + ": disable its compute service and migrate or delete its servers, or add it to computes again"
 	}
 	return fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", name, why)

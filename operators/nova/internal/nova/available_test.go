@@ -138,7 +138,7 @@ var _ = Describe("Available", func() {
 		c.Change(certificate, func() { certificate.Data["ca.crt"] = authority.PEM })
 		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, metav1.ConditionTrue)
 		c.Delete(certificate, metav1.DeletePropagationBackground)
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, engine.ReasonWaiting, "Secret api-tls does not exist")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, commonv1.ConditionAvailable, reasonAPIFailed, "TLS certificate refused")
 	})
 
 	It("is False while no cell answers", func() {

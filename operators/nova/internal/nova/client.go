@@ -22,12 +22,13 @@ type apiClient struct {
 	authority []byte // PEM, trusted for https; nil: the system's authorities
 }
 
-// certificateNeeds is the need of a client of an API that serves TLS: its Secret.
+// certificateNeeds is the need of a client of an API that serves TLS: its Secret. Before the Secret
+// exists, the pods serve as before.
 func certificateNeeds(cr *novav1.Nova) []engine.Need {
 	if cr.Spec.API.TLSSecretRef == nil {
 		return nil
 	}
-	return []engine.Need{engine.Secret(cr.Spec.API.TLSSecretRef.Name)}
+	return []engine.Need{engine.Secret(cr.Spec.API.TLSSecretRef.Name).Optional()}
 }
 
 // newAPIClient returns a client for the internal address of the API.

@@ -681,6 +681,9 @@ var _ = Describe("The table of services", func() {
 		scheduler := schedulerNamed(cr)
 		Expect(c.Read(scheduler)).To(BeTrue())
 		c.Scale(scheduler, 2)
+		paused := cellConductorNamed(cr, cr.Spec.Cells[0])
+		Expect(c.Read(paused)).To(BeTrue())
+		c.Change(paused, func() { paused.Spec.Paused = true })
 		kept := map[string]string{
 			"first":       "nova-scheduler given-scheduler-0 down",
 			"scaled":      "nova-scheduler given-scheduler-1 down",
@@ -690,9 +693,10 @@ var _ = Describe("The table of services", func() {
 			"no number":   "nova-conductor given-superconductor-x down",
 			"other cell":  "nova-conductor given-cell10-conductor-4 down",
 			"the compute": "nova-compute compute-1 down",
+			"paused":      "nova-conductor given-cell1-conductor-12 down",
 		}
 		rows := map[string]string{
-			"a": "nova-scheduler given-scheduler-2 down", "b": "nova-conductor given-superconductor-1 down", "c": "nova-conductor given-cell1-conductor-12 down",
+			"a": "nova-scheduler given-scheduler-2 down", "b": "nova-conductor given-superconductor-1 down",
 		}
 		maps.Copy(rows, kept)
 		c.setRows(rows)

@@ -69,7 +69,7 @@ func podsOf(service scalable) int {
 
 // removeScaledAway deletes the rows of the pods of conductors and schedulers that a scale-down
 // has deleted: only rows that are down, and whose host is the name of such a pod. The rows of
-// other hosts, and of pods that restart, stay. A failure is logged and repeated with the next
+// other hosts, of pods that restart, and of a paused service, whose pods nobody counts, stay. A failure is logged and repeated with the next
 // request.
 func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, conductors []computeService, api apiClient) {
 	schedulers, err := api.listServices(ctx, "nova-scheduler")
@@ -77,7 +77,7 @@ func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, co
 		log.FromContext(ctx).Error(err, "listing schedulers, whose rows may have to be deleted")
 	}
 	pods := map[string]int{} // of a service, by <binary>/<instance>
-	if child, ok := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr)); ok {
+	if child, ok := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr)); ok && !child.IsPaused() {
 		pods["nova-scheduler/"+child.Name] = podsOf(child)
 	}
 	names := []string{superconductorName(cr)}
@@ -85,7 +85,7 @@ func removeScaledAway(ctx context.Context, cr *novav1.Nova, in engine.Inputs, co
 		names = append(names, cellConductorNamed(cr, cell).Name)
 	}
 	for _, name := range names {
-		if child, ok := engine.Get[*conductorv1.NovaConductor](in, name); ok {
+		if child, ok := engine.Get[*conductorv1.NovaConductor](in, name); ok && !child.IsPaused() {
 			pods["nova-conductor/"+name] = podsOf(child)
 		}
 	}
