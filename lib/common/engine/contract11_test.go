@@ -74,6 +74,8 @@ func contract11(w *world) {
 	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
 	w.play(rack, "True", "")
 	w.awaitReady(cr)
+	incident := client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion":"test.asterism.dev/v1alpha1","kind":"Rack","metadata":{"labels":{"incident":"1"}}}`))
+	w.must(w.client.Patch(w.ctx, rack, incident, client.FieldOwner("incident-pause")))
 
 	w.pause(cr)
 	w.must(w.get(rack))
@@ -156,7 +158,7 @@ func (w *world) keepsAPauseOfAUser(cr *widget.Widget, rack *widget.Rack) {
 	w.setPaused(rack, "true")
 	w.pause(cr)
 	w.resume(cr)
-	w.Eventually(func() string { w.must(w.get(rack)); return fmt.Sprint(rack.GetManagedFields()) }).ShouldNot(ContainSubstring("-pause"))
+	w.Eventually(func() string { w.must(w.get(rack)); return fmt.Sprint(rack.GetManagedFields()) }).ShouldNot(ContainSubstring(owner + "-pause"))
 	w.Expect(rack.IsPaused()).To(BeTrue(), "paused by a user")
 	w.playReason(rack, "Ready", "Unknown", engine.ReasonPaused, "by a user")
 	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Paused: Rack paused: by a user"))

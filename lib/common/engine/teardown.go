@@ -120,6 +120,7 @@ func (p *pass) patchFinalizers(ctx context.Context, change func()) error {
 	change()
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := p.client().Patch(ctx, p.cr, patch, client.FieldOwner(p.settings.Name+"-finalizer")); err != nil {
+		p.cr.SetFinalizers(base.GetFinalizers()) // a status is written only if the object has changed
 		return fmt.Errorf("patching the finalizers of %s: %w", p.self(), err)
 	}
 	p.stored = p.cr.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy has the same type

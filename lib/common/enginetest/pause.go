@@ -25,6 +25,12 @@ func (s Subject[T]) checkPause(t testing.TB, all *problems, f fixture[T]) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(f.cr); err != nil {
+		t.Fatal(err)
+	}
+	if hasField, _, _ := unstructured.NestedBool(content, "spec", "paused"); hasField != f.cr.IsPaused() {
+		all.add("IsPaused is %v, and spec.paused is %v", f.cr.IsPaused(), hasField)
+	}
 	if f.cr.GetDeletionTimestamp() != nil || !f.cr.IsPaused() {
 		return
 	}

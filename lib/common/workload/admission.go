@@ -24,6 +24,6 @@ func admitPrivileged(namespace *metav1.PartialObjectMetadata) error {
 	if labelled {
 		state = "has the label " + labelPodSecurity + "=" + level
 	}
-	return engine.Wait("Namespace %s %s: an administrator allows the privileged pods of this service with \"kubectl label namespace %s %s=%s --overwrite\"",
+	return engine.Wait("Namespace %s %s: ask an administrator to run \"kubectl label namespace %s %s=%s --overwrite\"",
 		namespace.Name, state, namespace.Name, labelPodSecurity, privileged)
 }

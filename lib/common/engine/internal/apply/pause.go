@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +19,10 @@ const pauseOwner = "-pause"
 
 // Pause sets spec.paused of the children of Asterism's kinds, or gives the field up.
 func (c *Children) Pause(ctx context.Context, paused bool) error {
+	owner := c.Name + pauseOwner
 	return c.eachWhere(ctx, func(_ observe.Key, child client.Object) bool {
 		_, isOurs := child.(asterismObject)
-		return isOurs && child.GetDeletionTimestamp() == nil && PausedByOwner(child) != paused
+		return isOurs && child.GetDeletionTimestamp() == nil && appliedBy(child, func(manager string) bool { return manager == owner }) != paused
 	}, func(key observe.Key, child client.Object) error {
 		body := &unstructured.Unstructured{Object: map[string]any{}}
 		if paused {
@@ -30,7 +32,7 @@ func (c *Children) Pause(ctx context.Context, paused bool) error {
 		body.SetNamespace(key.Namespace)
 		body.SetName(key.Name)
 		body.SetUID(child.GetUID())
-		err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(c.Name+pauseOwner), client.ForceOwnership)
+		err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(owner), client.ForceOwnership)
 		_, err = c.written(key, body, err)
 		return err
 	})
@@ -38,10 +40,12 @@ func (c *Children) Pause(ctx context.Context, paused bool) error {
 
 // PausedByOwner tells whether the operator of the object's owner has paused the object.
 func PausedByOwner(obj metav1.Object) bool {
-	for _, entry := range obj.GetManagedFields() {
-		if strings.HasSuffix(entry.Manager, pauseOwner) && entry.Operation == metav1.ManagedFieldsOperationApply {
-			return true
-		}
-	}
-	return false
+	return appliedBy(obj, func(manager string) bool { return strings.HasSuffix(manager, pauseOwner) })
+}
+
+// appliedBy tells whether a manager has applied the object.
+func appliedBy(obj metav1.Object, is func(manager string) bool) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationApply && is(entry.Manager)
+	})
 }
