@@ -25,6 +25,10 @@ const haNamespace = "e2e-ha"
 // connections are retried, at most every 5 s.
 const maxGap = 3 * time.Minute
 
+// mostLost is the number of requests with a token that may fail, of at least 120: a member that ends
+// interrupts the queries that it runs.
+const mostLost = 6
+
 // maxBoot is the longest time until a server is ACTIVE: the API, a conductor, the scheduler and the
 // compute may each need 60 s to notice a lost RabbitMQ. Nova does not repeat a call whose answer is
 // lost: its server is then in ERROR, and the spec fails.
@@ -156,6 +160,10 @@ var _ = os.Getenv("HA") != "" && Describe("A cloud on clusters of MariaDB and Ra
 			Expect(nova.activeServers(ctx)).To(ContainElements(append(servers, booted)))
 			Expect(seen.lostOpen).To(BeZero(), "these requests need neither MariaDB nor RabbitMQ")
 			Expect(seen.gap).To(BeNumerically("<", maxGap))
+			Expect(seen.lost).To(BeNumerically("<=", mostLost), "requests whose query was interrupted")
+			if kill.pod == "" {
+				Expect(seen).To(And(HaveField("lost", 0), HaveField("refused", 0), HaveField("containers", 0)), "nothing was killed")
+			}
 		}, SpecTimeout(20*time.Minute))
 	}
 })

@@ -90,7 +90,7 @@ func certificateOf(signer certificatetest.Authority, notAfter time.Time, hosts .
 
 // The API of main serves TLS, with the certificate in a Secret.
 const (
-	apiCertificate = "main-api-tls"
+	apiCertificate = "api-certificate"
 	apiHost        = "main-api." + cloudNamespace + ".svc.cluster.local"
 	apiURL         = "https://" + apiHost + ":8774/v2.1"
 )
