@@ -192,7 +192,7 @@ $(benches): bench-%:
 .PHONY: bench-trees
 bench-trees: export KUBECONFIG := $(testserver)/kubeconfig
 bench-trees: test-server ## Run the Nova operators with 1,000 control planes; BENCH_ARGS are arguments.
-	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
+	@trap '($(cluster) down)' EXIT; \
 	cd test && GOWORK=off go test -tags bench -timeout 6h -count 1 -v ./bench/trees -args $(BENCH_ARGS)
 
 ##### Demo

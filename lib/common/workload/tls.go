@@ -49,7 +49,7 @@ func (s Service) checkFiles() error {
 func (s Service) certificateFile() string { return s.tlsFile(".crt") }
 func (s Service) keyFile() string         { return s.tlsFile(".key") }
 
-// tlsFile returns the path of a file of ServeTLS: /etc/nova/api.crt for nova-api.
+// tlsFile returns the path of a file of ServeTLS: /etc/shop/web.crt for shop-web.
 func (s Service) tlsFile(extension string) string {
 	return path.Join(s.etc(), strings.TrimPrefix(s.Name, s.Project.Name+"-")+extension)
 }
