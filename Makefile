@@ -108,9 +108,9 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
 	    test-race $(filter-out $(addprefix test-,$(libraries)) test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
-	  $(MAKE) --no-print-directory --keep-going --jobs=1 $(benches) BENCH_ARGS='$(few)'
+	  $(MAKE) --no-print-directory --keep-going --jobs=2 $(benches) BENCH_ARGS='$(few)'
 
-# Suites wait most of their time, and so two modules are tested at once. A bench runs alone.
+# Suites wait most of their time, and so two modules, and two benches, are tested at once.
 # The benches check counts, which hold for few objects as well. They do not check times.
 few := -count-of 100 -runs 1 -both=false
 
