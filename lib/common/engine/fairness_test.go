@@ -53,7 +53,7 @@ func ask(ctx context.Context, address string) error {
 
 // TestASilentServerDelaysNoOtherNamespace: a server of one namespace that does not answer takes
 // DoTimeout of every call. The times are compared with those of an operator without such a
-// namespace, at the same time on the same machine.
+// namespace, at the same time on the same machine, which may be busy: that delays some of them.
 func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
 	w, calm := newTestWorld(t), newWorld(t, t, mutant{})
 	address, other := silentServer(t), enginetest.Namespace(t)
@@ -95,7 +95,9 @@ func TestASilentServerDelaysNoOtherNamespace(t *testing.T) {
 	}
 	slices.Sort(loaded)
 	slices.Sort(unloaded)
-	w.Expect(loaded[2]).To(BeNumerically("<", max(2*time.Second, 2*unloaded[2])), "the median of %s, alone of %s", loaded, unloaded)
+	t.Logf("Ready after %s, alone after %s", loaded, unloaded)
+	w.Expect(loaded[0]).To(BeNumerically("<", max(2*time.Second, 2*unloaded[0])), "the least of %s, alone of %s", loaded, unloaded)
+	w.Expect(loaded[2]).To(BeNumerically("<", max(engine.DoTimeout, 2*unloaded[2])), "the median of %s, alone of %s: it waits for no call", loaded, unloaded)
 	w.Expect(most.Load()).To(BeNumerically("<=", 8), "concurrent calls of one namespace")
 	refused := w.condition(&widget.Widget{ObjectMeta: metaOf(w.namespace, "silent-599")}, "Registered")
 	w.Eventually(refused).Should(Or(HavePrefix("False Waiting: "), HavePrefix("False Error: ")), "an object without a call has a condition")
