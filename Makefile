@@ -107,10 +107,12 @@ benches := $(patsubst operators/%/internal/bench,bench-%,$(wildcard operators/*/
 test: test-requirements $(build-modules) test-server ## Run every test that needs no root.
 	@trap '$(MAKE) --no-print-directory test-server-down' EXIT; \
 	$(MAKE) --no-print-directory --keep-going --jobs=2 without-race=true \
-	    test-race $(filter-out $(addprefix test-,$(libraries)) test-operators/shared-volume,$(test-modules)) $(tool-tests) && \
+	    test-race test-operators/nova \
+	    $(filter-out $(addprefix test-,$(libraries) operators/nova operators/shared-volume),$(test-modules)) $(tool-tests) && \
 	  $(MAKE) --no-print-directory --keep-going --jobs=2 $(benches) BENCH_ARGS='$(few)'
 
-# Suites wait most of their time, and so two modules, and two benches, are tested at once.
+# Suites wait most of their time, and so two modules, and two benches, are tested at once, those
+# with the longest suites first.
 # The benches check counts, which hold for few objects as well. They do not check times.
 few := -count-of 100 -runs 1 -both=false
 

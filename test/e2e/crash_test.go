@@ -44,7 +44,7 @@ spec:
 // Operators are killed while they deploy. Then the namespace is deleted.
 //
 // The longest containers begin first, so that none of them is left for one processor.
-var _ = Describe("A deployment", Ordered, SpecPriority(3), func() {
+var _ = Describe("A deployment", Ordered, SpecPriority(4), func() {
 	var began int64
 
 	BeforeAll(func(ctx SpecContext) {

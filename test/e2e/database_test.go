@@ -52,14 +52,21 @@ func deployAgain(ctx context.Context, namespace, server, name string) *appsv1.St
 		}
 	}
 	Expect(k8s.Create(ctx, again)).To(Succeed())
+	copyService(ctx, namespace, server, name, name)
+	return again
+}
+
+// copyService makes a Service with the ports of another, for the pods of a server.
+func copyService(ctx context.Context, namespace, of, name, server string) {
+	GinkgoHelper()
 	var service corev1.Service
-	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: server}, &service)).To(Succeed())
-	copied := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels}}
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: of}, &service)).To(Succeed())
+	copied := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	copied.Spec.Selector = map[string]string{"app.kubernetes.io/name": server}
 	for _, port := range service.Spec.Ports {
 		copied.Spec.Ports = append(copied.Spec.Ports, corev1.ServicePort{Name: port.Name, Port: port.Port})
 	}
 	Expect(k8s.Create(ctx, copied)).To(Succeed())
-	return again
 }
 
 // copyDatabase copies a database to the second MariaDB with the commands of

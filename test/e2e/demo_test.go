@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -20,7 +17,7 @@ import (
 )
 
 // These specs check the demo's ControlPlane: its state, that it stays stable, and its changes.
-var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
+var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 	var nova cloud
 	apiPods := map[string]string{"app.kubernetes.io/instance": "demo-api"}
 
@@ -99,26 +96,11 @@ var _ = Describe("The demo", Ordered, SpecPriority(2), func() {
 		Expect(statusOf(ctx, address+"/", nil)).To(Equal(http.StatusOK))
 		id := nova.activeServers(ctx)[0].ID
 		shared := secret(ctx, demoNamespace, "demo-metadata")["sharedSecret"]
-		signed := func(key string) http.Header {
-			signature := hmac.New(sha256.New, []byte(key))
-			signature.Write([]byte(id))
-			return http.Header{
-				"X-Instance-Id": {id}, "X-Tenant-Id": {tenantOf(nova)},
-				"X-Instance-Id-Signature": {hex.EncodeToString(signature.Sum(nil))},
-			}
-		}
-		path := address + "/openstack/latest/meta_data.json"
-		Expect(statusOf(ctx, path, signed("wrong"))).To(Equal(http.StatusForbidden))
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-		Expect(err).NotTo(HaveOccurred())
-		request.Header = signed(shared)
-		response, err := httpClient.Do(request)
-		Expect(err).NotTo(HaveOccurred())
-		defer func() { _ = response.Body.Close() }()
-		Expect(response.StatusCode).To(Equal(http.StatusOK))
-		var found struct{ UUID string }
-		Expect(json.NewDecoder(response.Body).Decode(&found)).To(Succeed())
-		Expect(found.UUID).To(Equal(id))
+		status, _ := nova.instanceOf(ctx, address, id, "wrong")
+		Expect(status).To(Equal(http.StatusForbidden))
+		status, found := nova.instanceOf(ctx, address, id, shared)
+		Expect(status).To(Equal(http.StatusOK))
+		Expect(found).To(Equal(id))
 	})
 
 	It("runs a server in cell1", func(ctx SpecContext) {

@@ -82,28 +82,26 @@ patches:
 `, cloudNamespace, repository("examples", "production-small"), apiCertificate))
 }
 
-// secondControlPlane has the region of main, and a second cell whose servers have another
-// authority, and whose database server is missing at first. No spec needs pods of its scheduler and
-// metadata service.
-const secondControlPlane = `
-apiVersion: asterism.dev/v1alpha1
-kind: ControlPlane
-metadata: {name: second}
-spec:
-  containerImage: asterism.dev/demo/openstack:trixie
-  database: {serviceRef: {name: mariadb}, adminSecretRef: {name: mariadb-admin}}
-  messageBus: {serviceRef: {name: rabbitmq}, adminSecretRef: {name: rabbitmq-default-user}}
-  identity: {adminSecretRef: {name: keystone-admin}}
-  nova:
-    api: {workers: 1}
-    metadata: {replicas: 0}
-    scheduler: {replicas: 0}
-    cells:
-    - name: cell1
-    - name: cell2
-      database: {serviceRef: {name: faulty-cell2}, adminSecretRef: {name: edge-mariadb-admin}}
-      messageBus: {serviceRef: {name: edge-rabbitmq}, adminSecretRef: {name: edge-rabbitmq-default-user}}
-`
+// applySecond applies the example for production on one node with two pods of its API, and with
+// the region of main. Its cells have their own servers: those of cell2 have another authority, and
+// the database server is missing at first. No spec needs pods of its scheduler and metadata service.
+func applySecond(ctx context.Context) {
+	GinkgoHelper()
+	kustomize(ctx, fmt.Sprintf(`
+namespace: %s
+resources: [%s]
+patches:
+- target: {kind: ControlPlane}
+  patch: |-
+    - {op: replace, path: /metadata/name, value: second}
+    - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:trixie"}
+    - {op: remove, path: /spec/nova/memcachedSecretRef}
+    - {op: remove, path: /spec/nova/api/endpoints}
+    - {op: add, path: /spec/nova/api/replicas, value: 2}
+    - {op: add, path: /spec/nova/metadata/replicas, value: 0}
+    - {op: add, path: /spec/nova/scheduler, value: {replicas: 0}}
+`, cloudNamespace, repository("examples", "production-small")))
+}
 
 // retryWithin limits the time from the return of a server to success: the longest back-off,
 // 30 s, and the work itself on a busy machine. Without a retry nothing would happen for hours.
@@ -119,7 +117,7 @@ const (
 
 // The administrators and servers of this cloud make one mistake after the other. Its servers
 // refuse connections without TLS.
-var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
+var _ = Describe("A cloud with faults", Ordered, SpecPriority(3), func() {
 	var (
 		signers authorities
 		nova    = func() *unstructured.Unstructured { return object("Nova", cloudNamespace, "main") }
@@ -145,7 +143,7 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 		for _, name := range []string{"mariadb-admin", "rabbitmq-default-user", "keystone-admin"} {
 			admins[name] = secret(ctx, cloudNamespace, name)
 		}
-		apply(ctx, cloudNamespace, silentServer+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, "faulty-cell2"))
+		apply(ctx, cloudNamespace, silentServer+"---"+fmt.Sprintf(faultyService, "faulty-mariadb")+"---"+fmt.Sprintf(faultyService, cell2MariaDB))
 	})
 
 	It("names a server that refuses connections", func(ctx SpecContext) {
@@ -221,17 +219,19 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(2), func() {
 	Describe("TLS", func() { tlsSpecs(&signers) })
 
 	It("deploys a cell although another is broken, and repairs the broken cell, whose servers have another authority", func(ctx SpecContext) {
-		deployEdge(ctx, signers.first)
-		apply(ctx, cloudNamespace, secondControlPlane)
+		deployCellServers(ctx, signers.first)
+		applySecond(ctx)
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell1")
-		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", "faulty-cell2.e2e-cloud.svc.cluster.local:3306")
+		awaitFalse(ctx, object("NovaCell", cloudNamespace, "second-cell2"), "DatabaseReady", "DatabaseUnreachable", cell2MariaDB+".e2e-cloud.svc.cluster.local:3306")
 		awaitReady(ctx, "NovaAPI", cloudNamespace, "second-api")
-		point(ctx, "faulty-cell2", edgeMariaDB)
+		Expect(kubectl(ctx, "get", "poddisruptionbudget/second-api", "--namespace="+cloudNamespace, "--output=jsonpath={.status.disruptionsAllowed}")).To(Equal("1"))
+		point(ctx, cell2MariaDB, edgeMariaDB)
 		awaitWithin(ctx, retryWithin, "NovaCell", cloudNamespace, "second-cell2", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "DatabaseReady").status).To(Equal("True"), "%s", conditionOf(o, "DatabaseReady"))
 		})
 		awaitReady(ctx, "NovaCell", cloudNamespace, "second-cell2")
 		expectReached(ctx, "second")
+		expectRefused(ctx, "second")
 	})
 
 	It("separates two Novas", func(ctx SpecContext) {

@@ -2,6 +2,11 @@ package e2e
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 
@@ -31,14 +36,31 @@ func cellsOf(ctx context.Context, namespace, nova string) []string {
 	return names
 }
 
-// tenantOf returns the ID of a connection's project.
-func tenantOf(c cloud) string {
+// instanceOf asks a metadata service for a server of this account's project, with a request that
+// has the signature of Neutron's agent with a key. It returns the status, and the UUID in the answer.
+func (c cloud) instanceOf(ctx context.Context, address, id, key string) (status int, uuid string) {
 	GinkgoHelper()
 	result, ok := c.provider.GetAuthResult().(tokens.CreateResult)
 	Expect(ok).To(BeTrue())
 	project, err := result.ExtractProject()
 	Expect(err).NotTo(HaveOccurred())
-	return project.ID
+	signature := hmac.New(sha256.New, []byte(key))
+	signature.Write([]byte(id))
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/openstack/latest/meta_data.json", nil)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header = http.Header{
+		"X-Instance-Id": {id}, "X-Tenant-Id": {project.ID},
+		"X-Instance-Id-Signature": {hex.EncodeToString(signature.Sum(nil))},
+	}
+	response, err := httpClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }()
+	var found struct{ UUID string }
+	if response.StatusCode == http.StatusOK {
+		Expect(json.NewDecoder(response.Body).Decode(&found)).To(Succeed())
+	}
+	return response.StatusCode, found.UUID
 }
 
 // bootServer boots a server and waits until it is ACTIVE, as the demo does.

@@ -17,7 +17,7 @@ import (
 
 const rolloutNamespace = "e2e-rollout" // an API whose pods are replaced under load
 
-var _ = Describe("An API", Ordered, SpecPriority(1), func() {
+var _ = Describe("An API", Ordered, SpecPriority(2), func() {
 	const api = "api-uwsgi"
 	var identity cloud
 

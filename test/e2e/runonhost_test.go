@@ -18,7 +18,7 @@ import (
 )
 
 // The suite runs on the node of its cluster, and can place programs there.
-var _ = Describe("A pod that runs programs of its node", Ordered, func() {
+var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2), func() {
 	const (
 		namespace = "run-on-host"
 		scripts   = "scripts" // volume and ConfigMap

@@ -45,12 +45,12 @@ func (s tlsServer) hosts() []string {
 
 var tlsServers = []tlsServer{
 	{
-		name: "mariadb", services: []string{"mariadb", "faulty-mariadb"},
+		name: "mariadb", services: []string{"mariadb", "faulty-mariadb", "mariadb-cell1"},
 		admin: "mariadb-admin", condition: "Database", address: "mariadb.e2e-cloud.svc.cluster.local:3306",
 		reload: func(ctx context.Context) { execute(ctx, cloudNamespace, "FLUSH SSL") },
 	},
 	{
-		name: "rabbitmq", services: []string{"rabbitmq"},
+		name: "rabbitmq", services: []string{"rabbitmq", "rabbitmq-cell1"},
 		admin: "rabbitmq-default-user", condition: "MessageBus", address: "rabbitmq.e2e-cloud.svc.cluster.local:15671",
 		reload: func(ctx context.Context) {
 			_, err := execIn(ctx, cloudNamespace, "rabbitmq-0", "/usr/lib/rabbitmq/bin/rabbitmqctl", "eval", "ssl:clear_pem_cache().")
@@ -237,31 +237,38 @@ func tlsSpecs(of *authorities) {
 	}, SpecTimeout(10*time.Minute))
 }
 
-// Servers of one cell, whose authority no other server has.
+// Servers of cell2 in examples/production, whose authority no other server has. The Service of its
+// MariaDB has no pods at first.
 const (
-	edgeMariaDB  = "edge-mariadb"
-	edgeRabbitMQ = "edge-rabbitmq"
+	cell2MariaDB  = "mariadb-cell2"
+	cell2RabbitMQ = "rabbitmq-cell2"
+	edgeMariaDB   = "edge-mariadb"
 )
 
-// deployEdge deploys the servers of a cell with certificates of an authority, and the Secrets of
-// their administrators.
-func deployEdge(ctx context.Context, signer certificatetest.Authority) {
+// deployCellServers makes what examples/production has for each cell: the Services of its
+// servers, which for cell1 are those of the Nova, and the Secrets of their administrators. The
+// certificates of cell2's servers are of the signer.
+func deployCellServers(ctx context.Context, signer certificatetest.Authority) {
 	GinkgoHelper()
-	for _, server := range []struct{ name, of, admin, service string }{
-		{edgeMariaDB, "mariadb", "mariadb-admin", "faulty-cell2"},
-		{edgeRabbitMQ, "rabbitmq", "rabbitmq-default-user", edgeRabbitMQ},
+	for _, server := range []struct{ of, admin, name string }{
+		{"mariadb", "mariadb-admin", edgeMariaDB},
+		{"rabbitmq", "rabbitmq-default-user", cell2RabbitMQ},
 	} {
-		host := "." + cloudNamespace + ".svc.cluster.local"
-		setSecret(ctx, cloudNamespace, server.name+"-tls", certificateOf(signer, inAYear(), server.service+host, server.name+host))
 		admin := secret(ctx, cloudNamespace, server.admin)
+		setSecret(ctx, cloudNamespace, server.of+"-cell1-admin", admin)
+		copyService(ctx, cloudNamespace, server.of, server.of+"-cell1", server.of)
+
+		host := "." + cloudNamespace + ".svc.cluster.local"
+		setSecret(ctx, cloudNamespace, server.name+"-tls", certificateOf(signer, inAYear(), server.of+"-cell2"+host, server.name+host))
 		admin["ca.crt"] = string(signer.PEM)
-		setSecret(ctx, cloudNamespace, "edge-"+server.admin, admin)
+		setSecret(ctx, cloudNamespace, server.of+"-cell2-admin", admin)
 		deployAgain(ctx, cloudNamespace, server.of, server.name)
 	}
 }
 
 // reachCell lists the services in the database of a cell, and calls its conductor, with the
-// configuration of a pod and the mapping of the cell.
+// configuration of a pod and the mapping of the cell. A second argument replaces the authority
+// of the message bus.
 const reachCell = `
 import sys
 import nova.cmd
@@ -271,6 +278,8 @@ config.parse_args(["reach-cell"])
 objects.register_all()
 admin = context.get_admin_context()
 mapping = next(m for m in objects.CellMappingList.get_all(admin) if m.name == sys.argv[1])
+for authority in sys.argv[2:]:
+    mapping.transport_url = mapping.transport_url.replace(f"{sys.argv[1]}-messagebus-ca.crt", authority)
 with context.target_cell(admin, mapping) as cell:
     print(sorted(s.host for s in objects.ServiceList.get_all(cell)))
     client = rpc.ClientRouter(rpc.get_client(messaging.Target(topic="conductor", namespace="baseapi", version="1.0"))).client(cell)
@@ -289,6 +298,15 @@ func expectReached(ctx context.Context, nova string) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
 	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+}
+
+// expectRefused expects that a client of cell2's message bus that trusts the Nova's authority alone
+// refuses the server. oslo.messaging logs the reason, and tries again without end.
+func expectRefused(ctx context.Context, nova string) {
+	GinkgoHelper()
+	limited := append([]string{"timeout", "30", "python3", "-c", reachCell}, "cell2", "messagebus-ca.crt")
+	_, err := execIn(ctx, cloudNamespace, nova+"-superconductor-0", limited...)
+	Expect(err).To(MatchError(ContainSubstring("CERTIFICATE_VERIFY_FAILED")))
 }
 
 // present replaces a server's certificate. The kubelet updates a Secret's files in a pod
