@@ -85,8 +85,8 @@ const caSuffix = "-ca.crt"
 func CAFile(prefix, connection string) string { return prefix + connection + caSuffix }
 
 // Store prepares for URLs that the service stores in a database, from which other services
-// read them: each URL names its own CA file, and these files have a prefix, because the other
-// services also have CA files of their own connections.
+// read them: each URL names its own CA file and the type of all queues, and these files have a
+// prefix, because the other services also have CA files of their own connections.
 func (c *Connections) Store(prefix string) { c.prefix = prefix }
 
 // AddCAFile adds a CA file that URLs in a database name. The host name of a message bus is
@@ -112,7 +112,10 @@ func (c *Connections) Database(section string, d Database) {
 	c.Sections.Set(section, "connection", d.URL(c.authority(section, d.CA)))
 }
 
-const rabbit = "oslo_messaging_rabbit"
+const (
+	rabbit          = "oslo_messaging_rabbit"
+	transientQuorum = "rabbit_transient_quorum_queue"
+)
 
 // MessageBus sets [DEFAULT] transport_url and options of the driver.
 // heartbeat_in_pthread must be off in services that use eventlet.
@@ -121,10 +124,13 @@ func (c *Connections) MessageBus(m MessageBus) {
 	if c.prefix != "" && ca != "" {
 		transport += "&ssl_ca_file=" + percentEncode(ca)
 	}
+	if c.prefix != "" && m.TransientQuorumQueues { // a file is for all buses of the readers
+		transport += "&" + transientQuorum + "=true"
+	}
 	c.Sections.Set("DEFAULT", "transport_url", transport)
 	c.Sections.Set(rabbit, "rabbit_quorum_queue", strconv.FormatBool(m.QuorumQueues))
-	if m.TransientQuorumQueues { // not in the URL, which is refused with an option that is not known
-		c.Sections.Set(rabbit, "rabbit_transient_quorum_queue", "true")
+	if m.TransientQuorumQueues { // in a file, an option that is not known is ignored
+		c.Sections.Set(rabbit, transientQuorum, "true")
 	}
 	c.Sections.Set(rabbit, "heartbeat_in_pthread", "false")
 	if ca != "" {

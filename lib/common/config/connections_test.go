@@ -305,3 +305,23 @@ func TestTransientQuorumQueues(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// A reader of the URLs of several buses has one [oslo_messaging_rabbit], and the queues of each vhost
+// need the type that its other processes use. A file is not enough there.
+func TestStoredURLsTellTheTypeOfTransientQueues(t *testing.T) {
+	for value, want := range map[string]string{
+		"true":  "rabbit://u:p@h:5672//?rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true",
+		"false": "rabbit://u:p@h:5672//?rabbit_quorum_queue=true",
+	} {
+		bus, err := ParseMessageBus(with("quorumQueues", "true", "transientQuorumQueues", value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := NewConnections("/etc/project")
+		c.Store("part1-")
+		c.MessageBus(bus)
+		if got := c.Sections.Get("DEFAULT", "transport_url"); got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
+	}
+}
