@@ -115,10 +115,11 @@ func (c *Connections) Database(section string, d Database) {
 const (
 	rabbit          = "oslo_messaging_rabbit"
 	transientQuorum = "rabbit_transient_quorum_queue"
+	heartbeat       = "heartbeat_in_pthread" // a snippet may set it, see OwnedBy
 )
 
 // MessageBus sets [DEFAULT] transport_url and options of the driver.
-// heartbeat_in_pthread must be off in services that use eventlet.
+// heartbeat_in_pthread must be off in services that use eventlet; others may turn it on.
 func (c *Connections) MessageBus(m MessageBus) {
 	ca, transport := c.authority("messagebus", m.CA), m.URL()
 	if c.prefix != "" && ca != "" {
@@ -132,7 +133,7 @@ func (c *Connections) MessageBus(m MessageBus) {
 	if m.TransientQuorumQueues { // in a file, an option that is not known is ignored
 		c.Sections.Set(rabbit, transientQuorum, "true")
 	}
-	c.Sections.Set(rabbit, "heartbeat_in_pthread", "false")
+	c.Sections.Set(rabbit, heartbeat, "false")
 	if ca != "" {
 		c.Sections.Set(rabbit, "ssl_ca_file", ca)
 		c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true")

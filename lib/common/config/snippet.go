@@ -73,9 +73,10 @@ var authAlternatives = []string{
 }
 
 // OwnedBy lists the options that an operator owns if it renders these sections: every
-// option in them, with its former names, and options that would override them. The names
-// are searched in OsloOptions, in DatabaseOptions and AuthOptions of the rendered sections,
-// and in known, the service's table.
+// option in them, with its former names, and options that would override them. It leaves out
+// heartbeat_in_pthread, whose best value depends on how the release runs its threads. The names
+// are searched in OsloOptions, in DatabaseOptions and AuthOptions of the rendered sections, and
+// in known, the service's table.
 func OwnedBy(rendered Sections, known ...Option) []Option {
 	table := append(OsloOptions(), known...)
 	var owned []Option
@@ -86,7 +87,7 @@ func OwnedBy(rendered Sections, known ...Option) []Option {
 		if has("connection") {
 			table = append(table, DatabaseOptions(section.Name)...)
 		}
-		names := section.names()
+		names := slices.DeleteFunc(section.names(), func(name string) bool { return section.Name == rabbit && name == heartbeat })
 		if has("auth_type") {
 			table = append(table, AuthOptions(section.Name)...)
 			names = append(names, authAlternatives...)

@@ -68,6 +68,7 @@ func TestOptionsOfTheAdministratorAreAccepted(t *testing.T) {
 		"[DEFAULT]\nHost = another option",
 		"[filter_scheduler]\nhost_subset_size = 2\n[database]\n[workarounds]\nx = 1\n connection = 2",
 		"[inventory]\nauth-url = oslo.config does not read this",
+		"[oslo_messaging_rabbit]\nheartbeat_in_pthread = true",
 	} {
 		if err := CheckSnippet(text, owned...); err != nil {
 			t.Errorf("%q: %v", text, err)
