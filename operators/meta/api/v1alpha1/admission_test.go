@@ -2,8 +2,11 @@ package v1alpha1_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -135,6 +138,28 @@ spec:
 			_, err := server.Create(enginetest.ReadSample(GinkgoTB(), file, "ControlPlane"), `{}`)
 			Expect(err).NotTo(HaveOccurred(), file)
 		}
+	})
+
+	It("accepts the example for production with the fields that are comments, and the guide has the same snippet", func() {
+		example, err := os.ReadFile("../../../../examples/production/controlplane.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		// A comment has a space after the #, and a field has none, or more than one.
+		complete := regexp.MustCompile(`(?m)^( *)#([^ ]|  )`).ReplaceAllString(string(example), "$1$2")
+		file := filepath.Join(GinkgoT().TempDir(), "controlplane.yaml")
+		Expect(os.WriteFile(file, []byte(complete), 0o600)).To(Succeed())
+		object := enginetest.ReadSample(GinkgoTB(), file, "ControlPlane")
+		_, err = server.Create(object, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+
+		tls, _, err := unstructured.NestedString(object.Object, "spec", "nova", "api", "tlsSecretRef", "name")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(tls).NotTo(BeEmpty())
+		snippet, _, err := unstructured.NestedString(object.Object, "spec", "nova", "customServiceConfig")
+		Expect(err).NotTo(HaveOccurred())
+		guide, err := os.ReadFile("../../../../docs/guides/production.md")
+		Expect(err).NotTo(HaveOccurred())
+		indented := strings.ReplaceAll(strings.TrimSuffix(snippet, "\n"), "\n", "\n      ")
+		Expect(string(guide)).To(ContainSubstring("    customServiceConfig: |\n      " + indented + "\n```"))
 	})
 
 	It("prints its columns", func() {
