@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
@@ -100,7 +101,12 @@ printf %s "$uuid" > /dev/termination-log`
 const mapPurpose = "map"
 
 // urlFormat runs the Job again after a change of the form of the URLs that it stores.
-const urlFormat = "with rabbit_quorum_queue"
+func urlFormat(bus map[string][]byte) string {
+	if _, tells := bus[config.KeyTransientQuorumQueues]; tells {
+		return "with rabbit_transient_quorum_queue"
+	}
+	return "with rabbit_quorum_queue"
+}
 
 func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.Task, error) {
 	service, err := manage(cr, in)
@@ -115,7 +121,7 @@ func mapTask(cr *novav1.NovaCell, in engine.Inputs) (workload.Service, workload.
 		Purpose:   mapPurpose,
 		Script:    mapScript,
 		Arguments: []string{string(cr.Spec.CellName), knownUUID(cr), state},
-		Depends:   []string{service.StoredHash(in), string(cr.Spec.CellName), mapScript, state, number(corrections(cr)), urlFormat},
+		Depends:   []string{service.StoredHash(in), string(cr.Spec.CellName), mapScript, state, number(corrections(cr)), urlFormat(in.Secret(service.MessageBus))},
 	}, nil
 }
 
