@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -185,7 +184,7 @@ func (c *cluster) prepareMachine(ctx context.Context) error {
 	if err := runCommand(ctx, "ip", "link", "set", bridge, "up"); err != nil {
 		return err
 	}
-	if err := openFirewall(ctx); err != nil {
+	if err := setFirewall(ctx); err != nil {
 		return err
 	}
 	return mountKubelet(c.node(kubeletName))
@@ -232,29 +231,6 @@ func setSysctl(name, value string) error {
 		return nil
 	}
 	return os.WriteFile(path, []byte(value), 0o644)
-}
-
-// firewallRules accept pods' packets in chains whose policy is DROP, as Docker and ufw set it.
-var firewallRules = [][]string{
-	{"FORWARD", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
-	{"FORWARD", "-d", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
-	{"INPUT", "-s", podCIDR, "-m", "comment", "--comment", "asterism", "-j", "ACCEPT"},
-}
-
-func openFirewall(ctx context.Context) error {
-	for _, rule := range firewallRules {
-		policy, err := exec.CommandContext(ctx, commandPath("iptables"), "-S", rule[0]).Output()
-		if err != nil || !strings.HasPrefix(string(policy), "-P "+rule[0]+" DROP") {
-			continue // no iptables, or a chain that accepts by default
-		}
-		if runCommand(ctx, "iptables", append([]string{"-C"}, rule...)...) == nil {
-			continue
-		}
-		if err := runCommand(ctx, "iptables", append([]string{"-I"}, rule...)...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // mountKubelet mounts the cluster's folder at the kubelet's usual path. Mounts below that

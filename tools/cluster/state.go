@@ -51,6 +51,16 @@ func (s *state) write(dir string) error {
 	return writeFile(filepath.Join(dir, stateFile), append(content, '\n'), 0o600)
 }
 
+// protect creates the folder of a cluster, or closes an existing one to other users. Below it,
+// every user may write to the volumes, because pods run as any user. Pods do not need to enter
+// the folder itself: the kubelet and containerd, which run as root, mount what is in it.
+func protect(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
 // writeFile replaces a file atomically, so that a killed run leaves the old or the new
 // file. An unchanged file keeps its modification time.
 func writeFile(path string, content []byte, perm fs.FileMode) error {

@@ -116,19 +116,11 @@ func removeNetwork(ctx context.Context) error {
 		}
 	}
 	for _, family := range []string{"ip", "ip6"} {
-		if runCommand(ctx, "nft", "list", "table", family, proxyName) != nil {
-			continue
-		}
-		if err := runCommand(ctx, "nft", "delete", "table", family, proxyName); err != nil {
+		if err := deleteTable(ctx, family, proxyName); err != nil {
 			return err
 		}
 	}
-	for _, rule := range firewallRules {
-		for runCommand(ctx, "iptables", append([]string{"-D"}, rule...)...) == nil {
-			continue // a chain may contain a rule twice
-		}
-	}
-	return nil
+	return removeFirewall(ctx)
 }
 
 // removeCgroup removes a tree of empty cgroups, leaves first.

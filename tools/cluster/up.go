@@ -31,6 +31,9 @@ func (c *cluster) up(ctx context.Context, controlPlaneOnly bool) error {
 	if err := c.checkDirectory(); err != nil {
 		return err
 	}
+	if err := protect(c.dir); err != nil {
+		return err
+	}
 	unlock, err := c.lock()
 	if err != nil {
 		return err

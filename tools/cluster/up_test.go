@@ -109,6 +109,29 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
+func TestFolderIsClosedToOtherUsers(t *testing.T) {
+	created := filepath.Join(t.TempDir(), "parent", "cluster")
+	if err := protect(created); err != nil {
+		t.Fatal(err)
+	}
+	existing := t.TempDir() // as an earlier version left it, with a state at which up stops early
+	if err := os.WriteFile(filepath.Join(existing, stateFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(existing, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{dir: existing, progress: progress.New(io.Discard, 0)}
+	if err := c.up(t.Context(), true); err == nil || !strings.Contains(err.Error(), stateFile) {
+		t.Fatalf("up does not stop at the state: %v", err)
+	}
+	for _, folder := range []string{created, existing} {
+		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("other users can enter %s: %v, %v", folder, info.Mode(), err)
+		}
+	}
+}
+
 func TestForeignFolderIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		files   []string
