@@ -52,7 +52,7 @@ func libvirtSpecs() {
 		deployExample(ctx, namespace, "demo-persistent")
 		loadImages(ctx, "variants")
 		apply(ctx, namespace, kubectl(ctx, "kustomize", kustomization("namespace: "+namespace+"\nresources: ["+repository("examples", "demo-services")+"]\n")))
-		kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
+		prepareRunOnHost(ctx, namespace)
 		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
 		handOver(ctx, namespace, sharedOperators)
 		state := repository(".demo", "libvirt", "libvirt") // make demo-down ends what a killed run has left there

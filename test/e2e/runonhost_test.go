@@ -11,7 +11,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/kolla"
@@ -23,9 +25,10 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		namespace = "run-on-host"
 		scripts   = "scripts" // volume and ConfigMap
 		directory = "/usr/local/bin/container-scripts"
+		onHost    = "daemonset/on-host"
 	)
-	pod := func(name string, option bool) string {
-		template := applycorev1.PodTemplateSpec().WithSpec(applycorev1.PodSpec().
+	template := func(option bool) *applycorev1.PodTemplateSpecApplyConfiguration {
+		template := applycorev1.PodTemplateSpec().WithLabels(map[string]string{"app": "e2e"}).WithSpec(applycorev1.PodSpec().
 			WithTerminationGracePeriodSeconds(1).
 			WithSecurityContext(applycorev1.PodSecurityContext().WithRunAsNonRoot(true).
 				WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
@@ -36,14 +39,17 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 				WithSecurityContext(applycorev1.SecurityContext().WithAllowPrivilegeEscalation(false).
 					WithCapabilities(applycorev1.Capabilities().WithDrop("ALL"))).
 				WithVolumeMounts(applycorev1.VolumeMount().WithName(scripts).WithMountPath(directory))))
-		var annotations map[string]string
 		if option {
 			kolla.RunOnHost(template, scripts, directory)
-			annotations = template.Annotations
+			template.Spec.WithNodeSelector(map[string]string{serversLabel: "on-host"})
 			template.Spec.Containers[0].SecurityContext.WithRunAsUser(0) // as the rootwrap of Nova
 			template.Spec.Containers[0].WithEnv(applycorev1.EnvVar().WithName("PYTHONPATH").WithValue("/of/the/container"))
 		}
-		content, err := json.Marshal(applycorev1.Pod(name, namespace).WithAnnotations(annotations).WithSpec(template.Spec))
+		return template
+	}
+	pod := func(name string, option bool) string {
+		template := template(option)
+		content, err := json.Marshal(applycorev1.Pod(name, namespace).WithAnnotations(template.Annotations).WithSpec(template.Spec))
 		Expect(err).NotTo(HaveOccurred())
 		return string(content)
 	}
@@ -60,11 +66,11 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		content, err := json.Marshal(applycorev1.ConfigMap(scripts, namespace).WithData(files))
 		Expect(err).NotTo(HaveOccurred())
 		apply(ctx, namespace, string(content))
-		kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
+		prepareRunOnHost(ctx, namespace)
 		handOver(ctx, namespace, sharedOperators)
 		shareMounts(ctx, "/var/lib/nova")
 		setSecret(ctx, namespace, "compute-config", secret(ctx, demoNamespace, "demo-cell1-compute-config"))
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers-") })
+		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "label", "nodes", "--all", serversLabel+"-") })
 	})
 
 	It("is refused in a namespace that an administrator has not labelled", func(ctx SpecContext) {
@@ -78,14 +84,23 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
 	})
 
+	It("is refused to everybody but the DaemonSets of the operator", func(ctx SpecContext) {
+		Expect(tryApply(ctx, namespace, pod("on-host", true))).To(MatchError(ContainSubstring("only DaemonSets of the nova-compute operator have pods that control their node")))
+	})
+
 	It("runs iscsiadm and multipath of the node, in the namespaces of the node", func(ctx SpecContext) {
-		apply(ctx, namespace, pod("on-host", true))
-		awaitRunning(ctx, namespace, "on-host")
-		inside, err := execIn(ctx, namespace, "on-host", "readlink", "/proc/self/ns/mnt")
+		kubectl(ctx, "label", "nodes", "--all", serversLabel+"=on-host")
+		content, err := json.Marshal(applyappsv1.DaemonSet("on-host", namespace).WithSpec(applyappsv1.DaemonSetSpec().
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{"app": "e2e"})).WithTemplate(template(true))))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = run(ctx, string(content), "kubectl", "create", "--as=system:serviceaccount:"+sharedOperators+":asterism-nova-compute-operator", "--filename=-")
+		Expect(err).NotTo(HaveOccurred())
+		kubectl(ctx, "rollout", "status", onHost, "--namespace="+namespace, "--timeout=3m")
+		inside, err := execIn(ctx, namespace, onHost, "readlink", "/proc/self/ns/mnt")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(inside).NotTo(ContainSubstring(namespaceOf("mnt")), "the container has mounts of its own")
 		for name, path := range placed {
-			out, err := execIn(ctx, namespace, "on-host", name, "-m", "a b")
+			out, err := execIn(ctx, namespace, onHost, name, "-m", "a b")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(strings.Split(strings.TrimSpace(out), "\n")).To(Equal([]string{
 				path + " of the node, with 2 arguments: -m|a b", "in /",
@@ -93,11 +108,12 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 				"PYTHONPATH is ", "LC_ALL is C",
 			}), name)
 		}
-		out, err := run(ctx, "through a pipe", "kubectl", "exec", "-i", "--namespace="+namespace, "on-host", "--", "iscsiadm", "-")
+		out, err := run(ctx, "through a pipe", "kubectl", "exec", "-i", "--namespace="+namespace, onHost, "--", "iscsiadm", "-")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(HaveSuffix("LC_ALL is C\nthrough a pipe"), "the standard input is that of the caller")
-		_, err = execIn(ctx, namespace, "on-host", "iscsiadm", "fail")
+		_, err = execIn(ctx, namespace, onHost, "iscsiadm", "fail")
 		Expect(err).To(MatchError(ContainSubstring("exit code 21")), "the exit code is that of the node's program")
+		kubectl(ctx, "delete", onHost, "--namespace="+namespace)
 	})
 
 	It("checks its node before it starts a compute with driver Libvirt", func(ctx SpecContext) {
@@ -106,7 +122,7 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		var nodes corev1.NodeList
 		Expect(k8s.List(ctx, &nodes)).To(Succeed())
 		awaitFalse(ctx, compute, "WorkloadReady", "Waiting", "no node has the labels e2e.asterism.dev/servers=rack1")
-		kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers=rack1")
+		kubectl(ctx, "label", "nodes", "--all", serversLabel+"=rack1", "--overwrite")
 		awaitFalse(ctx, compute, "WorkloadReady", "Progressing",
 			"the node "+nodes.Items[0].Name+" lacks ", "a socket of libvirt in /run/libvirt", "a directory /var/lib/nova that user", "the Python module libvirt of the image")
 	}, SpecTimeout(5*time.Minute))
@@ -135,6 +151,19 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 
 	Describe("An instance", libvirtSpecs)
 })
+
+// serversLabel is the label of the nodes that computes may control.
+const serversLabel = "e2e.asterism.dev/servers"
+
+// prepareRunOnHost does what an administrator does before the namespace admits privileged pods.
+// Only the suite's nova-compute operator may then create them.
+func prepareRunOnHost(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "--namespace="+namespace, "-k", repository("config", "run-on-host"))
+	kubectl(ctx, "annotate", "namespace", namespace, "asterism.dev/run-on-host-node-label="+serversLabel, "asterism.dev/run-on-host-images="+openStackName+":",
+		"asterism.dev/run-on-host-operator="+sharedOperators+"/asterism-nova-compute-operator")
+	kubectl(ctx, "label", "namespace", namespace, "asterism.dev/run-on-host=restricted")
+}
 
 // libvirtCompute needs a libvirt, which the node of the tests does not have before libvirtSpecs.
 const libvirtCompute = `

@@ -48,6 +48,7 @@ func withKubectl() {
 		Expect(mayBePrivileged(ctx, namespace, "asterism-run-on-host")).To(Equal("true"))
 		Expect(mayBePrivileged(ctx, namespace, "default")).NotTo(Equal("true"))
 		Expect(mayBePrivileged(ctx, cloudNamespace, "asterism-run-on-host")).NotTo(Equal("true"))
+		kubectl(ctx, "delete", "--namespace", namespace, "-f", manifest(first, "run-on-host.yaml"), "--timeout=1m")
 		deleteNamespaces(ctx, namespace)
 	})
 
