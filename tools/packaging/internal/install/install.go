@@ -20,8 +20,12 @@ var Manifests = map[string]string{
 	"install.yaml":       "config/control-plane",
 	"shared-volume.yaml": "config/shared-volume",
 	"namespace.yaml":     "config/namespace",
-	"run-on-host.yaml":   "config/run-on-host",
+	runOnHost:            "config/run-on-host",
 }
+
+// runOnHost has its own policies: they stay when the operators are removed, because the namespaces
+// that they limit remain too.
+const runOnHost = "run-on-host.yaml"
 
 // policyKinds are the kinds that a bundle cannot contain.
 var policyKinds = []string{"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -43,7 +47,7 @@ func Files(project *source.Project, images source.Images) (output.Files, error) 
 				return nil, fmt.Errorf("%s: %w", folder, err)
 			}
 			documents = append(documents, object.Object)
-			if slices.Contains(policyKinds, object.GetKind()) {
+			if file != runOnHost && slices.Contains(policyKinds, object.GetKind()) {
 				policies = append(policies, object.Object)
 			}
 		}
