@@ -290,6 +290,10 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	echo '"kubectl asterism install --with olm|helm|kubectl" does all steps; "make cli" builds this program. OLM v1'; \
 	echo 'reads .release/clustercatalog.yaml. If the nodes cannot reach the registry, read docs/guides/disconnected.md.'
 
+.PHONY: operand-digests
+operand-digests: ## Print the images of other projects with the digests of their tags, to pin them in packaging.yaml.
+	@cd tools && GOWORK=off $(go-run) ./images operands --root $(CURDIR) --mirror '$(OPERAND_MIRROR)'
+
 BIN := $(HOME)/.local/bin
 
 .PHONY: cli

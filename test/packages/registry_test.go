@@ -111,14 +111,19 @@ func rootFS(image containers.Image) containers.RootFS {
 }
 
 // pushOperands pushes an empty image for each image of other projects that the operators of a
-// tree start: this machine may not reach their registries. No pod of this suite runs them.
+// tree start: this machine may not reach their registries. No pod of this suite runs them. The
+// tree, which is a copy, pins this image where it pins the original.
 func pushOperands(prefix, tree string) {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(tree, "operators", "*", "packaging.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(files).NotTo(BeEmpty())
+	digest, err := empty.Image.Digest()
+	Expect(err).NotTo(HaveOccurred())
 	for _, file := range files {
-		var operator struct{ Images []struct{ Image string } }
+		var operator struct {
+			Images []struct{ Image, Digest string }
+		}
 		readYAML(file, &operator)
 		for _, operand := range operator.Images {
 			original, err := name.NewTag(operand.Image)
@@ -126,6 +131,16 @@ func pushOperands(prefix, tree string) {
 			copied, err := name.NewTag(prefix + "/" + original.RepositoryStr() + ":" + original.TagStr())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(remote.Write(copied, empty.Image)).To(Succeed())
+			if operand.Digest != "" {
+				replaceInFile(file, operand.Digest, digest.String())
+			}
 		}
 	}
+}
+
+func replaceInFile(path, former, latter string) {
+	GinkgoHelper()
+	content, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(path, bytes.ReplaceAll(content, []byte(former), []byte(latter)), 0o600)).To(Succeed())
 }

@@ -27,6 +27,8 @@ const usage = `usage:
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
                  [--platforms linux/amd64,linux/arm64] [--push]
         build the operators, their bundles and the catalogs (default: for all of these platforms)
+  images operands [--root DIR] [--mirror HOST/PATH]
+        print the images of other projects with the digests of their tags, to pin them in packaging.yaml
   images plugin --output DIR [--root DIR] [--version V] [--address URL]
         build kubectl asterism for Linux and macOS, with a manifest for krew
 `
@@ -44,10 +46,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "images %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
-	fmt.Printf("%s (%s)\n", output, time.Since(start).Round(100*time.Millisecond))
+	if output != "" {
+		fmt.Printf("%s (%s)\n", output, time.Since(start).Round(100*time.Millisecond))
+	}
 }
 
-// run returns the path of the written file.
+// run returns the path of the written file, "" if the command only prints.
 func run(ctx context.Context, command string, args []string) (string, error) {
 	flags := flag.NewFlagSet("images "+command, flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
@@ -67,6 +71,14 @@ func run(ctx context.Context, command string, args []string) (string, error) {
 		})
 	case "release":
 		return releaseImages(ctx, flags, args, output)
+	case "operands":
+		options := release.Options{}
+		flags.StringVar(&options.Root, "root", "..", "directory of the repository")
+		flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images")
+		if err := flags.Parse(args); err != nil {
+			return "", err
+		}
+		return "", release.WriteOperands(ctx, options, os.Stdout)
 	case "plugin":
 		options := plugin.Options{}
 		flags.StringVar(&options.Root, "root", "..", "directory of the repository")

@@ -68,6 +68,9 @@ type Image struct {
 	Variable string `json:"variable"`
 	// Reference is the reference of the image by tag.
 	Reference string `json:"image"`
+	// Digest is the pinned digest, as sha256:HEX: a release refuses a tag with another one. Without
+	// it, a release takes the digest that the registry has.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Name is the name of the image in lists, for example liveness-probe for

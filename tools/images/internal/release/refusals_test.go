@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"asterism.dev/tools/internal/source"
 )
 
 var (
@@ -117,7 +119,7 @@ func TestTagOfAnotherImageIsNotMoved(t *testing.T) {
 
 func TestUnreachableOperandNamesTheMirror(t *testing.T) {
 	r := &release{Options: Options{Mirror: startRegistry(t)}}
-	_, err := r.operandDigest(t.Context(), "registry.example/x/driver:v1")
+	_, err := r.operandDigest(t.Context(), source.Image{Reference: "registry.example/x/driver:v1"})
 	if err == nil || !strings.Contains(err.Error(), "as HOST/PATH/x/driver:v1, and type \"make release OPERAND_MIRROR=HOST/PATH") {
 		t.Errorf("got %v", err)
 	}
@@ -125,8 +127,9 @@ func TestUnreachableOperandNamesTheMirror(t *testing.T) {
 
 // TestFailedReleaseKeepsTheFormerOne fails at the first and at a later step.
 func TestFailedReleaseKeepsTheFormerOne(t *testing.T) {
+	failures := map[string]string{"operands": "gives no digest", "programs": "no program"}
 	mirror := startRegistry(t)
-	mirrorOperands(t, mirror)
+	standIns := mirrorOperands(t, mirror)
 	for step, options := range map[string]Options{
 		"operands": {Mirror: startRegistry(t)},
 		"programs": {Mirror: mirror, Program: func(context.Context, string, string) (string, error) { return "", errors.New("no program") }},
@@ -137,8 +140,13 @@ func TestFailedReleaseKeepsTheFormerOne(t *testing.T) {
 		for _, file := range former {
 			writeFile(t, "former", options.Output, file)
 		}
-		if _, err := Write(t.Context(), options); err == nil {
-			t.Errorf("%s: the release did not fail", step)
+		r, err := prepare(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pin(r, standIns)
+		if _, err := r.write(t.Context()); err == nil || !strings.Contains(err.Error(), failures[step]) {
+			t.Errorf("%s: got %v", step, err)
 		}
 		if got := filesOf(t, parent); !slices.Equal(got, inFolder("release", former)) {
 			t.Errorf("%s: the release has %s", step, got)

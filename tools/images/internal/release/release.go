@@ -82,6 +82,10 @@ func Write(ctx context.Context, options Options) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
+	return r.write(ctx)
+}
+
+func (r *release) write(ctx context.Context) (List, error) {
 	defer func() { _ = os.RemoveAll(r.folder) }() // the folder of a complete release has another name
 	steps := []func(context.Context) error{
 		r.createFolder, r.resolveOperands,
@@ -90,7 +94,7 @@ func Write(ctx context.Context, options Options) (List, error) {
 		r.earlier, r.check,
 		r.catalogs, r.writeSources,
 	}
-	if options.Push {
+	if r.Push {
 		steps = append(steps, r.push)
 	}
 	for _, step := range append(steps, r.replaceOutput) {

@@ -63,9 +63,11 @@ func tinyProgram(t *testing.T) Program {
 	}
 }
 
-// mirrorOperands fills a registry with stand-ins for the images of other projects.
-func mirrorOperands(t *testing.T, host string) {
+// mirrorOperands fills a registry with stand-ins for the images of other projects, and returns
+// the digests of the stand-ins by the references of the originals.
+func mirrorOperands(t *testing.T, host string) map[string]string {
 	t.Helper()
+	digests := map[string]string{}
 	project, err := readProject(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
@@ -87,22 +89,41 @@ func mirrorOperands(t *testing.T, host string) {
 			if err := remote.Write(target, content); err != nil {
 				t.Fatal(err)
 			}
+			digest, err := content.Digest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			digests[operand.Reference] = digest.String()
+		}
+	}
+	return digests
+}
+
+// pin pins the digests of stand-ins instead of those of the originals.
+func pin(r *release, digests map[string]string) {
+	for _, operator := range r.project.Operators {
+		for i := range operator.Images {
+			operator.Images[i].Digest = digests[operator.Images[i].Reference]
 		}
 	}
 }
 
 // write makes and pushes a release of tiny programs from the bundles of this repository. The
 // folder has a former release.
-func write(t *testing.T, host, mirror string) (folder string, list List) {
+func write(t *testing.T, host, mirror string, standIns map[string]string) (folder string, list List) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "release")
 	for _, file := range []string{"bundles/gone-operator/manifests/object.yaml", "cli/asterism.yaml", "catalogsource.yaml", "images.yaml"} {
 		writeFile(t, "former", folder, file)
 	}
-	list, err := Write(t.Context(), Options{
+	r, err := prepare(t.Context(), Options{
 		Root: root, Registry: host + "/asterism", Output: folder, Mirror: mirror, Push: true, Log: io.Discard, Program: tinyProgram(t),
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	pin(r, standIns)
+	if list, err = r.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return folder, list
@@ -111,11 +132,11 @@ func write(t *testing.T, host, mirror string) (folder string, list List) {
 // TestRelease makes two releases, because a release takes seconds.
 func TestRelease(t *testing.T) {
 	first, mirror := startRegistry(t), startRegistry(t)
-	mirrorOperands(t, mirror)
-	folder, list := write(t, first, mirror)
+	standIns := mirrorOperands(t, mirror)
+	folder, list := write(t, first, mirror, standIns)
 
 	t.Run("the same source gives the same digests in another folder", func(t *testing.T) {
-		again, repeated := write(t, first, mirror) // pushes to the same registry, which refuses other digests
+		again, repeated := write(t, first, mirror, standIns) // pushes to the same registry, which refuses other digests
 		if !slices.Equal(list.Images, repeated.Images) {
 			t.Errorf("first  %v\nsecond %v", list.Images, repeated.Images)
 		}
