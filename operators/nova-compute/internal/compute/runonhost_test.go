@@ -58,7 +58,7 @@ func newPrivilegedScene() *privilegedScene {
 	s.permit("debugger", "editor-of-"+s.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{rbacv1.VerbAll}})
 	s.permit("operator", operatorsAccount, rules("../../config/rbac/role.yaml")...)
 	s.namespaceHas(`{"labels": {"asterism.dev/run-on-host": "restricted", "pod-security.kubernetes.io/enforce": "privileged"},
-		"annotations": {"asterism.dev/run-on-host-node-label": "example.org/servers", "asterism.dev/run-on-host-images": "quay.io/other/ quay.example/openstack/"}}`)
+		"annotations": {"asterism.dev/run-on-host-node-label": "example.org/servers", "asterism.dev/run-on-host-images": "quay.example/o quay.example/openstack/"}}`)
 	s.Operator = enginetest.RunWith(GinkgoTB(), s.Namespace, enginetest.Scheme(GinkgoTB(), novav1.AddToScheme),
 		[]enginetest.Option{func(config *rest.Config, _ *ctrl.Options) { config.Impersonate.UserName = operatorsAccount }}, Service)
 
