@@ -105,8 +105,8 @@ func jobEnded(kind string) func(stage string, succeeded bool, took time.Duration
 	}
 }
 
-// objectMetrics has the conditions Ready and Available of all objects of an operator, and when
-// their certificates expire. It shows at most limit objects. An object that is shown stays until it
+// objectMetrics has the conditions Ready and Available of all objects of an operator, those of stages
+// that are Shown, and when certificates expire. It shows at most limit objects. An object that is shown stays until it
 // is forgotten.
 type objectMetrics struct {
 	limit                     int
@@ -118,16 +118,16 @@ type objectMetrics struct {
 }
 
 type objectState struct {
-	ready, available metav1.ConditionStatus // "": the object does not have the condition
-	expiries         map[string]time.Time   // as in pass
-	shown            bool
+	conditions map[string]metav1.ConditionStatus // without those that the object does not have
+	expiries   map[string]time.Time              // as in pass
+	shown      bool
 }
 
 func newObjectMetrics(limit int) *objectMetrics {
 	return &objectMetrics{
 		limit: limit,
 		state: prometheus.NewDesc("asterism_condition",
-			"1 for the present status (True, False or Unknown) of the condition Ready, and of Available where the kind has it.",
+			"1 for the present status (True, False or Unknown) of the condition Ready, and of Available and of conditions with an alert where the kind has them.",
 			[]string{labelKind, "namespace", "name", labelCondition, "status"}, nil),
 		expiries: prometheus.NewDesc("asterism_certificate_expiry_timestamp_seconds",
 			"Unix time at which the first certificate expires in a user's Secret or ConfigMap, the source, that the object reads. A server's certificate counts without its chain, and of several authorities in one value the last to expire. For one object, the 16 sources that expire first.",
@@ -168,7 +168,7 @@ func (m *objectMetrics) set(e *engine, request reconcile.Request, conditions []m
 		of = &objectState{}
 		objects[request] = of
 	}
-	of.ready, of.available = statusOf(conditions, commonv1.ConditionReady), statusOf(conditions, commonv1.ConditionAvailable)
+	of.conditions = statesOf(conditions, e.shown)
 	if all {
 		of.expiries = nil
 	}
@@ -188,11 +188,15 @@ func firstToExpire(before, now map[string]time.Time) map[string]time.Time {
 	return all
 }
 
-func statusOf(conditions []metav1.Condition, name string) metav1.ConditionStatus {
-	if found := meta.FindStatusCondition(conditions, name); found != nil {
-		return found.Status
+// statesOf returns the status of Ready, Available and the conditions of some stages.
+func statesOf(conditions []metav1.Condition, stages []string) map[string]metav1.ConditionStatus {
+	states := map[string]metav1.ConditionStatus{}
+	for _, name := range append([]string{commonv1.ConditionReady, commonv1.ConditionAvailable}, stages...) {
+		if found := meta.FindStatusCondition(conditions, name); found != nil {
+			states[name] = found.Status
+		}
 	}
-	return ""
+	return states
 }
 
 func (m *objectMetrics) forget(e *engine, request reconcile.Request) {
@@ -241,10 +245,8 @@ func (m *objectMetrics) Collect(series chan<- prometheus.Metric) {
 }
 
 func (m *objectMetrics) show(series chan<- prometheus.Metric, kind string, request reconcile.Request, of *objectState) {
-	for condition, status := range map[string]metav1.ConditionStatus{commonv1.ConditionReady: of.ready, commonv1.ConditionAvailable: of.available} {
-		if status != "" {
-			series <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, 1, kind, request.Namespace, request.Name, condition, string(status))
-		}
+	for condition, status := range of.conditions {
+		series <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, 1, kind, request.Namespace, request.Name, condition, string(status))
 	}
 	for source, expiry := range of.expiries {
 		series <- prometheus.MustNewConstMetric(m.expiries, prometheus.GaugeValue, float64(expiry.Unix()), kind, request.Namespace, request.Name, source)

@@ -78,7 +78,7 @@ func TestPassesAreMeasured(t *testing.T) {
 			build("MeasuredJob", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 				return []engine.Child{engine.Once(job(cr, cr.Name+"-sync"))}
 			}),
-			{Condition: "MeasuredDo", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			{Condition: "MeasuredDo", Shown: true, Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
 				if cr.Spec.Text == "broken" {
 					return nil, engine.Fail("MeasuredReason", errors.New(secret))
 				}
@@ -97,11 +97,11 @@ func TestPassesAreMeasured(t *testing.T) {
 		"condition=MeasuredJob kind=Widget result=failed 1", "condition=MeasuredJob kind=Widget result=succeeded 1",
 	}))
 	w.Expect(series("asterism_job_duration_seconds", "MeasuredJob")).To(Equal([]string{"condition=MeasuredJob kind=Widget 2"}))
-	w.Expect(series("asterism_condition")).To(ConsistOf(state("Ready", "True"), state("Available", "True")))
+	w.Expect(series("asterism_condition")).To(ConsistOf(state("Ready", "True"), state("Available", "True"), state("MeasuredDo", "True")), "no other stage is Shown")
 	w.Expect(series("asterism_pass_failures_total", "MeasuredReason")).To(BeEmpty())
 
 	w.change(cr, func(s *widget.Spec) { s.Text = "broken" })
-	w.Eventually(func() []string { return series("asterism_condition") }).Should(ConsistOf(state("Ready", "False"), state("Available", "True")))
+	w.Eventually(func() []string { return series("asterism_condition") }).Should(ConsistOf(state("Ready", "False"), state("Available", "True"), state("MeasuredDo", "False")))
 	w.Eventually(func() []string { return series("asterism_pass_failures_total", "MeasuredReason") }).Should(HaveLen(1))
 	families, err := metrics.Registry.Gather()
 	w.must(err)
@@ -117,7 +117,7 @@ func TestPassesAreMeasured(t *testing.T) {
 	w.Expect(series("asterism_condition_left_out_objects")).To(Equal([]string{"kind=Widget 0"}))
 
 	w.awaitReady(w.widget("measured-again", widget.Spec{}))
-	w.Expect(series("asterism_condition")).To(HaveLen(2))
+	w.Expect(series("asterism_condition")).To(HaveLen(3))
 	w.operator.Stop()
 	start(w, service{Name: owner, Owns: owns}, func(s *engine.Seam) { s.Cached = emptyReader{s.Cached} })
 	w.Expect(series("asterism_condition")).To(BeEmpty(), "a manager takes its objects along")

@@ -21,6 +21,7 @@ import (
 // engine has the state that all passes of one controller share.
 type engine struct {
 	kind     schema.GroupVersionKind
+	shown    []string // the conditions of stages that are Shown
 	cluster  *observe.Cluster
 	settings *apply.Settings
 	recorder record.EventRecorder

@@ -81,6 +81,9 @@ type Stage[T Object] struct {
 	Report func(T, Inputs)
 	// Continue makes the walk continue although this stage is not done.
 	Continue bool
+	// Shown adds the condition to the metric asterism_condition, beside Ready and Available, for an
+	// alert: one more series for each object of the kind.
+	Shown bool
 	// Apart is for work that no other stage and no user waits for: Ready does not depend on the
 	// stage, and the walk continues although it is not done.
 	Apart bool

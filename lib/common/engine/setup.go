@@ -93,6 +93,7 @@ func newReconciler[T Object](s Service[T], a access) *reconciler[T] {
 	}
 	return &reconciler[T]{service: s, engine: &engine{
 		kind:    kind,
+		shown:   s.shown(),
 		cluster: cluster,
 		settings: &apply.Settings{
 			Name: s.Name, Client: boundedClient{a.client, a.ReadTimeout}, Owns: owns, Limits: a.Limits, JobEnded: jobEnded(kind.Kind),
@@ -105,6 +106,16 @@ func newReconciler[T Object](s Service[T], a access) *reconciler[T] {
 
 		fallbackHashKey: newHashKey(),
 	}}
+}
+
+// shown returns the conditions of the stages that are Shown.
+func (s Service[T]) shown() (conditions []string) {
+	for _, stage := range s.Stages {
+		if stage.Shown {
+			conditions = append(conditions, stage.Condition)
+		}
+	}
+	return conditions
 }
 
 func (s Service[T]) addTo(mgr ctrl.Manager, r *reconciler[T]) error {

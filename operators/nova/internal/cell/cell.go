@@ -37,7 +37,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionMetadataReady, Needs: metadataNeeds, Build: metadataService, Report: reportMetadata, Continue: true},
 		{Condition: novav1.ConditionDataMigrated, Build: migrateData, Continue: true},
 		{Condition: novav1.ConditionComputesReady, Needs: computeNeeds, Do: countServers, Every: countServersEvery, Build: computes, Judge: judgeComputes, Continue: true},
-		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Judge: judgeHosts, Report: reportHosts},
+		{Condition: novav1.ConditionHostsMapped, Do: countHosts, Every: countEvery, Build: discoverHosts, Judge: judgeHosts, Report: reportHosts, Shown: true},
 	},
 	Teardown: []stage{
 		{Condition: "ComputesRemoved", Needs: computeRemovalNeeds, Build: withoutComputes},

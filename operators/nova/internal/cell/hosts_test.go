@@ -1,6 +1,9 @@
 package cell
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,5 +33,25 @@ func TestCountEvery(t *testing.T) {
 		if got := countEvery(cr); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// TestConditionsOfAlertsAreShown: the metric asterism_condition has those of the alerts of cells.
+func TestConditionsOfAlertsAreShown(t *testing.T) {
+	rules, err := os.ReadFile("../../../../config/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown, watched []string
+	for _, stage := range Service.Stages {
+		if stage.Shown {
+			shown = append(shown, stage.Condition)
+		}
+	}
+	for _, found := range regexp.MustCompile(`kind="NovaCell", condition="(\w+)"`).FindAllStringSubmatch(string(rules), -1) {
+		watched = append(watched, found[1])
+	}
+	if !slices.Equal(shown, watched) {
+		t.Errorf("the stages %v are Shown, and alerts watch %v", shown, watched)
 	}
 }
