@@ -81,17 +81,21 @@ func Spelt(value []byte) iter.Seq[string] {
 	}
 }
 
+// HidesAll tells whether Hide replaces the whole message, because of a bound.
+func (m *Masks) HidesAll(message string) bool {
+	return message != "" && (m.tooMany != "" || len(message) > longestMessage)
+}
+
 // Hide replaces every secret value in a message, and the characters that are not Printable:
 // every message of a condition, an event or a log passes here. It replaces a whole message that is longer
 // than 64 KiB, and every message if a Secret has too many values.
 func (m *Masks) Hide(message string) string {
 	switch {
-	case message == "":
-		return ""
+	case !m.HidesAll(message):
 	case m.tooMany != "":
 		return fmt.Sprintf("hidden: Secret %s has more than %d secret values, or values of more than %d KiB, which the operator would have to search in each message: "+
 			"remove the keys and options that the service does not need", m.tooMany, maxValues, maxSpelledBytes>>10)
-	case len(message) > longestMessage:
+	default:
 		return fmt.Sprintf("hidden: the message has %d bytes, and secret values are searched in at most %d", len(message), longestMessage)
 	}
 	masked := NewMasked(message)

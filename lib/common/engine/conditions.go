@@ -24,7 +24,7 @@ func (p *pass) setOutcome(condition string, result *outcome) {
 }
 
 func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
-	message = p.in.masks.Hide(message)
+	message = p.hide(message)
 	if len(message) > maxConditionMessage {
 		Dropped(BoundConditionMessage)
 		message = strings.ToValidUTF8(message[:maxConditionMessage], "") + "…"

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -143,6 +144,28 @@ func DoPause(failures int, slow time.Duration) time.Duration {
 		last.slowSince = last.at.Add(-slow)
 	}
 	return last.pause()
+}
+
+// DoAfterSilence returns a function that calls the Do of the stage if it is due for an object, whose
+// server has then been silent for an hour. It returns the time until Do is called again; 0 if it
+// was called.
+func DoAfterSilence[T Object](s Stage[T], scheme *runtime.Scheme) func(ctx context.Context, cr T) time.Duration {
+	r := newReconciler(Service[T]{Name: "silence", Stages: []Stage[T]{s}}, access{Options: observe.Options{Scheme: scheme}, workers: 1})
+	return func(ctx context.Context, cr T) time.Duration {
+		p := &passOf[T]{pass: r.engine.begin(requestOf(cr.GetName()), cr, cr), service: r.service, cr: cr}
+		before := p.memory.lastDos[s.Condition].at
+		inputsHash, err := p.gatherFor(ctx, s)
+		if err == nil {
+			err = p.doIfDue(ctx, s, inputsHash)
+		}
+		last := p.memory.lastDos[s.Condition]
+		if last.at.Equal(before) {
+			return outcomeOf(err).After
+		}
+		last.failures, last.slowSince = 30, last.at.Add(-time.Hour)
+		p.memory.lastDos[s.Condition] = last
+		return 0
+	}
 }
 
 // DoRepeat is the time between two calls of a Do with Every.

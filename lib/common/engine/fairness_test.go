@@ -112,6 +112,28 @@ func TestThePauseGrowsForASilentServer(t *testing.T) {
 	g.Expect(engine.DoPause(30, time.Hour)).To(Equal(5 * time.Minute))
 }
 
+// TestAChangedSpecEndsTheLongPause of an object whose server was silent, because the change may
+// name another server.
+func TestAChangedSpecEndsTheLongPause(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(widget.AddToScheme(scheme)).To(Succeed())
+	var calls []string
+	call := engine.DoAfterSilence(stage{
+		Condition: "Registered", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			calls = append(calls, cr.Spec.Text)
+			return nil, errors.New("the server does not answer")
+		},
+	}, scheme)
+	cr := &widget.Widget{ObjectMeta: metaOf("n", "silent"), Spec: widget.Spec{Text: "silent"}}
+	g.Expect(call(t.Context(), cr)).To(BeZero())
+	g.Expect(call(t.Context(), cr)).To(BeNumerically("~", 5*time.Minute, time.Minute))
+	cr.Spec.Text = "other"
+	g.Expect(call(t.Context(), cr)).To(BeZero(), "the changed spec is tried at once")
+	g.Expect(call(t.Context(), cr)).To(BeNumerically("~", 5*time.Minute, time.Minute))
+	g.Expect(calls).To(Equal([]string{"silent", "other"}))
+}
+
 // TestAFailureKeepsTheTimers of other stages.
 func TestAFailureKeepsTheTimers(t *testing.T) {
 	w := newTestWorld(t)

@@ -37,6 +37,7 @@ var (
 		Name: "asterism_do_duration_seconds", Help: "Duration of one call of servers outside Kubernetes, by the condition of the stage.",
 		Buckets: []float64{0.1, 0.5, 1, 5, 10},
 	}, []string{labelKind, labelCondition})
+	// Without the namespace: who may create namespaces could create any number of series.
 	doWaiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "asterism_do_waiting", Help: "Objects that wait for their turn to call servers, because other objects of their namespace do.",
 	}, []string{labelKind})
@@ -62,6 +63,7 @@ type Bound string
 // The bounds whose effects are counted.
 const (
 	BoundConditionMessage Bound = "condition_message" // the end of the message is cut
+	BoundHiddenMessage    Bound = "hidden_message"    // of a condition, an event or a log; all of it is hidden, see config.Masks
 	BoundEventNote        Bound = "event_note"        // the end of the note is cut
 	BoundLabels           Bound = "labels"            // of a watched object; those that nobody reads are dropped
 	BoundManagedFields    Bound = "managed_fields"    // an entry of a watched object
@@ -70,7 +72,7 @@ const (
 
 func init() {
 	metrics.Registry.MustRegister(passDuration, passFailures, doDuration, doWaiting, jobs, jobDuration, dropped, shown)
-	for _, bound := range []Bound{BoundConditionMessage, BoundEventNote, BoundLabels, BoundManagedFields, BoundReviews} {
+	for _, bound := range []Bound{BoundConditionMessage, BoundHiddenMessage, BoundEventNote, BoundLabels, BoundManagedFields, BoundReviews} {
 		dropped.WithLabelValues(string(bound)) // so that the first increase is one
 	}
 }

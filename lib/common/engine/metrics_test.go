@@ -282,9 +282,34 @@ func TestCertificatesOfAnObjectAreBounded(t *testing.T) {
 	g.Expect(shown()).To(Equal([]string{"kind=Widget name=a namespace=n source=secret/new 1"}))
 }
 
+// TestHiddenMessagesAreCounted: with a Secret of too many values, no message is shown.
+func TestHiddenMessagesAreCounted(t *testing.T) {
+	w := newMeasuredWorld(t)
+	hidden := func() []string { return series("asterism_dropped_total", "hidden_message") }
+	before := hidden()
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "Read", Needs: func(*widget.Widget) []engine.Need { return []engine.Need{engine.Secret("many")} },
+		Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+			return nil, engine.Wait("a value of %s", cr.Name)
+		},
+	}}})
+	many := w.secret("many")
+	many.Data = map[string][]byte{"password-0": []byte("s3cret-0")}
+	w.create(many)
+	cr := w.widget("hides", widget.Spec{})
+	w.Eventually(w.condition(cr, "Read")).Should(HaveSuffix("a value of hides"))
+	w.Expect(hidden()).To(Equal(before), "the bound is not reached")
+	for i := range 300 {
+		many.Data[fmt.Sprintf("password-%d", i)] = fmt.Appendf(nil, "s3cret-%d", i)
+	}
+	w.must(w.client.Update(w.ctx, many))
+	w.Eventually(w.condition(cr, "Read")).Should(ContainSubstring("hidden: Secret many has more than"))
+	w.Expect(hidden()).NotTo(Equal(before))
+}
+
 func TestEffectsOfBoundsAreCounted(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(series("asterism_dropped_total")).To(HaveLen(5), "every bound is there before its first effect")
+	g.Expect(series("asterism_dropped_total")).To(HaveLen(6), "every bound is there before its first effect")
 	before := series("asterism_dropped_total", "event_note")
 	engine.Dropped(engine.BoundEventNote)
 	g.Expect(series("asterism_dropped_total", "event_note")).NotTo(Equal(before))

@@ -69,8 +69,16 @@ func (e *engine) begin(request reconcile.Request, found, cr Object) *pass {
 	}
 	p.children = &apply.Children{Settings: e.settings, Memory: p.memory.children, View: p.view, Owner: cr, OwnerKind: e.kind}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)
-	p.children.Mask = p.in.masks.Hide
+	p.children.Mask = p.hide
 	return p
+}
+
+// hide hides the values of Secrets in a message of a condition, an event or a log.
+func (p *pass) hide(message string) string {
+	if p.in.masks.HidesAll(message) {
+		Dropped(BoundHiddenMessage)
+	}
+	return p.in.masks.Hide(message)
 }
 
 func (p *pass) client() client.Client { return p.settings.Client }
@@ -102,6 +110,6 @@ func (p *pass) guard(ctx context.Context, step string, err *error) {
 	if r == nil {
 		return
 	}
-	log.FromContext(ctx).Error(nil, "a panic", "step", step, "panic", p.in.masks.Hide(fmt.Sprint(r)), "stack", p.in.masks.Hide(string(debug.Stack())))
+	log.FromContext(ctx).Error(nil, "a panic", "step", step, "panic", p.hide(fmt.Sprint(r)), "stack", p.hide(string(debug.Stack())))
 	*err = &outcome{Reason: reasonPanic, Message: fmt.Sprintf("%s panicked: %v", step, r), Retry: true, Cause: fmt.Errorf("panic: %v", r)}
 }

@@ -160,7 +160,7 @@ func (p *pass) finish(ctx context.Context, reported error) (reconcile.Result, er
 	// An error of Reconcile would drop the times that other stages have set.
 	p.wakeAfter(p.memory.retry())
 	p.countFailure(p.failure)
-	log.FromContext(ctx).Info("the pass failed", "error", p.in.masks.Hide(p.failure.Error()), "again", p.requeueAfter.String())
+	log.FromContext(ctx).Info("the pass failed", "error", p.hide(p.failure.Error()), "again", p.requeueAfter.String())
 	return reconcile.Result{RequeueAfter: p.requeueAfter}, nil
 }
 

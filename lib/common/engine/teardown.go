@@ -32,7 +32,7 @@ func (p *passOf[T]) tearDown(ctx context.Context) (gone bool, err error) {
 		err := p.runStage(ctx, s)
 		var end *abandoned
 		if errors.As(err, &end) {
-			err = p.abandon(ctx, s.Condition, p.in.masks.Hide(end.remains))
+			err = p.abandon(ctx, s.Condition, p.hide(end.remains))
 		}
 		if err != nil {
 			p.deleting(s.Condition+": ", err)
