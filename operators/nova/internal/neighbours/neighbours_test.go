@@ -69,10 +69,10 @@ func TestNeighbours(t *testing.T) {
 	both := func(_ *rest.Config, options *ctrl.Options) {
 		options.Cache.DefaultNamespaces[tenant] = cache.Config{}
 	}
+	t.Cleanup(func() { release(t, tenant) }) // when the operator has ended, which would add the finalizers again
 	enginetest.RunWith(t, victim.Namespace, enginetest.Scheme(t, kinds...), []enginetest.Option{both}, nova.Service, cell.Service)
 
 	editor := enginetest.Editor(t, tenant, []string{novav1.GroupVersion.Group}, kinds...)
-	t.Cleanup(func() { release(t, tenant) })
 	createSecrets(t, editor, tenant)
 	attacks := attacks(t, editor, tenant)
 	for name, attack := range attacks {
@@ -85,9 +85,13 @@ func TestNeighbours(t *testing.T) {
 			waitFor(t, editor, tenant, fmt.Sprint(name, i), attack.report)
 		}
 	}
+	calls := attackSilently(t, editor, tenant)
 	createSecrets(t, victim.Client, victim.Namespace)
 	createNova(t, victim.Client, victim.Namespace, "given", nil)
 	waitFor(t, victim.Client, victim.Namespace, "given", "NovaConductor")
+	if most := calls.mostAtOnce(); most > mostCalls {
+		t.Errorf("%d calls of a silent server ran at once, at most %d are allowed", most, mostCalls)
+	}
 	if got := peak(); got > most {
 		t.Errorf("%d MiB were on the heap at once, at most %d are allowed", got>>20, most>>20)
 	}
