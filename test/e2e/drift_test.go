@@ -33,7 +33,7 @@ func driftSpecs() {
 		awaitHeld(ctx, demoNamespace, rollouts)
 		holdRollouts(ctx, false)
 		awaitNoRestart(ctx, demoNamespace, "demo", pods, rollouts)
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(16*time.Minute))
 
 	It("restores changes made while its operators were down", func(ctx SpecContext) {
 		pods, rollouts := servicePods(ctx, demoNamespace, "demo"), rolloutsOf(ctx, demoNamespace)
@@ -228,11 +228,12 @@ func driftOne(ctx context.Context, o *unstructured.Unstructured, manager string,
 	return false, nil
 }
 
-// awaitRestored returns the object once the manager owns the field with its original value.
+// awaitRestored returns the object once the manager owns the field with its original value. Many
+// objects are read at once, so it reads less often the longer it waits.
 func awaitRestored(ctx context.Context, o *unstructured.Unstructured, manager string, path fieldpath.Path, original any) (*unstructured.Unstructured, error) {
-	// A walk that ends early restores nothing in later stages: with a slow server, calls of
-	// ten seconds and back-offs of thirty may follow each other.
-	const limit = 3 * time.Minute
+	// A walk that ends early restores nothing in later stages. The computes of a cell are such a
+	// stage while its conductor is not ready, whose fields change one after the other for minutes.
+	const limit = 8 * time.Minute
 	for started := time.Now(); time.Since(started) < limit; {
 		current := o.DeepCopy()
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
@@ -245,7 +246,7 @@ func awaitRestored(ctx context.Context, o *unstructured.Unstructured, manager st
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(min(max(time.Since(started)/8, 20*time.Millisecond), 500*time.Millisecond)):
 		}
 	}
 	return nil, fmt.Errorf("not restored within %s", limit)
