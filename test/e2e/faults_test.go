@@ -60,9 +60,9 @@ spec:
   ports: [{name: mysql, port: 3306}]
 `
 
-// applyMain applies the example for production on one node, with the servers of this cloud. Its
-// only cell has the bus and the MariaDB of the Nova, and its API serves TLS.
-func applyMain(ctx context.Context) {
+// applyProduction applies the example for production on one node, without its memcached and public
+// address, and with further patches.
+func applyProduction(ctx context.Context, name, patches string) {
 	GinkgoHelper()
 	kustomize(ctx, fmt.Sprintf(`
 namespace: %s
@@ -70,37 +70,36 @@ resources: [%s]
 patches:
 - target: {kind: ControlPlane}
   patch: |-
-    - {op: replace, path: /metadata/name, value: main}
+    - {op: replace, path: /metadata/name, value: %s}
     - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:trixie"}
+    - {op: remove, path: /spec/nova/memcachedSecretRef}
+    - {op: remove, path: /spec/nova/api/endpoints}
+%s`, cloudNamespace, repository("examples", "production-small"), name, patches))
+}
+
+// applyMain applies the example for production with the servers of this cloud. Its only cell has the
+// bus and the MariaDB of the Nova, and its API serves TLS.
+func applyMain(ctx context.Context) {
+	GinkgoHelper()
+	applyProduction(ctx, "main", `
     - {op: replace, path: /spec/database, value: {serviceRef: {name: faulty-mariadb}, adminSecretRef: {name: main-mariadb-admin}}}
     - {op: replace, path: /spec/messageBus/adminSecretRef/name, value: main-rabbitmq-default-user}
     - {op: replace, path: /spec/identity/adminSecretRef/name, value: main-keystone-admin}
-    - {op: remove, path: /spec/nova/memcachedSecretRef}
-    - {op: remove, path: /spec/nova/api/endpoints}
-    - {op: add, path: /spec/nova/api/tlsSecretRef, value: {name: %s}}
+    - {op: add, path: /spec/nova/api/tlsSecretRef, value: {name: `+apiCertificate+`}}
     - {op: replace, path: /spec/nova/cells, value: [{name: cell1}]}
-`, cloudNamespace, repository("examples", "production-small"), apiCertificate))
+`)
 }
 
-// applySecond applies the example for production on one node with two pods of its API, and with
-// the region of main. Its cells have their own servers: those of cell2 have another authority, and
-// the database server is missing at first. No spec needs pods of its scheduler and metadata service.
+// applySecond applies the example for production with two pods of its API, and with the region of
+// main. Its cells have their own servers: those of cell2 have another authority, and the database
+// server is missing at first. No spec needs pods of its scheduler and metadata service.
 func applySecond(ctx context.Context) {
 	GinkgoHelper()
-	kustomize(ctx, fmt.Sprintf(`
-namespace: %s
-resources: [%s]
-patches:
-- target: {kind: ControlPlane}
-  patch: |-
-    - {op: replace, path: /metadata/name, value: second}
-    - {op: replace, path: /spec/containerImage, value: "asterism.dev/demo/openstack:trixie"}
-    - {op: remove, path: /spec/nova/memcachedSecretRef}
-    - {op: remove, path: /spec/nova/api/endpoints}
+	applyProduction(ctx, "second", `
     - {op: add, path: /spec/nova/api/replicas, value: 2}
     - {op: add, path: /spec/nova/metadata/replicas, value: 0}
     - {op: add, path: /spec/nova/scheduler, value: {replicas: 0}}
-`, cloudNamespace, repository("examples", "production-small")))
+`)
 }
 
 // retryWithin limits the time from the return of a server to success: the longest back-off,
