@@ -116,9 +116,9 @@ test: test-requirements $(build-modules) test-server ## Run every test that need
 # The benches check counts, which hold for few objects as well. They do not check times.
 few := -count-of 100 -runs 1 -both=false
 
-# The tests compare with the real oslo.config, register at a real MariaDB and serve with the
-# real uWSGI. Go's race detector needs a C compiler.
-test-packages := gcc libc6-dev mariadb-client-core mariadb-server-core prometheus python3-oslo.config uwsgi-core uwsgi-plugin-python3
+# The tests compare with the real oslo.config, register at a real MariaDB, serve with the real
+# uWSGI and filter packets with the real nftables. Go's race detector needs a C compiler.
+test-packages := gcc iproute2 iptables libc6-dev mariadb-client-core mariadb-server-core nftables prometheus python3-oslo.config uwsgi-core uwsgi-plugin-python3
 
 .PHONY: test-requirements
 test-requirements: ## Install the Debian packages that the tests need (as root).

@@ -163,10 +163,10 @@ func runInNamespaces(t *testing.T, variable string) {
 	t.Helper()
 	for _, program := range []string{"ip", "nft", "iptables"} {
 		if !exists(commandPath(program)) {
-			t.Skipf("the machine lacks %s", program)
+			t.Fatalf("the machine lacks %s: as root, run \"make test-requirements\"", program)
 		}
 	}
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v") // -test.v shows a skip
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	command.Env = append(os.Environ(), variable)
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
@@ -174,19 +174,16 @@ func runInNamespaces(t *testing.T, variable string) {
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
 	}
 	output, err := command.CombinedOutput()
-	switch exit := (*exec.ExitError)(nil); {
-	case err == nil && strings.Contains(string(output), cannotHaveRights):
-		t.Skip(cannotHaveRights)
-	case err == nil:
-		t.Log(string(output))
-	case errors.As(err, &exit):
-		t.Fatal(string(output))
-	default:
-		t.Skipf("this machine permits no user namespaces: %v", err)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", needsNamespaces, err)
 	}
+	if err != nil {
+		t.Fatal(string(output))
+	}
+	t.Log(string(output))
 }
 
-const cannotHaveRights = "this machine gives no rights in user namespaces"
+const needsNamespaces = "this test needs network namespaces: run it as root, or allow user namespaces to other users (user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
 
 // testNetwork has a machine with two pods, and a neighbor of the machine, as network namespaces.
 type testNetwork struct{ *testing.T }
@@ -194,10 +191,10 @@ type testNetwork struct{ *testing.T }
 func newNetwork(t *testing.T) *testNetwork {
 	t.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Skip(cannotHaveRights)
+		t.Fatalf("%s: %v", needsNamespaces, err)
 	}
 	if err := unix.Mount("run", "/run", "tmpfs", 0, ""); err != nil {
-		t.Skip(cannotHaveRights)
+		t.Fatalf("%s: %v", needsNamespaces, err)
 	}
 	n := &testNetwork{T: t}
 	n.run("ip", "link", "set", "lo", "up")

@@ -107,9 +107,9 @@ func jobEnded(kind string) func(stage string, succeeded bool, took time.Duration
 	}
 }
 
-// objectMetrics has the conditions Ready and Available of all objects of an operator, those of stages
-// that are Shown, and when certificates expire. It shows at most limit objects. An object that is shown stays until it
-// is forgotten.
+// objectMetrics has the conditions Ready and Available of all objects of an operator, those of
+// stages that are Shown, and when certificates expire. It shows at most limit objects. An object
+// that is shown stays until it is forgotten.
 type objectMetrics struct {
 	limit                     int
 	state, expiries, leftOuts *prometheus.Desc
