@@ -91,19 +91,22 @@ func probe(override *commonv1.Probe, periodSeconds, timeoutSeconds, failureThres
 //
 // The liveness probe is an HTTP request, because the kernel accepts the connections of a
 // frozen process. It accepts an answer within the whole period: a slow service passes, and
-// only a service that answers nothing at all is restarted, without the time for requests.
+// only a service that answers nothing at all is restarted, without the time for requests. With TLS,
+// a command sends the request: see Port.answers.
 func (s Service) Stateless(in engine.Inputs) ([]engine.Child, error) {
 	r, err := s.revision(in)
 	if err != nil {
 		return nil, err
 	}
-	probes, hung, get := s.Spec.Probes, s.hungSeconds(), s.Port.health()
+	probes, hung := s.Spec.Probes, s.hungSeconds()
+	liveness := probe(probes.Liveness, hung, hung, 3).WithTerminationGracePeriodSeconds(endSeconds)
+	s.Port.answers(liveness)
 	main := s.main(s.Name, s.serve()).
 		WithPorts(applycorev1.ContainerPort().WithName(s.Port.Name).WithContainerPort(s.Port.Number)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(s.drain())).
 		WithReadinessProbe(probe(probes.Readiness, 5, 5, 3).WithTCPSocket(applycorev1.TCPSocketAction().WithPort(s.Port.target()))).
-		WithLivenessProbe(probe(probes.Liveness, hung, hung, 3).WithHTTPGet(get).WithTerminationGracePeriodSeconds(endSeconds)).
-		WithStartupProbe(probe(probes.Startup, 1, 5, 300).WithHTTPGet(get))
+		WithLivenessProbe(liveness).
+		WithStartupProbe(probe(probes.Startup, 1, 5, 300).WithHTTPGet(s.Port.health()))
 	deployment := applyappsv1.Deployment(s.Instance, "").WithSpec(applyappsv1.DeploymentSpec().
 		WithReplicas(s.replicas()).
 		WithSelector(s.selector()).

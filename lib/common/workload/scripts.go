@@ -12,6 +12,7 @@ import (
 
 const (
 	drainName        = "drain"
+	probeTLSName     = "probe-tls"
 	startWSGIName    = "start-wsgi"
 	startWSGITLSName = "start-wsgi-tls"
 )
@@ -19,6 +20,8 @@ const (
 var (
 	//go:embed scripts/drain
 	drain string
+	//go:embed scripts/probe-tls
+	probeTLS string
 	//go:embed scripts/start-wsgi
 	startWSGI string
 	//go:embed scripts/start-wsgi-tls
@@ -35,7 +38,7 @@ func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[drainName], scripts[startWSGIName] = drain, startWSGI
 	if s.servesTLS() {
-		scripts[startWSGITLSName] = startWSGITLS
+		scripts[startWSGITLSName], scripts[probeTLSName] = startWSGITLS, probeTLS
 	}
 	maps.Copy(scripts, s.Scripts)
 	if !s.RunOnHost {

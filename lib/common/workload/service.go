@@ -204,6 +204,18 @@ func (p Port) health() *applycorev1.HTTPGetActionApplyConfiguration {
 	return get
 }
 
+// answers lets a probe send a request, and wait for the answer as long as the probe may. The kubelet
+// waits only 10 seconds for a TLS handshake, whatever timeoutSeconds is (its transport has the
+// defaults of SetTransportDefaults in k8s.io/apimachinery/pkg/util/net), therefore a command of the
+// pod sends the request over TLS.
+func (p Port) answers(probe *applycorev1.ProbeApplyConfiguration) {
+	if !p.TLS() {
+		probe.WithHTTPGet(p.health())
+		return
+	}
+	probe.WithExec(applycorev1.ExecAction().WithCommand(path.Join(config.ScriptsDir, probeTLSName), fmt.Sprint(p.Number), p.HealthPath))
+}
+
 func (p Port) target() intstr.IntOrString { return intstr.FromString(p.Name) }
 
 // Address returns the host and port of the service within the cluster.

@@ -40,7 +40,7 @@ func newImage(t *testing.T, programs map[string]string) image {
 	t.Helper()
 	i := image{t: t, dir: t.TempDir()}
 	scripts := config.Scripts()
-	scripts[startWSGIName], scripts[startWSGITLSName] = startWSGI, startWSGITLS
+	scripts[startWSGIName], scripts[startWSGITLSName], scripts[probeTLSName] = startWSGI, startWSGITLS, probeTLS
 	for name, content := range scripts {
 		i.write(name, content)
 	}

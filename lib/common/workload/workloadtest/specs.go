@@ -3,6 +3,7 @@ package workloadtest
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -387,7 +388,10 @@ func (s Subject[T]) followsCertificate() {
 	w.Create(certificate)
 	enginetest.AwaitReady(ginkgo.GinkgoTB(), w.Client, object)
 	_, template, _ := w.Pods(object)
-	gomega.Expect(template.Spec.Containers[0].LivenessProbe.HTTPGet.Scheme).To(gomega.Equal(corev1.URISchemeHTTPS))
+	container := template.Spec.Containers[0]
+	gomega.Expect(container.StartupProbe.HTTPGet.Scheme).To(gomega.Equal(corev1.URISchemeHTTPS))
+	gomega.Expect(container.LivenessProbe.Exec.Command).To(gomega.HaveExactElements(
+		gomega.HaveSuffix("/probe-tls"), strconv.Itoa(int(container.Ports[0].ContainerPort)), "/"))
 	before := w.Hash(object)
 	w.Change(certificate, func() { certificate.Data[corev1.TLSCertKey] = []byte("second") })
 	w.AwaitNewPods(object, before)
