@@ -78,7 +78,8 @@ patches:
 }
 
 // applyMain applies the example for production with the servers of this cloud. Its only cell has the
-// bus and the MariaDB of the Nova, and its API serves TLS.
+// bus and the MariaDB of the Nova, and its API serves TLS. While other pods start, this API answers
+// requests that are counted, and gets its share of the node.
 func applyMain(ctx context.Context) {
 	GinkgoHelper()
 	applyProduction(ctx, "main", `
@@ -86,6 +87,7 @@ func applyMain(ctx context.Context) {
     - {op: replace, path: /spec/messageBus/adminSecretRef/name, value: main-rabbitmq-default-user}
     - {op: replace, path: /spec/identity/adminSecretRef/name, value: main-keystone-admin}
     - {op: add, path: /spec/nova/api/tlsSecretRef, value: {name: `+apiCertificate+`}}
+    - {op: replace, path: /spec/nova/api/resources/requests/cpu, value: 100m}
     - {op: replace, path: /spec/nova/cells, value: [{name: cell1}]}
 `)
 }

@@ -286,18 +286,20 @@ with context.target_cell(admin, mapping) as cell:
     print(client.prepare(timeout=30).call(cell, "ping", arg="over TLS"))
 `
 
-// expectReached expects that a global service reaches the database and the message bus of cell2,
-// and verifies both with the authority of the cell.
+// expectReached expects that a global service and the conductor of cell1 reach the database and the
+// message bus of cell2, and verify both with the authority of the cell.
 func expectReached(ctx context.Context, nova string) {
 	GinkgoHelper()
 	Expect(query(ctx, cloudNamespace, "SELECT name FROM "+nova+"_api.cell_mappings"+
 		" WHERE database_connection LIKE '%?ssl\\_ca=\\%2Fetc\\%2Fnova\\%2Fcell2-database-ca.crt'"+
 		" AND transport_url LIKE '%&ssl=1&ssl\\_ca\\_file=\\%2Fetc\\%2Fnova\\%2Fcell2-messagebus-ca.crt'")).To(Equal([]string{"cell2"}))
-	Eventually(func(g Gomega) { // the superconductor restarts
-		out, err := execIn(ctx, cloudNamespace, nova+"-superconductor-0", "python3", "-c", reachCell, "cell2")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
-	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+	for _, service := range []string{"superconductor", "cell1-conductor"} {
+		Eventually(func(g Gomega) { // the service restarts
+			out, err := execIn(ctx, cloudNamespace, nova+"-"+service+"-0", "python3", "-c", reachCell, "cell2")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
+		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+	}
 }
 
 // expectRefused expects that a client of cell2's message bus that trusts the Nova's authority alone

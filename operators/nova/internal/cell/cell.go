@@ -29,7 +29,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
 		copied(registration.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
 		unshared(registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus)),
-		{Condition: novav1.ConditionConductorReady, Build: conductor, Report: reportAuthorities, Continue: true},
+		{Condition: novav1.ConditionConductorReady, Needs: conductorNeeds, Build: conductor, Report: reportAuthorities, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},
 		{Condition: novav1.ConditionConsoleReady, Needs: consoleNeeds, Build: console, Continue: true},

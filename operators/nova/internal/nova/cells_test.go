@@ -469,10 +469,11 @@ func (c *cloud) awaitCAFiles(cr *novav1.Nova, want map[string]string) {
 	GinkgoHelper()
 	enginetest.Eventually(GinkgoTB(), "the services have the CA files", func() error {
 		scheduler, api, global := schedulerNamed(cr), apiNamed(cr), metadata.Named(metadataName(cr))
-		for _, service := range []client.Object{scheduler, api, global} {
+		conductor := &conductorv1.NovaConductor{ObjectMeta: named(c.cell1(cr).Name + "-conductor")}
+		for _, service := range []client.Object{scheduler, api, global, conductor} {
 			Expect(c.Read(service)).To(BeTrue())
 		}
-		for _, refs := range [][]commonv1.KeyReference{c.superconductor(cr).Spec.CAFileRefs, scheduler.Spec.CAFileRefs, api.Spec.CAFileRefs, global.Spec.CAFileRefs} {
+		for _, refs := range [][]commonv1.KeyReference{c.superconductor(cr).Spec.CAFileRefs, scheduler.Spec.CAFileRefs, api.Spec.CAFileRefs, global.Spec.CAFileRefs, conductor.Spec.CAFileRefs} {
 			files := map[string]string{}
 			for _, ref := range refs {
 				authority := &corev1.ConfigMap{ObjectMeta: named(ref.Name)}
