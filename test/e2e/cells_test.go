@@ -74,7 +74,7 @@ func cellSpecs(namespace string) {
 			Expect(statusOf(ctx, agent["protocol"]+"://"+agent["host"]+":"+agent["port"]+"/", nil)).To(Equal(200))
 			Expect(agent["sharedSecret"]).To(Equal(secret(ctx, namespace, "demo-"+cell+"-metadata")["sharedSecret"]))
 		}
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	sharedConnectionSpecs(namespace, &nova, patch)
 	upkeepSpecs(namespace, &nova, patch)
@@ -82,7 +82,7 @@ func cellSpecs(namespace string) {
 	It("lists no pod that a scale-down has deleted", func(ctx SpecContext) {
 		Eventually(func() []computeService { return nova.services(ctx) }).WithContext(ctx).ShouldNot(ContainElement(HaveField("Host", "demo-superconductor-1")))
 		Expect(nova.services(ctx)).To(ContainElement(HaveField("Host", "demo-superconductor-0")))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("loses no request while a cell is added, emptied and removed, and its operator is killed", func(ctx SpecContext) {
 		serve(ctx, namespace, "neutron", neutron)
@@ -192,7 +192,7 @@ func cellSpecs(namespace string) {
 			g.Expect(conditionOf(o, "Available").status).To(Equal("True"))
 			g.Expect(conditionOf(o, "CellsReady").status).To(Equal("True"))
 		})
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("is deleted with all of its cells but their databases, and recreated with its servers", func(ctx SpecContext) {
 		servers := nova.activeServers(ctx)
@@ -210,7 +210,7 @@ func cellSpecs(namespace string) {
 		Expect(cellsOf(ctx, namespace, "demo")).To(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(nova.activeServers(ctx)).To(ConsistOf(servers))
 		nova.bootOn(ctx, "demo-cell2-fake")
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // classicBus is a vhost, and its user, of a cell with classic queues beside cells with quorum queues.

@@ -190,7 +190,7 @@ func ironicSpecs() {
 		awaitGone(ctx, "NovaCompute", demoNamespace, name)
 		expectUnregistered(ctx, nova, name)
 		Expect(providers()).To(BeEmpty())
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // serve runs a program that answers, for the time of the spec.
@@ -200,7 +200,7 @@ func serve(ctx context.Context, namespace, name, program string) {
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, "delete", "pod/"+name, "service/"+name, "--namespace="+namespace)
 	})
-	kubectl(ctx, "wait", "pod/"+name, "--namespace="+namespace, "--for=condition=Ready", "--timeout=2m")
+	kubectl(ctx, "wait", "pod/"+name, "--namespace="+namespace, "--for=condition=Ready", "--timeout=10m")
 }
 
 // changeComputes changes the list of computes of the demo's cell by a JSON patch.

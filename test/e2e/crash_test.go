@@ -116,7 +116,7 @@ var _ = Describe("A deployment", Ordered, SpecPriority(4), func() {
 			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKey{Name: crashNamespace}, &corev1.Namespace{}))
 		}).WithContext(ctx).WithTimeout(5*time.Minute).WithPolling(time.Second).Should(BeTrue(), func() string { return explain(crashNamespace) })
 		Expect(leftBehind(ctx, crashOperators)).To(ContainElement(And(HavePrefix("Nova "+crashNamespace+"/demo: "), ContainSubstring("demo_"))))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 // leftBehind returns the messages of the events LeftBehind in the operators' namespace.

@@ -61,7 +61,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 		oscIn(ctx, demoNamespace, "--os-compute-api-version=2.37", "server", "create", "typed", "--image=empty", "--flavor=tiny", "--nic=none", "--wait")
 		Expect(oscIn(ctx, demoNamespace, "server", "list")).To(MatchRegexp(`\| typed +\| ACTIVE +\| +\| empty +\| tiny +\|`))
 		oscIn(ctx, demoNamespace, "server", "delete", "typed", "--wait")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("has mapped cell0 and cell1", func(ctx SpecContext) {
 		Expect(cellsOf(ctx, demoNamespace, "demo")).To(ConsistOf("cell0", "cell1"))
@@ -120,7 +120,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 		Expect(budgets()).To(HaveLen(len(services)))
 		scaleServices(ctx, 1, services)
 		Expect(budgets()).To(BeEmpty())
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	snippetSpecs()
 	driftSpecs()

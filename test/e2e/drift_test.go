@@ -64,7 +64,7 @@ func driftSpecs() {
 		awaitHeld(ctx, demoNamespace, rollouts)
 		holdRollouts(ctx, false)
 		awaitNoRestart(ctx, demoNamespace, "demo", pods, rollouts)
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // contentOf returns the spec, labels and hash of the data of an object.

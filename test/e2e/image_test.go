@@ -146,7 +146,7 @@ var _ = Describe("An image", Ordered, SpecPriority(1), func() {
 				}
 			}
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // makeCloudOf loads the builds of the image, and makes a namespace with what an API and a
@@ -212,7 +212,7 @@ func awaitStatus(ctx context.Context, url string, status types.GomegaMatcher) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
 		g.Expect(response.StatusCode).To(status)
-	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
 // serverOf returns the header Server of an answer.

@@ -69,11 +69,11 @@ func libvirtSpecs() {
 		kubectl(ctx, "label", "nodes", "--all", "e2e.asterism.dev/servers=libvirt", "--overwrite")
 		node = kubectl(ctx, "get", "nodes", "--output=jsonpath={.items[0].metadata.name}")
 		apply(ctx, namespace, libvirtControlPlane)
-		kubectl(ctx, "wait", "deployment/glance", "deployment/openstackclient", "--namespace="+namespace, "--for=condition=Available", "--timeout=5m")
+		kubectl(ctx, "wait", "deployment/glance", "deployment/openstackclient", "--namespace="+namespace, "--for=condition=Available", "--timeout=10m")
 		uploadGuest(ctx, namespace)
 		awaitReady(ctx, "ControlPlane", namespace, "real")
 		// The cell does not know how many nodes have the label, and so is ready without their hosts.
-		kubectl(ctx, "wait", "novacell/real-cell1", "--namespace="+namespace, "--for=jsonpath={.status.hosts.mapped}=1", "--timeout=5m")
+		kubectl(ctx, "wait", "novacell/real-cell1", "--namespace="+namespace, "--for=jsonpath={.status.hosts.mapped}=1", "--timeout=10m")
 	})
 
 	It("boots an instance, whose guest writes to its console log", func(ctx SpecContext) {
@@ -84,23 +84,23 @@ func libvirtSpecs() {
 		awaitServer(ctx, "ACTIVE")
 		awaitConsole(ctx, namespace, booted)
 		Expect(osc(ctx, "server", "show", "real", "--column=OS-EXT-SRV-ATTR:host", "--format=value")).To(Equal(node + "\n"))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("shows the screen that the guest has painted, through the proxy", func(ctx SpecContext) {
 		screen := screenOf(ctx, namespace)
 		Expect(shareOf(screen, color.RGBA{B: 0xa8, A: 0xff})).To(BeNumerically(">", 0.9), "the guest's blue")
 		Expect(shareOf(screen, color.RGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff})).To(BeNumerically(">", 0.001), "the guest's line")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("runs on while the pod of the compute is replaced", func(ctx SpecContext) {
 		process := serverProcess()
 		kubectl(ctx, "rollout", "restart", "daemonset/"+compute, "--namespace="+namespace)
-		kubectl(ctx, "rollout", "status", "daemonset/"+compute, "--namespace="+namespace, "--timeout=3m")
+		kubectl(ctx, "rollout", "status", "daemonset/"+compute, "--namespace="+namespace, "--timeout=10m")
 		Expect(serverProcess()).To(Equal(process))
 		awaitServer(ctx, "ACTIVE")
 		Expect(strings.Count(consoleOf(ctx, namespace), booted)).To(Equal(1))
 		screenOf(ctx, namespace)
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("stops by its power button, starts and is rebooted", func(ctx SpecContext) {
 		process := serverProcess()
@@ -117,7 +117,7 @@ func libvirtSpecs() {
 		Eventually(func() string { return serverProcess() }).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(process)))
 		awaitConsole(ctx, namespace, booted)
 		awaitServer(ctx, "ACTIVE")
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("keeps its compute, which is removed without it", func(ctx SpecContext) {
 		kubectl(ctx, "patch", "controlplane/real", "--namespace="+namespace, "--type=json",
@@ -132,7 +132,7 @@ func libvirtSpecs() {
 		Expect(filepath.Join("/var/lib/nova/instances", server)).NotTo(BeADirectory())
 		Expect(query(ctx, namespace, "SELECT host FROM real_api.host_mappings")).To(BeEmpty())
 		Expect(query(ctx, namespace, "SELECT name FROM placement.resource_providers")).To(BeEmpty(), "neither of the node nor of its kernel's host name")
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // oscArguments are the arguments of kubectl for a command of the OpenStack client.
@@ -165,7 +165,7 @@ func awaitServer(ctx context.Context, status string) {
 	GinkgoHelper()
 	Eventually(func() string {
 		return osc(ctx, "server", "show", "real", "--column=status", "--format=value")
-	}).WithContext(ctx).WithTimeout(3*time.Minute).WithPolling(time.Second).Should(Equal(status+"\n"), func() string { return explain(libvirtNamespace) })
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Equal(status+"\n"), func() string { return explain(libvirtNamespace) })
 }
 
 // consoleOf returns the console log of the server, "" while Nova has none.
@@ -177,7 +177,7 @@ func consoleOf(ctx context.Context, namespace string) string {
 func awaitConsole(ctx context.Context, namespace, line string) {
 	GinkgoHelper()
 	Eventually(func() string { return consoleOf(ctx, namespace) }).
-		WithContext(ctx).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(ContainSubstring(line))
+		WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(ContainSubstring(line))
 }
 
 // screenOf returns the screen of the server. The picture stays in the demo's folder.

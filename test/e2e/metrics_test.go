@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -32,7 +31,7 @@ var _ = Describe("Metrics of the operators", func() {
 			for _, condition := range []string{"Available", "Ready"} {
 				g.Expect(served).To(ContainSubstring(`asterism_condition{condition="` + condition + `",kind="ControlPlane",name="demo",namespace="` + demoNamespace + `",status="True"} 1`))
 			}
-		}).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	})
 })
 

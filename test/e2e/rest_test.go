@@ -176,7 +176,7 @@ func metrics(ctx context.Context, url, token string) (text string, status int) {
 	Eventually(func() (err error) { // an operator may just have started
 		response, err = selfSigned.Do(request)
 		return err
-	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())

@@ -95,7 +95,7 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		Expect(err).NotTo(HaveOccurred())
 		_, err = run(ctx, string(content), "kubectl", "create", "--as=system:serviceaccount:"+sharedOperators+":asterism-nova-compute-operator", "--filename=-")
 		Expect(err).NotTo(HaveOccurred())
-		kubectl(ctx, "rollout", "status", onHost, "--namespace="+namespace, "--timeout=3m")
+		kubectl(ctx, "rollout", "status", onHost, "--namespace="+namespace, "--timeout=10m")
 		inside, err := execIn(ctx, namespace, onHost, "readlink", "/proc/self/ns/mnt")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(inside).NotTo(ContainSubstring(namespaceOf("mnt")), "the container has mounts of its own")
@@ -125,18 +125,18 @@ var _ = Describe("A pod that runs programs of its node", Ordered, SpecPriority(2
 		kubectl(ctx, "label", "nodes", "--all", serversLabel+"=rack1", "--overwrite")
 		awaitFalse(ctx, compute, "WorkloadReady", "Progressing",
 			"the node "+nodes.Items[0].Name+" lacks ", "a socket of libvirt in /run/libvirt", "a directory /var/lib/nova that user", "the Python module libvirt of the image")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("runs one compute with driver Libvirt on a node", func(ctx SpecContext) {
 		apply(ctx, namespace, strings.Replace(libvirtCompute, "{name: rack1}", "{name: rack2}", 1))
 		awaitFalse(ctx, object("NovaCompute", namespace, "rack2"), "WorkloadReady", "Progressing", "free ports")
 		kubectl(ctx, "delete", "novacompute/rack2", "--namespace="+namespace)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("removes a compute with driver Libvirt, and leaves nothing behind", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "novacompute/rack1", "--namespace="+namespace)
 		Expect(events(ctx, namespace, "NovaCompute", "rack1")).NotTo(ContainElement(HavePrefix("LeftBehind")))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("without the option cannot reach the node", func(ctx SpecContext) {
 		apply(ctx, namespace, pod("restricted", false))

@@ -56,7 +56,7 @@ spec:
 func withSharedConnections(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	apply(ctx, namespace, memcached)
-	kubectl(ctx, "wait", "pod/"+memcachedName, "--namespace="+namespace, "--for=condition=Ready", "--timeout=2m")
+	kubectl(ctx, "wait", "pod/"+memcachedName, "--namespace="+namespace, "--for=condition=Ready", "--timeout=10m")
 	setSecret(ctx, namespace, memcachedName, map[string]string{"hostname": memcachedName + "." + namespace + ".svc.cluster.local"})
 	makeBusUser(ctx, namespace, notifications, notifications, canaryBus)
 	setSecret(ctx, namespace, notifications, map[string]string{
@@ -88,7 +88,7 @@ func sharedConnectionSpecs(namespace string, nova *cloud, patch func(context.Con
 			tokens = append(tokens, key)
 		}
 		Expect(tokens).NotTo(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("sends notifications to their own bus, and none after its removal", func(ctx SpecContext) {
 		var events []struct{ Payload string }
@@ -101,7 +101,7 @@ func sharedConnectionSpecs(namespace string, nova *cloud, patch func(context.Con
 		Expect(rabbit(ctx, namespace, http.MethodDelete, notificationQueue, nil, nil)).To(Equal(http.StatusNoContent))
 		nova.bootOn(ctx, "demo-cell1-fake")
 		Expect(rabbit(ctx, namespace, http.MethodGet, notificationQueue, nil, nil)).To(Equal(http.StatusNotFound))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // askMemcached returns the lines of the answer to a command, without the last one, END.

@@ -169,13 +169,13 @@ func refusalSpec(of *authorities) {
 			})
 		}
 		remove(ctx, cloudNamespace, "refused", metav1.DeletePropagationForeground)
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 func tlsSpecs(of *authorities) {
 	It("shows in the metrics when the authority of a server expires", func(ctx SpecContext) {
 		apply(ctx, sharedOperators, metricsAccounts)
-		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(2 * time.Minute).Should(ContainSubstring(
+		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(
 			`asterism_certificate_expiry_timestamp_seconds{kind="Nova",name="main",namespace="` + cloudNamespace + `",source="secret/main-mariadb-admin"} `))
 	})
 
@@ -202,7 +202,7 @@ func tlsSpecs(of *authorities) {
 		awaitWithin(ctx, patience, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "Available").status).To(Equal("True"))
 		})
-		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(2 * time.Minute).Should(ContainSubstring(
+		Eventually(func() string { return servedMetrics(ctx, sharedOperators) }).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(
 			`asterism_certificate_expiry_timestamp_seconds{kind="NovaAPI",name="main-api",namespace="` + cloudNamespace + `",source="secret/` + apiCertificate + `"} `))
 	})
 
@@ -234,7 +234,7 @@ func tlsSpecs(of *authorities) {
 		})
 		Expect(answered).To(BeNumerically(">=", floor))
 		bootServer(ctx, cloudNamespace, "over-new-tls")
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // Servers of cell2 in examples/production, whose authority no other server has. The Service of its
@@ -298,7 +298,7 @@ func expectReached(ctx context.Context, nova string) {
 			out, err := execIn(ctx, cloudNamespace, nova+"-"+service+"-0", "python3", "-c", reachCell, "cell2")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
-		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
 	}
 }
 

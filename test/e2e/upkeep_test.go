@@ -41,7 +41,7 @@ func upkeepSpecs(namespace string, nova *cloud, patch func(context.Context, stri
 		}
 		servers := len(deleted()) + len(nova.serversOn(ctx, host))
 		nova.deleteServersOn(ctx, host)
-		Eventually(deleted).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(servers))
+		Eventually(deleted).WithContext(ctx).WithTimeout(patience).Should(HaveLen(servers))
 		uuid := deleted()[0]
 		mapping := func() []string {
 			return query(ctx, namespace, "SELECT instance_uuid FROM demo_api.instance_mappings WHERE instance_uuid = ?", uuid)
@@ -61,5 +61,5 @@ func upkeepSpecs(namespace string, nova *cloud, patch func(context.Context, stri
 		Expect(shadows(ctx)).To(BeEmpty())
 		remove(ctx)
 		nova.bootOn(ctx, host)
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
