@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -39,6 +41,34 @@ func TestMarks(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s%s", want, &out, &errOut)
 		}
+	}
+}
+
+func TestPodSecurity(t *testing.T) {
+	const level, runOnHost = "pod-security.kubernetes.io/enforce", "asterism.dev/run-on-host"
+	for name, c := range map[string]struct {
+		labels     map[string]string
+		privileged bool
+		want       string
+	}{
+		"no label":                        {nil, false, "no label: the default of the cluster applies"},
+		"every level":                     {map[string]string{level: "restricted"}, false, "restricted admits the pods"},
+		"no level":                        {map[string]string{level: "strict"}, false, `strict is no level: "kubectl label namespace cloud pod-security.kubernetes.io/enforce=restricted --overwrite"`},
+		"Libvirt without a label":         {nil, true, "computes with driver Libvirt need the label pod-security.kubernetes.io/enforce=privileged of namespace cloud: docs/guides/libvirt.md"},
+		"Libvirt, baseline":               {map[string]string{level: "baseline", runOnHost: "restricted"}, true, "baseline refuses the pods of computes with driver Libvirt: docs/guides/libvirt.md"},
+		"Libvirt, no label for policies":  {map[string]string{level: "privileged"}, true, "the policies of config/run-on-host refuse the pods of computes with driver Libvirt without the label asterism.dev/run-on-host of namespace cloud: docs/guides/libvirt.md"},
+		"Libvirt, label for the policies": {map[string]string{level: "privileged", runOnHost: "restricted"}, true, "privileged admits the pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cloud", Labels: c.labels}}
+			got, err := judgePodSecurity(namespace, c.privileged)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
+	metav1alpha1 "asterism.dev/operators/meta/api/v1alpha1"
+	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
 // minKubernetes is that of config/packaging.yaml.
@@ -237,15 +239,21 @@ func (r *readiness) podSecurity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	const label = "pod-security.kubernetes.io/enforce"
-	level, privileged := namespace.Labels[label], false
-	for _, plane := range planes {
-		for _, cell := range plane.Spec.Nova.Cells {
-			for _, compute := range cell.Computes {
-				privileged = privileged || compute.Libvirt != nil
-			}
-		}
-	}
+	return judgePodSecurity(namespace, slices.ContainsFunc(planes, hasLibvirt))
+}
+
+func hasLibvirt(plane metav1alpha1.ControlPlane) bool {
+	return slices.ContainsFunc(plane.Spec.Nova.Cells, func(cell novav1.Cell) bool {
+		return slices.ContainsFunc(cell.Computes, func(compute novav1.Compute) bool { return compute.Libvirt != nil })
+	})
+}
+
+// judgePodSecurity returns what the labels of a namespace mean for its pods. privileged says that
+// some of them control their node.
+func judgePodSecurity(namespace *corev1.Namespace, privileged bool) (string, error) {
+	const label, runOnHost = "pod-security.kubernetes.io/enforce", "asterism.dev/run-on-host"
+	level := namespace.Labels[label]
+	_, restricted := namespace.Labels[runOnHost]
 	switch {
 	case privileged && level == "":
 		return "", failed("computes with driver Libvirt need the label %s=privileged of namespace %s: docs/guides/libvirt.md", label, namespace.Name)
@@ -255,6 +263,8 @@ func (r *readiness) podSecurity(ctx context.Context) (string, error) {
 		return "", failed("%s is no level: \"kubectl label namespace %s %s=restricted --overwrite\"", level, namespace.Name, label)
 	case privileged && level != "privileged":
 		return "", failed("%s refuses the pods of computes with driver Libvirt: docs/guides/libvirt.md", level)
+	case privileged && !restricted:
+		return "", failed("the policies of config/run-on-host refuse the pods of computes with driver Libvirt without the label %s of namespace %s: docs/guides/libvirt.md", runOnHost, namespace.Name)
 	}
 	return level + " admits the pods", nil
 }
