@@ -62,7 +62,7 @@ def answer(path, query):
     return {}, {path.rsplit("/", 1)[-1].replace("-", "_"): []}
 ` + answer
 
-// ironic has one node in each of two conductor groups.
+// ironic has two nodes in one conductor group, and one in another.
 const ironic = `
 link = {"rel": "self", "href": "http://ironic.` + demoNamespace + `.svc.cluster.local:8080/v1/"}
 version = {"id": "v1", "status": "CURRENT", "version": "1.78", "min_version": "1.1", "links": [link]}
@@ -70,7 +70,7 @@ nodes = [{"uuid": uuid, "conductor_group": group, "power_state": "power off", "t
           "provision_state": "available", "target_provision_state": None, "last_error": None, "maintenance": False,
           "properties": {"cpus": 8, "memory_mb": 4096, "local_gb": 100, "cpu_arch": "x86_64"}, "instance_uuid": None,
           "traits": [], "resource_class": "baremetal"}
-         for uuid, group in [("` + nodeOfRack1 + `", "rack1"), ("` + nodeOfRack2 + `", "rack2")]]
+         for uuid, group in [("` + nodeOfRack1 + `", "rack1"), ("` + secondOfRack1 + `", "rack1"), ("` + nodeOfRack2 + `", "rack2")]]
 def answer(path, query):
     headers = {"X-OpenStack-Ironic-API-Version": "1.78", "X-OpenStack-Ironic-API-Minimum-Version": "1.1",
                "X-OpenStack-Ironic-API-Maximum-Version": "1.78", "OpenStack-API-Version": "baremetal 1.78"}
@@ -85,8 +85,9 @@ def answer(path, query):
 ` + answer
 
 const (
-	nodeOfRack1 = "a1a1a1a1-1111-4111-8111-111111111111"
-	nodeOfRack2 = "b2b2b2b2-2222-4222-8222-222222222222"
+	nodeOfRack1   = "a1a1a1a1-1111-4111-8111-111111111111"
+	secondOfRack1 = "a2a2a2a2-1111-4111-8111-111111111111"
+	nodeOfRack2   = "b2b2b2b2-2222-4222-8222-222222222222"
 )
 
 // ironicCompute is a NovaCompute beside the demo, with the Secret of the demo's cell.
@@ -178,10 +179,10 @@ func ironicSpecs() {
 		awaitReady(ctx, "NovaCompute", demoNamespace, name)
 		awaitMapped(ctx, 2)
 		providers := func() []string {
-			return query(ctx, demoNamespace, "SELECT name FROM placement.resource_providers WHERE name IN (?, ?)", nodeOfRack1, nodeOfRack2)
+			return query(ctx, demoNamespace, "SELECT name FROM placement.resource_providers WHERE name IN (?, ?, ?)", nodeOfRack1, secondOfRack1, nodeOfRack2)
 		}
-		Eventually(providers).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(nodeOfRack1))
-		Expect(query(ctx, demoNamespace, "SELECT hypervisor_hostname FROM demo_cell1.compute_nodes WHERE host = ? AND deleted = 0", name)).To(ConsistOf(nodeOfRack1))
+		Eventually(providers).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(nodeOfRack1, secondOfRack1))
+		Expect(query(ctx, demoNamespace, "SELECT hypervisor_hostname FROM demo_cell1.compute_nodes WHERE host = ? AND deleted = 0", name)).To(ConsistOf(nodeOfRack1, secondOfRack1))
 		requests := logsOf(ctx, map[string]string{"app.kubernetes.io/name": "ironic"}, "ironic", since)
 		Expect(requests).To(ContainSubstring("listed /v1/nodes of group rack1"))
 		Expect(requests).NotTo(ContainSubstring("of group rack2"))

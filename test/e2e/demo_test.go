@@ -19,7 +19,6 @@ import (
 // These specs check the demo's ControlPlane: its state, that it stays stable, and its changes.
 var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 	var nova cloud
-	apiPods := map[string]string{"app.kubernetes.io/instance": "demo-api"}
 
 	BeforeAll(func(ctx SpecContext) {
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")
@@ -101,6 +100,22 @@ var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 		status, found := nova.instanceOf(ctx, address, id, shared)
 		Expect(status).To(Equal(http.StatusOK))
 		Expect(found).To(Equal(id))
+	})
+
+	It("is available with the services of 1,500 compute hosts", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			execute(ctx, demoNamespace, "DELETE FROM demo_cell1.services WHERE topic = 'e2e'")
+		})
+		execute(ctx, demoNamespace, "INSERT INTO demo_cell1.services (created_at, host, `binary`, topic, report_count, disabled, forced_down, deleted, version, uuid)"+
+			" SELECT UTC_TIMESTAMP(), CONCAT('e2e-', seq), 'nova-compute', 'e2e', 1, 0, 0, 0, (SELECT MAX(version) FROM demo_cell1.services), UUID() FROM seq_1_to_1500")
+		since := time.Now()
+		Expect(len(nova.services(ctx))).To(BeNumerically(">", 1500))
+		Eventually(func() string { return logsOf(ctx, apiPods, "nova-api", since) }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(
+			MatchRegexp(`/v2\.1/os-services\?binary=nova-conductor.*HTTP/1\.1 200`), "the operator's request")
+		Consistently(func(g Gomega) { // the operator reads the answer
+			available := conditionOf(read(ctx, "Nova", demoNamespace, "demo"), "Available")
+			g.Expect(available.status).To(Equal("True"), available.message)
+		}).WithContext(ctx).WithTimeout(5 * time.Second).WithPolling(time.Second).Should(Succeed())
 	})
 
 	It("runs a server in cell1", func(ctx SpecContext) {
