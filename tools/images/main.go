@@ -25,7 +25,7 @@ const usage = `usage:
         build asterism.dev/demo/openstack from packages of a release of Debian (default: trixie), or its
         variants for tests, or its variant with Galera (needs root and mmdebstrap)
   images release --output DIR [--root DIR] [--registry HOST/PATH] [--version V] [--mirror HOST/PATH]
-                 [--platforms linux/amd64,linux/arm64] [--push]
+                 [--platforms linux/amd64,linux/arm64] [--push [--signing-key FILE.pem]]
         build the operators, their bundles and the catalogs (default: for all of these platforms)
   images operands [--root DIR] [--mirror HOST/PATH]
         print the images of other projects with the digests of their tags, to pin them in packaging.yaml
@@ -103,6 +103,7 @@ func releaseImages(ctx context.Context, flags *flag.FlagSet, args []string, outp
 	flags.StringVar(&options.Version, "version", "", "version of the images (default: that of config/packaging.yaml)")
 	flags.StringVar(&options.Mirror, "mirror", "", "host and path of copies of other projects' images, to read their digests")
 	flags.BoolVar(&options.Push, "push", false, "push the images to the registry")
+	flags.StringVar(&options.SigningKey, "signing-key", "", "file with a key that signs the pushed images, an ECDSA key of the curve P-256 in PEM")
 	platforms := flags.String("platforms", strings.Join(release.Platforms, ","), "platforms of the images, separated by commas")
 	if err := parse(flags, args); err != nil {
 		return "", err

@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"asterism.dev/tools/internal/registry"
 )
 
-// push pushes the images of this release with their referrers. The catalogs are last, so
+// push pushes the images of this release with their referrers and signatures. The catalogs are last, so
 // that a catalog in the registry refers only to images that the registry has.
 func (r *release) push(ctx context.Context) error {
 	for _, image := range r.published {
@@ -17,25 +19,20 @@ func (r *release) push(ctx context.Context) error {
 		if err := pushImage(ctx, image); err != nil {
 			return err
 		}
+		if err := r.pushSignatures(ctx, image); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// pushImage refuses to move the tag of a version: users who have read the tag would get
-// another program than others.
+// pushImage pushes an image with its referrers.
 func pushImage(ctx context.Context, image published) error {
 	tag, err := name.NewTag(image.Reference)
 	if err != nil {
 		return err
 	}
-	found, err := registry.Find(ctx, tag)
-	if err != nil {
-		return fmt.Errorf("push %s: %w", image.Reference, err)
-	}
-	if found != "" && found != image.Digest {
-		return fmt.Errorf("push %s: the registry has the tag with another digest, %s: raise the version, or delete the tag", image.Reference, found)
-	}
-	if err := registry.Push(ctx, tag, image.index); err != nil {
+	if err := pushTag(ctx, tag, image.index, "raise the version, or delete the tag"); err != nil {
 		return err
 	}
 	for _, referrer := range image.referrers {
@@ -48,4 +45,26 @@ func pushImage(ctx context.Context, image published) error {
 		}
 	}
 	return nil
+}
+
+// tagged is an image or an index.
+type tagged interface {
+	remote.Taggable
+	Digest() (v1.Hash, error)
+}
+
+// pushTag refuses to move a tag: users who have read the tag would get another program than others.
+func pushTag(ctx context.Context, tag name.Tag, content tagged, remedy string) error {
+	found, err := registry.Find(ctx, tag)
+	if err != nil {
+		return fmt.Errorf("push %s: %w", tag, err)
+	}
+	digest, err := content.Digest()
+	if err != nil {
+		return err
+	}
+	if found != "" && found != digest.String() {
+		return fmt.Errorf("push %s: the registry has the tag with another digest, %s: %s", tag, found, remedy)
+	}
+	return registry.Push(ctx, tag, content)
 }

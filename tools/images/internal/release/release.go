@@ -39,6 +39,8 @@ type Options struct {
 	Platforms []string
 	// Push pushes the images to Registry.
 	Push bool
+	// SigningKey is a file with the key that signs what is pushed; "": nothing is signed.
+	SigningKey string
 	// Log receives a line for each image.
 	Log io.Writer
 	// Program builds the operators. The default is the Go toolchain.
@@ -67,6 +69,7 @@ type release struct {
 	list          List
 	layout        layout.Path
 	published     []published
+	signer        *signer // nil: nothing is signed
 }
 
 // published is an image of this release, in the layout.
@@ -123,6 +126,14 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	r.list.Version = r.Version
 	if r.architectures, err = architecturesOf(r.Platforms); err != nil {
 		return nil, err
+	}
+	if r.SigningKey != "" {
+		if !r.Push {
+			return nil, errors.New("a key signs only what is pushed: add --push")
+		}
+		if r.signer, err = readSigner(r.SigningKey); err != nil {
+			return nil, err
+		}
 	}
 	if r.Program == nil {
 		r.Program = r.goProgram

@@ -108,16 +108,16 @@ func pin(r *release, digests map[string]string) {
 	}
 }
 
-// write makes and pushes a release of tiny programs from the bundles of this repository. The
+// write makes, signs and pushes a release of tiny programs from the bundles of this repository. The
 // folder has a former release.
-func write(t *testing.T, host, mirror string, standIns map[string]string) (folder string, list List) {
+func write(t *testing.T, host, mirror, key string, standIns map[string]string) (folder string, list List) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "release")
 	for _, file := range []string{"bundles/gone-operator/manifests/object.yaml", "cli/asterism.yaml", "catalogsource.yaml", "images.yaml"} {
 		writeFile(t, "former", folder, file)
 	}
 	r, err := prepare(t.Context(), Options{
-		Root: root, Registry: host + "/asterism", Output: folder, Mirror: mirror, Push: true, Log: io.Discard, Program: tinyProgram(t),
+		Root: root, Registry: host + "/asterism", Output: folder, Mirror: mirror, Push: true, SigningKey: key, Log: io.Discard, Program: tinyProgram(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,10 +133,13 @@ func write(t *testing.T, host, mirror string, standIns map[string]string) (folde
 func TestRelease(t *testing.T) {
 	first, mirror := startRegistry(t), startRegistry(t)
 	standIns := mirrorOperands(t, mirror)
-	folder, list := write(t, first, mirror, standIns)
+	private := newKey(t)
+	key := filepath.Join(t.TempDir(), "release.pem")
+	writeKey(t, key, "PRIVATE KEY", private)
+	folder, list := write(t, first, mirror, key, standIns)
 
 	t.Run("the same source gives the same digests in another folder", func(t *testing.T) {
-		again, repeated := write(t, first, mirror, standIns) // pushes to the same registry, which refuses other digests
+		again, repeated := write(t, first, mirror, key, standIns) // pushes to the same registry, which refuses other digests
 		if !slices.Equal(list.Images, repeated.Images) {
 			t.Errorf("first  %v\nsecond %v", list.Images, repeated.Images)
 		}
@@ -169,6 +172,21 @@ func TestRelease(t *testing.T) {
 	t.Run("bundles have the annotations as labels", func(t *testing.T) { checkBundle(t, pull(t, list, "nova-api-operator-bundle")) })
 	t.Run("no layer names a path of this machine", func(t *testing.T) { checkPaths(t, list, folder) })
 	t.Run("each image has its SBOM and provenance as referrers", func(t *testing.T) { checkReferrers(t, list) })
+	t.Run("every manifest is signed", func(t *testing.T) { checkSignatures(t, list, &private.PublicKey) })
+	t.Run("another key replaces no signature", func(t *testing.T) {
+		other := &signer{newKey(t)}
+		image := published{Image: list.Images[slices.IndexFunc(list.Images, func(image Image) bool { return image.Kind == kindOperator })]}
+		reference, err := name.NewDigest(image.Pinned())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if image.index, err = remote.Index(reference); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&release{signer: other}).pushSignatures(t.Context(), image); err == nil || !strings.Contains(err.Error(), "it is of another key: delete the tag") {
+			t.Errorf("the error is %v", err)
+		}
+	})
 	t.Run("a mirror of the list has all images that bundles and catalogs name", func(t *testing.T) { checkMirror(t, list, mirror) })
 }
 
