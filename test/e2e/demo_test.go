@@ -107,7 +107,7 @@ var _ = Describe("The demo", Ordered, SpecPriority(3), func() {
 			execute(ctx, demoNamespace, "DELETE FROM demo_cell1.services WHERE topic = 'e2e'")
 		})
 		execute(ctx, demoNamespace, "INSERT INTO demo_cell1.services (created_at, host, `binary`, topic, report_count, disabled, forced_down, deleted, version, uuid)"+
-			" SELECT UTC_TIMESTAMP(), CONCAT('e2e-', seq), 'nova-compute', 'e2e', 1, 0, 0, 0, (SELECT MAX(version) FROM demo_cell1.services), UUID() FROM seq_1_to_1500")
+			" SELECT UTC_TIMESTAMP(), CONCAT('e2e-', seq), 'nova-compute', 'e2e', 1, 0, 0, 0, (SELECT MAX(version) FROM demo_cell1.services), UUID() FROM demo_cell1.seq_1_to_1500")
 		since := time.Now()
 		Expect(len(nova.services(ctx))).To(BeNumerically(">", 1500))
 		Eventually(func() string { return logsOf(ctx, apiPods, "nova-api", since) }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(
