@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"asterism.dev/tools/internal/registry"
@@ -32,7 +31,7 @@ func pushImage(ctx context.Context, image published) error {
 	if err != nil {
 		return err
 	}
-	if err := pushTag(ctx, tag, image.index, "raise the version, or delete the tag"); err != nil {
+	if err := pushTag(ctx, tag, image.Digest, image.index, "raise the version, or delete the tag"); err != nil {
 		return err
 	}
 	for _, referrer := range image.referrers {
@@ -47,23 +46,13 @@ func pushImage(ctx context.Context, image published) error {
 	return nil
 }
 
-// tagged is an image or an index.
-type tagged interface {
-	remote.Taggable
-	Digest() (v1.Hash, error)
-}
-
 // pushTag refuses to move a tag: users who have read the tag would get another program than others.
-func pushTag(ctx context.Context, tag name.Tag, content tagged, remedy string) error {
+func pushTag(ctx context.Context, tag name.Tag, digest string, content remote.Taggable, remedy string) error {
 	found, err := registry.Find(ctx, tag)
 	if err != nil {
 		return fmt.Errorf("push %s: %w", tag, err)
 	}
-	digest, err := content.Digest()
-	if err != nil {
-		return err
-	}
-	if found != "" && found != digest.String() {
+	if found != "" && found != digest {
 		return fmt.Errorf("push %s: the registry has the tag with another digest, %s: %s", tag, found, remedy)
 	}
 	return registry.Push(ctx, tag, content)

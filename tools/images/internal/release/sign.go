@@ -116,11 +116,15 @@ func (r *release) pushSignatures(ctx context.Context, image published) error {
 		if err != nil {
 			return err
 		}
+		own, err := signature.Digest()
+		if err != nil {
+			return err
+		}
 		tag, err := name.NewTag(image.Repository() + ":" + strings.Replace(digest, ":", "-", 1) + ".sig")
 		if err != nil {
 			return err
 		}
-		if err := pushTag(ctx, tag, signature, "it is of another key: delete the tag"); err != nil {
+		if err := pushTag(ctx, tag, own.String(), signature, "it is of another key: delete the tag"); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,23 @@ func checkSignature(t *testing.T, repository, digest string, key *ecdsa.PublicKe
 	}
 }
 
+// checkOtherKey signs an image of a release with another key.
+func checkOtherKey(t *testing.T, list List) {
+	t.Helper()
+	image := published{Image: list.Images[slices.IndexFunc(list.Images, func(image Image) bool { return image.Kind == kindOperator })]}
+	reference, err := name.NewDigest(image.Pinned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image.index, err = remote.Index(reference); err != nil {
+		t.Fatal(err)
+	}
+	other := &release{signer: &signer{newKey(t)}}
+	if err := other.pushSignatures(t.Context(), image); err == nil || !strings.Contains(err.Error(), "it is of another key: delete the tag") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestUnusableKeysAreRefused(t *testing.T) {
 	folder := t.TempDir()
 	other, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
@@ -138,9 +156,7 @@ func TestUnusableKeysAreRefused(t *testing.T) {
 }
 
 // digestsIn returns the digests in an index.
-func digestsIn(t *testing.T, index interface {
-	IndexManifest() (*v1.IndexManifest, error)
-}) (digests []string) {
+func digestsIn(t *testing.T, index indexed) (digests []string) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -150,4 +166,8 @@ func digestsIn(t *testing.T, index interface {
 		digests = append(digests, part.Digest.String())
 	}
 	return digests
+}
+
+type indexed interface {
+	IndexManifest() (*v1.IndexManifest, error)
 }
