@@ -180,9 +180,6 @@ func caFiles(cr *novav1.Nova, in engine.Inputs) (files []commonv1.KeyReference) 
 	if conductor, ok := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr)); ok {
 		last = conductor.Spec.CAFileRefs
 	}
-	if file, _, err := cell0Authority(cr, in); err == nil && file != nil {
-		files = append(files, *file)
-	}
 	for _, cell := range cr.Spec.Cells {
 		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
 		if ok && (child.Status.Mapping != nil || len(child.Status.CAFileRefs) > 0) {
@@ -251,8 +248,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	if !in.Met(released) && !running {
 		conductor.Spec.Rollout = commonv1.RolloutHeld
 	}
-	_, authority, err := cell0Authority(cr, in)
-	return append(authority, conductor), err
+	return []engine.Child{conductor}, nil
 }
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {

@@ -165,8 +165,7 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 }
 
 // authorities are the needs of a Job that reads the databases of the cells.
-func authorities(cr *novav1.Nova) []engine.Need {
-	needs := []engine.Need{engine.ConfigMap(cr.Name + cell0Authorities).Optional()}
+func authorities(cr *novav1.Nova) (needs []engine.Need) {
 	for _, cell := range cr.Status.Cells { // also those that are being removed
 		for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
 			needs = append(needs, engine.ConfigMap(cr.Name+"-"+cell.Name+purpose).Optional())
