@@ -301,6 +301,7 @@ cli: ## Build kubectl asterism and install it in BIN (default: ~/.local/bin).
 	cd cli && GOWORK=off $(go-build) -o '$(BIN)/kubectl-asterism' \
 	  -ldflags '-s -w -X asterism.dev/cli/internal/command.release=$(shell git describe --always --dirty 2>/dev/null)' .
 	install -m 755 cli/kubectl_complete-asterism '$(BIN)/'
+	@[[ ":$$PATH:" == *':$(BIN):'* ]] || echo 'kubectl finds the program only in PATH: type  export PATH="$$PATH:$(BIN)"'
 
 ##### Documentation
 
