@@ -69,10 +69,16 @@ func TestProbeTLS(t *testing.T) {
 func TestLivenessOverTLSIsACommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret *commonv1.SecretReference
+		wsgi   *WSGI
 		exec   bool
-	}{"HTTP": {nil, false}, "HTTPS": {&commonv1.SecretReference{Name: "tls"}, true}} {
+	}{
+		"HTTP":             {nil, &WSGI{}, false},
+		"HTTPS":            {&commonv1.SecretReference{Name: "tls"}, &WSGI{}, true},
+		"HTTPS of its own": {&commonv1.SecretReference{Name: "tls"}, nil, true},
+		"HTTP of its own":  {nil, nil, false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			service := Service{Name: "thing-api", Project: Project{Name: "thing"}, Port: &Port{Name: "api", Number: 80, HealthPath: "/"}, WSGI: &WSGI{}}
+			service := Service{Name: "thing-api", Project: Project{Name: "thing"}, Port: &Port{Name: "api", Number: 80, HealthPath: "/"}, WSGI: c.wsgi}
 			service.ServeTLS(c.secret, "wsgi", "cert", "key")
 			liveness := probe(nil, 30, 30, 3)
 			service.Port.answers(liveness)

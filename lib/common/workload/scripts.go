@@ -37,8 +37,11 @@ func Start(command ...string) []string {
 func (s Service) scripts() (map[string]string, error) {
 	scripts := config.Scripts(s.options()...)
 	scripts[drainName], scripts[startWSGIName] = drain, startWSGI
+	if s.Port != nil && s.Port.TLS() {
+		scripts[probeTLSName] = probeTLS
+	}
 	if s.servesTLS() {
-		scripts[startWSGITLSName], scripts[probeTLSName] = startWSGITLS, probeTLS
+		scripts[startWSGITLSName] = startWSGITLS
 	}
 	maps.Copy(scripts, s.Scripts)
 	if !s.RunOnHost {

@@ -391,7 +391,7 @@ func (s Subject[T]) followsCertificate() {
 	container := template.Spec.Containers[0]
 	gomega.Expect(container.StartupProbe.HTTPGet.Scheme).To(gomega.Equal(corev1.URISchemeHTTPS))
 	gomega.Expect(container.LivenessProbe.Exec.Command).To(gomega.HaveExactElements(
-		gomega.HaveSuffix("/probe-tls"), strconv.Itoa(int(container.Ports[0].ContainerPort)), "/"))
+		gomega.HaveSuffix("/probe-tls"), strconv.Itoa(int(container.Ports[0].ContainerPort)), container.StartupProbe.HTTPGet.Path))
 	before := w.Hash(object)
 	w.Change(certificate, func() { certificate.Data[corev1.TLSCertKey] = []byte("second") })
 	w.AwaitNewPods(object, before)
