@@ -281,7 +281,7 @@ release: ## Push a release to IMAGE_REGISTRY=HOST/PATH: operators for two platfo
 	@[[ -n '$(IMAGE_REGISTRY)' ]] || { \
 	  echo 'release needs IMAGE_REGISTRY=HOST/PATH: a registry that you may push to' >&2; exit 1; }
 	cd tools && GOWORK=off $(go-run) ./images release --root $(CURDIR) --output $(release) --push \
-	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)' --signing-key '$(SIGNING_KEY)'
+	  --registry '$(IMAGE_REGISTRY)' --version '$(VERSION)' --mirror '$(OPERAND_MIRROR)' --signing-key '$(abspath $(SIGNING_KEY))'
 	cd tools && GOWORK=off $(go-run) ./images plugin --root $(CURDIR) --output $(release)/cli --version '$(VERSION)'
 	@echo; echo 'Next, install the operators in one of these ways. The page has the steps after the first one:'; \
 	echo '  OLM, OpenShift  docs/guides/openshift.md   kubectl apply -n openshift-marketplace -f .release/catalogsource.yaml'; \

@@ -90,8 +90,8 @@ func (s *signer) sign(repository, digest string) (v1.Image, error) {
 	return ociimage.Signature(payload, base64.StdEncoding.EncodeToString(signature))
 }
 
-// pushSignatures pushes the signatures of the index of an image, of its platforms and of its
-// referrers: a node verifies the manifest of its platform alone.
+// pushSignatures pushes the signatures of an image's index, of its platforms and of its referrers. A
+// node verifies only the manifest of its platform.
 func (r *release) pushSignatures(ctx context.Context, image published) error {
 	if r.signer == nil {
 		return nil
