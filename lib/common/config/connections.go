@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -109,7 +110,7 @@ func (c *Connections) authority(name string, ca []byte) string {
 
 // Database sets the connection of a section such as database.
 func (c *Connections) Database(section string, d Database) {
-	c.Sections.Set(section, "connection", d.URL(c.authority(section, d.CA)))
+	c.Sections.Set(section, "connection", d.URL(c.authority(cmp.Or(d.CAName, section), d.CA)))
 }
 
 const (

@@ -17,6 +17,7 @@ type Database struct {
 	Database string // default: the parser's argument
 	TLS      bool   // default: true if ca.crt exists
 	CA       []byte // PEM, of the authority that verifies the server's certificate
+	CAName   string // name of the connection in CAFile; default: the section
 }
 
 // SQLAlchemy does not decode the database name in a URL.

@@ -20,7 +20,7 @@ func (s Service) Inputs() []engine.Need {
 	if s.RunOnHost {
 		needs = append(needs, engine.OwnNamespace(admitPrivileged))
 	}
-	for _, database := range s.Databases {
+	for _, database := range slices.Concat(s.Databases, s.Stored) {
 		needs = append(needs, engine.Secret(database.Secret, config.KeyHostname, config.KeyUser, config.KeyPassword))
 	}
 	if s.Rendered != "" {
@@ -149,11 +149,20 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
 	c.Store(s.CAPrefix)
 	for _, database := range s.Databases {
-		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
+		parsed, err := database.parse(in)
 		if err != nil {
-			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
+			return nil, err
 		}
 		c.Database(database.Section, parsed)
+	}
+	for _, database := range s.Stored {
+		parsed, err := database.parse(in)
+		if err != nil {
+			return nil, err
+		}
+		if len(parsed.CA) > 0 {
+			c.AddCAFile(config.CAFile("", cmp.Or(parsed.CAName, database.Section)), parsed.CA)
+		}
 	}
 	for _, add := range []func(*config.Connections, engine.Inputs) error{s.messageBus, s.identity, s.accounts} {
 		if err := add(c, in); err != nil {
@@ -184,6 +193,16 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		c.SecretSnippet(i, secret.Name, text)
 	}
 	return c, nil
+}
+
+// parse reads the Secret of a connection. For a Secret with an error, it returns a Wait.
+func (d Database) parse(in engine.Inputs) (config.Database, error) {
+	parsed, err := config.ParseDatabase(in.Secret(d.Secret), d.Default)
+	if err != nil {
+		return parsed, engine.Wait("Secret %s: %s", d.Secret, err)
+	}
+	parsed.CAName = d.CAName
+	return parsed, nil
 }
 
 func (s Service) messageBus(c *config.Connections, in engine.Inputs) error {
@@ -300,9 +319,9 @@ func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 		if database.Section != "database" {
 			continue
 		}
-		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
+		parsed, err := database.parse(in)
 		if err != nil {
-			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
+			return nil, err
 		}
 		ports = append(ports, fmt.Sprint(parsed.Port))
 	}

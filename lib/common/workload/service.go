@@ -51,6 +51,10 @@ type Service struct {
 	// directories, with a / at the end, whose files it needs if they exist.
 	FromImage []string
 
+	// Stored are connections that the service reads in a database, and of which it has only the
+	// CA file, beside those of Spec.CAFileRefs: the URL there names it.
+	Stored []Database
+
 	// CAPrefix is a prefix of the names of CA files, for a service that stores the URLs of its
 	// connections in a database; see config.Connections.Store.
 	CAPrefix string
@@ -103,6 +107,9 @@ type Database struct {
 	Secret string
 	// Default is the name of the database if the Secret has no name.
 	Default string
+	// CAName is the name of the connection in config.CAFile; default: Section. Another name leaves
+	// that of Section to a file of Stored.
+	CAName string
 }
 
 // Identity is the account of a service at Keystone.

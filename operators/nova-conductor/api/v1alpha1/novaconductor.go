@@ -92,6 +92,7 @@ func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Stat
 // NovaConductorSpec is the desired state of a NovaConductor.
 //
 // +kubebuilder:validation:XValidation:rule="self.role != 'Super' || has(self.apiDatabaseSecretRef)",message="must have apiDatabaseSecretRef for role Super: the superconductor serves the API database"
+// +kubebuilder:validation:XValidation:rule="self.role != 'Super' || !has(self.cell0DatabaseSecretRef)",message="must not have cell0DatabaseSecretRef for role Super: databaseSecretRef is cell0"
 type NovaConductorSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
@@ -109,6 +110,13 @@ type NovaConductorSpec struct {
 	// Super; with role Cell, the conductor gets access to the API database.
 	// +optional
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
+
+	// cell0DatabaseSecretRef names the Secret with the connection to cell0, for the conductor of
+	// a cell with access to the API database: it reads the URL of cell0 there, and verifies the
+	// server with ca.crt of this Secret. Keys: those of databaseSecretRef. Without it, the authority
+	// of the cell's database must be cell0's too, if both have TLS.
+	// +optional
+	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
 
 	// databaseSecretRef names the Secret with the connection to the database of the cell,
 	// which is cell0 for role Super. Required keys: hostname, user, password. Optional keys:

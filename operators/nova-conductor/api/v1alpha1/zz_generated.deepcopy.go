@@ -78,6 +78,11 @@ func (in *NovaConductorSpec) DeepCopyInto(out *NovaConductorSpec) {
 		*out = new(apiv1alpha1.SecretReference)
 		**out = **in
 	}
+	if in.Cell0DatabaseSecretRef != nil {
+		in, out := &in.Cell0DatabaseSecretRef, &out.Cell0DatabaseSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
 	out.DatabaseSecretRef = in.DatabaseSecretRef
 	out.MessageBusSecretRef = in.MessageBusSecretRef
 	if in.IdentitySecretRef != nil {

@@ -65,6 +65,7 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 		Spec:              cr.Spec.ServiceSpec,
 		Defaults:          defaults(),
 		Databases:         databases(cr),
+		Stored:            stored(cr),
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Command:           workload.Start("nova-conductor"),
 		GraceSeconds:      graceSeconds,
@@ -89,9 +90,22 @@ func databases(cr *novav1.NovaConductor) []workload.Database {
 	if cr.Spec.Role == novav1.RoleSuper {
 		own = nova.Cell0Database(cr.Spec.DatabaseSecretRef.Name)
 	}
+	if len(stored(cr)) > 0 {
+		own.CAName = "cell_database" // no cell can have this name, after which its files are named
+	}
 	all := []workload.Database{own}
 	if api := cr.Spec.APIDatabaseSecretRef; api != nil {
 		all = append(all, nova.APIDatabase(api.Name))
 	}
 	return all
+}
+
+// stored is cell0, which the conductor of a cell knows only from its mapping. Every service asks all
+// cells for the versions of their services when it starts. The path in the mapping is that of
+// [database] in the global services.
+func stored(cr *novav1.NovaConductor) []workload.Database {
+	if cr.Spec.APIDatabaseSecretRef == nil || cr.Spec.Cell0DatabaseSecretRef == nil {
+		return nil
+	}
+	return []workload.Database{nova.Cell0Database(cr.Spec.Cell0DatabaseSecretRef.Name)}
 }

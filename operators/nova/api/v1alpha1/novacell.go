@@ -163,6 +163,13 @@ type NovaCellSpec struct {
 	// +required
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
+	// cell0DatabaseSecretRef names the Secret with the connection to cell0. A conductor with
+	// access to the API database reads the URL of cell0 there, and verifies the server with ca.crt
+	// of this Secret. Without it, the authority of the cell's database must be cell0's too, if both
+	// have TLS.
+	// +optional
+	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
+
 	// identitySecretRef names the Secret with the services' account at Keystone.
 	// +required
 	IdentitySecretRef commonv1.SecretReference `json:"identitySecretRef"`

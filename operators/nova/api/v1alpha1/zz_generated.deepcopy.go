@@ -517,6 +517,11 @@ func (in *NovaCellSpec) DeepCopyInto(out *NovaCellSpec) {
 	in.Database.DeepCopyInto(&out.Database)
 	in.MessageBus.DeepCopyInto(&out.MessageBus)
 	out.APIDatabaseSecretRef = in.APIDatabaseSecretRef
+	if in.Cell0DatabaseSecretRef != nil {
+		in, out := &in.Cell0DatabaseSecretRef, &out.Cell0DatabaseSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
+	}
 	out.IdentitySecretRef = in.IdentitySecretRef
 	in.SharedConnections.DeepCopyInto(&out.SharedConnections)
 	out.SuperconductorRef = in.SuperconductorRef

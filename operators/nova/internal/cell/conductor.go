@@ -46,6 +46,7 @@ func conductor(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	files, all, err := authorities(cr, in)
 	if cr.Spec.APIDatabaseAccess == novav1.APIDatabaseAccessEnabled {
 		child.Spec.APIDatabaseSecretRef = &cr.Spec.APIDatabaseSecretRef
+		child.Spec.Cell0DatabaseSecretRef = cr.Spec.Cell0DatabaseSecretRef
 		child.Spec.CAFileRefs = mappedFiles(cr, in, files)
 	}
 	return append(all, child), err
