@@ -205,6 +205,12 @@ type NovaCellSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	DataMigrations string `json:"dataMigrations,omitempty"`
 
+	// metadataSecretRef names the Secret with key sharedSecret, with which the agents of the
+	// cell's metadata service sign their requests. Default: the operator generates Secret
+	// <name>-metadata.
+	// +optional
+	MetadataSecretRef *commonv1.SecretReference `json:"metadataSecretRef,omitempty"`
+
 	// metadata has the settings of the cell's own metadata service. Default: the cell has no
 	// metadata service.
 	// +optional
@@ -407,11 +413,6 @@ func (c CellContent) Occupants() string {
 type CellMetadata struct {
 	commonv1.ServiceTemplate `json:",inline"`
 	commonv1.WSGISettings    `json:",inline"`
-
-	// secretRef names the Secret with key sharedSecret, with which the metadata agents sign
-	// their requests. Default: the operator generates Secret <name>-metadata.
-	// +optional
-	SecretRef *commonv1.SecretReference `json:"secretRef,omitempty"`
 
 	// exposure decides how metadata agents of Neutron outside the cluster reach the service.
 	// Default: type None.

@@ -182,11 +182,6 @@ func (in *CellMetadata) DeepCopyInto(out *CellMetadata) {
 	*out = *in
 	in.ServiceTemplate.DeepCopyInto(&out.ServiceTemplate)
 	in.WSGISettings.DeepCopyInto(&out.WSGISettings)
-	if in.SecretRef != nil {
-		in, out := &in.SecretRef, &out.SecretRef
-		*out = new(apiv1alpha1.SecretReference)
-		**out = **in
-	}
 	in.Exposure.DeepCopyInto(&out.Exposure)
 }
 
@@ -532,6 +527,11 @@ func (in *NovaCellSpec) DeepCopyInto(out *NovaCellSpec) {
 		for key, val := range *in {
 			(*out)[key] = val
 		}
+	}
+	if in.MetadataSecretRef != nil {
+		in, out := &in.MetadataSecretRef, &out.MetadataSecretRef
+		*out = new(apiv1alpha1.SecretReference)
+		**out = **in
 	}
 	if in.Metadata != nil {
 		in, out := &in.Metadata, &out.Metadata

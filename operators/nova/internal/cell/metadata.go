@@ -17,17 +17,17 @@ func metadataName(cr *novav1.NovaCell) string { return cr.Name + "-metadata" }
 
 // sharedSecretRef names the Secret that the cell's metadata service shares with its agents.
 func sharedSecretRef(cr *novav1.NovaCell) commonv1.SecretReference {
-	if given := cr.Spec.Metadata.SecretRef; given != nil {
+	if given := cr.Spec.MetadataSecretRef; given != nil {
 		return *given
 	}
 	return commonv1.SecretReference{Name: metadataName(cr)}
 }
 
 func sharedSecretNeeds(cr *novav1.NovaCell) []engine.Need {
-	if cr.Spec.Metadata == nil || cr.Spec.Metadata.SecretRef == nil {
+	if cr.Spec.Metadata == nil || cr.Spec.MetadataSecretRef == nil {
 		return nil
 	}
-	return []engine.Need{engine.Secret(cr.Spec.Metadata.SecretRef.Name, config.KeySharedSecret)}
+	return []engine.Need{engine.Secret(cr.Spec.MetadataSecretRef.Name, config.KeySharedSecret)}
 }
 
 // credentials builds the Secret of the passwords, and the Secret of the metadata service,
@@ -35,7 +35,7 @@ func sharedSecretNeeds(cr *novav1.NovaCell) []engine.Need {
 func credentials(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 	children, err := registration.Credentials(database, messageBus)(cr, in)
 	secret := applycorev1.Secret(metadataName(cr), "")
-	if cr.Spec.Metadata == nil || cr.Spec.Metadata.SecretRef != nil {
+	if cr.Spec.Metadata == nil || cr.Spec.MetadataSecretRef != nil {
 		return append(children, engine.Kept(secret)), err
 	}
 	return append(children, engine.Generated(secret, config.KeySharedSecret)), err

@@ -54,6 +54,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				Rollout:                cellRollout(cr, cell, in),
 				RestartTriggers:        cellTriggers(cr, in),
 				DataMigrations:         dataMigrations(cr, in),
+				MetadataSecretRef:      cell.MetadataSecretRef,
 				Metadata:               cellMetadata(cr, cell, in),
 				NoVNCProxy:             cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Computes:               computes(cr, cell, in),
@@ -141,7 +142,6 @@ func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.C
 	return &novav1.CellMetadata{
 		ServiceTemplate: template.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 		WSGISettings:    template.WSGISettings,
-		SecretRef:       cell.MetadataSecretRef,
 		Exposure:        metadataExposure(cr, cell),
 	}
 }
