@@ -18,10 +18,7 @@ const registerEvery = 9 * time.Minute
 // Register adds to a stage the registration of accounts, and their connection Secrets.
 func Register[T engine.Object](stage engine.Stage[T], accounts ...func(T) Account) engine.Stage[T] {
 	stage = RegisterOnly(stage, accounts...)
-	stage.Build = build(accounts, func(a Account, in engine.Inputs) ([]engine.Child, error) {
-		_, secret, err := a.Secret(in)
-		return secret, err
-	})
+	stage.Build = Secrets(accounts...)
 	return stage
 }
 
@@ -36,9 +33,25 @@ func RegisterOnly[T engine.Object](stage engine.Stage[T], accounts ...func(T) Ac
 		}
 		return needs
 	}
-	stage.Do = do(accounts, Account.ensure)
-	stage.Every = func(T) time.Duration { return registerEvery }
+	stage.Do = Ensure(accounts...)
+	stage.Every = Every[T]
 	return stage
+}
+
+// Ensure is the Do of a stage that registers accounts, and AccountNeeds are its needs.
+func Ensure[T engine.Object](accounts ...func(T) Account) func(context.Context, T, engine.Inputs) (engine.Observed, error) {
+	return do(accounts, Account.ensure)
+}
+
+// Every is the Every of a stage with Ensure.
+func Every[T engine.Object](T) time.Duration { return registerEvery }
+
+// Secrets builds the connection Secrets of accounts.
+func Secrets[T engine.Object](accounts ...func(T) Account) func(T, engine.Inputs) ([]engine.Child, error) {
+	return build(accounts, func(a Account, in engine.Inputs) ([]engine.Child, error) {
+		_, secret, err := a.Secret(in)
+		return secret, err
+	})
 }
 
 // Remove adds to a stage of a teardown the removal of accounts.
@@ -54,7 +67,7 @@ func InputNeeds[T engine.Object](accounts ...func(T) Account) func(T) []engine.N
 	return need(accounts, Account.inputs)
 }
 
-// AccountNeeds returns the needs of a stage that uses accounts.
+// AccountNeeds returns the needs of a stage that registers or uses accounts.
 func AccountNeeds[T engine.Object](accounts ...func(T) Account) func(T) []engine.Need {
 	return need(accounts, Account.needs)
 }

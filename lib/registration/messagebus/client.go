@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -139,13 +138,7 @@ func (c *Client) send(ctx context.Context, r request) (status int, content []byt
 	}
 	request.SetBasicAuth(c.server.User, string(c.server.Password))
 	request.Header.Set("Content-Type", "application/json")
-	response, err := (&http.Client{Transport: c.transport, Timeout: remote.AnswerTimeout}).Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	content, err = io.ReadAll(response.Body)
-	return response.StatusCode, content, err
+	return c.transport.Send(request)
 }
 
 // refusal returns the error for a status other than 2xx.

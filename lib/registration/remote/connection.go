@@ -248,6 +248,18 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
+// Send sends a request, and returns the status and the content of the answer. Its errors are those
+// of connections, not of a status.
+func (t *Transport) Send(request *http.Request) (status int, content []byte, err error) {
+	response, err := (&http.Client{Transport: t, Timeout: AnswerTimeout}).Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	content, err = io.ReadAll(response.Body)
+	return response.StatusCode, content, err
+}
+
 // Close closes idle connections.
 func (t *Transport) Close() { t.base.CloseIdleConnections() }
 

@@ -27,8 +27,8 @@ var Service = engine.Service[*novav1.NovaCell]{
 	Stages: []stage{
 		{Condition: novav1.ConditionInputsReady, Needs: inputs, Build: registration.Check(database, messageBus)},
 		{Condition: novav1.ConditionCredentialsReady, Build: credentials},
-		copied(registration.Register(stage{Condition: novav1.ConditionDatabaseReady}, database)),
-		unshared(registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus)),
+		{Condition: novav1.ConditionDatabaseReady, Needs: databaseNeeds, Do: acceptDatabase, Every: registration.Every[*novav1.NovaCell], Build: registration.Secrets(database)},
+		{Condition: novav1.ConditionMessageBusReady, Needs: messageBusNeeds, Do: acceptMessageBus, Every: registration.Every[*novav1.NovaCell], Build: registration.Secrets(messageBus)},
 		{Condition: novav1.ConditionConductorReady, Needs: conductorNeeds, Build: conductor, Report: reportAuthorities, Continue: true},
 		{Condition: novav1.ConditionSchemaReady, Needs: schemas, Continue: true},
 		{Condition: novav1.ConditionMapped, Needs: mappingNeeds, Build: mapCell, Report: reportMapping},

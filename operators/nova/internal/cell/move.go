@@ -19,47 +19,44 @@ import (
 // cells are all NovaCells of the namespace.
 var cells = engine.Sampled[*novav1.NovaCell](time.Hour)
 
-// copied adds to the stage of the database a check of a database at another location than
-// the one that was mapped last. Before this database is a copy, no service uses it and no
-// schema is synchronized: an empty database would hide the servers of the cell. The database
-// of a cell that a former version of the operator has mapped is checked once.
-func copied(s stage) stage {
-	needs, register := s.Needs, s.Do
-	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
-		return append(needs(cr), cells.Need)
+func databaseNeeds(cr *novav1.NovaCell) []engine.Need {
+	return append(registration.AccountNeeds(database)(cr), cells.Need)
+}
+
+// acceptDatabase registers the database, unless another cell uses it. If it is at another location
+// than the one that was mapped last, it must be a copy: before, no service uses it and no schema is
+// synchronized, because an empty database would hide the servers of the cell. The database of a cell
+// that a former version of the operator has mapped is checked once.
+func acceptDatabase(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+	target, err := registration.Location(database(cr), in)
+	if err != nil {
+		return nil, err
 	}
-	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-		target, err := registration.Location(database(cr), in)
-		if err != nil {
+	if cr.Status.UUID == "" || cr.Status.Database != target {
+		if cr, err = remembered(ctx, cr, in); err != nil {
 			return nil, err
 		}
-		if cr.Status.UUID == "" || cr.Status.Database != target {
-			if cr, err = remembered(ctx, cr, in); err != nil {
-				return nil, err
-			}
-		}
-		if uuid := cr.Spec.UUID; uuid != "" && cr.Status.UUID != uuid {
-			return nil, engine.Fail(novav1.ReasonCellNotFound, notFound(cr))
-		}
-		former := cr.Status.Database
-		if former != target {
-			if err := databases.take(cr, target, cells.In(in), time.Now()); err != nil {
-				return nil, engine.Fail("DatabaseInUse", err)
-			}
-		}
-		_, err = register(ctx, cr, in)
-		if err == nil && cr.Status.UUID == "" {
-			err = checkUnmapped(ctx, cr, in, target)
-		}
-		if cr.Status.UUID == "" || former == target {
-			return engine.Observed{observedLocation: target}, err
-		}
-		if err == nil {
-			err = checkCopy(ctx, cr, in)
-		}
-		return engine.Observed{observedLocation: target}, moveError(former, target, err)
 	}
-	return s
+	if uuid := cr.Spec.UUID; uuid != "" && cr.Status.UUID != uuid {
+		return nil, engine.Fail(novav1.ReasonCellNotFound, notFound(cr))
+	}
+	former := cr.Status.Database
+	if former != target {
+		if err := databases.take(cr, target, cells.In(in), time.Now()); err != nil {
+			return nil, engine.Fail("DatabaseInUse", err)
+		}
+	}
+	_, err = registration.Ensure(database)(ctx, cr, in)
+	if err == nil && cr.Status.UUID == "" {
+		err = checkUnmapped(ctx, cr, in, target)
+	}
+	if cr.Status.UUID == "" || former == target {
+		return engine.Observed{observedLocation: target}, err
+	}
+	if err == nil {
+		err = checkCopy(ctx, cr, in)
+	}
+	return engine.Observed{observedLocation: target}, moveError(former, target, err)
 }
 
 // moveError is the outcome of the move of a database that is not a copy, or cannot be read; err may
@@ -78,27 +75,24 @@ func moveError(former, target string, err error) error {
 	return engine.Fail(engine.Reason(err), moves) // the server does not answer, or refuses the account
 }
 
-// unshared adds to the stage of the message bus a check that no other cell uses it: the services
-// of both cells would answer each other's requests.
-func unshared(s stage) stage {
-	needs, register := s.Needs, s.Do
-	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
-		return append(needs(cr), cells.Need)
+func messageBusNeeds(cr *novav1.NovaCell) []engine.Need {
+	return append(registration.AccountNeeds(messageBus)(cr), cells.Need)
+}
+
+// acceptMessageBus registers the vhost, unless another cell uses it: the services of both cells would
+// answer each other's requests.
+func acceptMessageBus(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+	target, err := registration.BusLocation(messageBus(cr), in)
+	if err != nil {
+		return nil, err
 	}
-	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-		target, err := registration.BusLocation(messageBus(cr), in)
-		if err != nil {
-			return nil, err
+	if target != cr.Status.MessageBus {
+		if err := messageBuses.take(cr, target, cells.In(in), time.Now()); err != nil {
+			return nil, engine.Fail("MessageBusInUse", err)
 		}
-		if target != cr.Status.MessageBus {
-			if err := messageBuses.take(cr, target, cells.In(in), time.Now()); err != nil {
-				return nil, engine.Fail("MessageBusInUse", err)
-			}
-		}
-		_, err = register(ctx, cr, in)
-		return engine.Observed{observedLocation: target}, err
 	}
-	return s
+	_, err = registration.Ensure(messageBus)(ctx, cr, in)
+	return engine.Observed{observedLocation: target}, err
 }
 
 // remembered returns the cell with its entry in the API database. A NovaCell that was deleted

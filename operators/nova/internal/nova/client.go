@@ -66,16 +66,14 @@ func (c apiClient) send(ctx context.Context, method, path string, answer any) er
 	defer transport.Close()
 	request.Header.Set("X-Auth-Token", c.token)
 	request.Header.Set("X-OpenStack-Nova-API-Version", microversion)
-	response, err := (&http.Client{Transport: transport, Timeout: remote.AnswerTimeout}).Do(request)
-	if err != nil {
+	status, content, err := transport.Send(request)
+	switch {
+	case err != nil:
 		return &remote.Unreachable{Address: request.URL.Host, Err: err}
-	}
-	defer response.Body.Close() //nolint:errcheck // reading reports the errors
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, response.StatusCode, method, request.URL.Path)
-	}
-	if answer == nil {
+	case status != http.StatusOK && status != http.StatusNoContent:
+		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, status, method, request.URL.Path)
+	case answer == nil:
 		return nil
 	}
-	return json.NewDecoder(response.Body).Decode(answer)
+	return json.Unmarshal(content, answer)
 }
