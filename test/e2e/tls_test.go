@@ -266,9 +266,9 @@ func deployCellServers(ctx context.Context, signer certificatetest.Authority) {
 	}
 }
 
-// reachCell lists the services in the database of a cell, and calls its conductor, with the
-// configuration of a pod and the mapping of the cell. A second argument replaces the authority
-// of the message bus.
+// reachCell lists the services in the database of a cell, and calls its conductor, which cell0 does
+// not have, with the configuration of a pod and the mapping of the cell. A second argument replaces
+// the authority of the message bus.
 const reachCell = `
 import sys
 import nova.cmd
@@ -282,6 +282,8 @@ for authority in sys.argv[2:]:
     mapping.transport_url = mapping.transport_url.replace(f"{sys.argv[1]}-messagebus-ca.crt", authority)
 with context.target_cell(admin, mapping) as cell:
     print(sorted(s.host for s in objects.ServiceList.get_all(cell)))
+    if mapping.is_cell0():
+        sys.exit()
     client = rpc.ClientRouter(rpc.get_client(messaging.Target(topic="conductor", namespace="baseapi", version="1.0"))).client(cell)
     print(client.prepare(timeout=30).call(cell, "ping", arg="over TLS"))
 `
@@ -300,6 +302,8 @@ func expectReached(ctx context.Context, nova string) {
 			g.Expect(out).To(And(ContainSubstring(nova+"-cell2-conductor-0"), ContainSubstring("over TLS")))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
 	}
+	_, err := execIn(ctx, cloudNamespace, nova+"-cell2-conductor-0", "timeout", "60", "python3", "-c", reachCell, "cell0")
+	Expect(err).NotTo(HaveOccurred(), "cell0 has another authority than cell2")
 	for _, cell := range []string{"cell1", "cell2"} { // which read the mappings of cell0 and of each other
 		log := kubectl(ctx, "logs", nova+"-"+cell+"-conductor-0", "--namespace="+cloudNamespace)
 		Expect(log).NotTo(Or(ContainSubstring("CERTIFICATE_VERIFY_FAILED"), ContainSubstring("FileNotFoundError")), cell)
@@ -369,7 +373,11 @@ func awaitTrust(ctx context.Context, authorities string) {
 	for _, service := range []string{"superconductor", "cell1-conductor", "scheduler", "metadata", "api"} {
 		Eventually(func(g Gomega) {
 			trusted := secret(ctx, cloudNamespace, connectionsOf(ctx, cloudNamespace, "main-"+service))
-			for _, file := range []string{"database-ca.crt", "messagebus-ca.crt", "identity-ca.crt"} {
+			files := []string{"database-ca.crt", "messagebus-ca.crt", "identity-ca.crt"}
+			if service == "cell1-conductor" { // whose database-ca.crt is the authority of cell0
+				files = append(files, "cell_database-ca.crt")
+			}
+			for _, file := range files {
 				g.Expect(trusted[file]).To(Equal(authorities), "%s of %s", file, service)
 			}
 			pods := podsOf(ctx, cloudNamespace, map[string]string{"app.kubernetes.io/instance": "main-" + service})

@@ -98,6 +98,13 @@ func (c *Connections) AddCAFile(file string, ca []byte) {
 	c.Sections.Set(rabbit, "ssl_enforce_hostname_verification", "true")
 }
 
+// AddDatabaseCAFile adds a CA file that only URLs of MariaDB name, unless it is empty.
+func (c *Connections) AddDatabaseCAFile(file string, ca []byte) {
+	if len(ca) > 0 {
+		c.files[file] = ca
+	}
+}
+
 // authority stores a CA file and returns its path in the container.
 func (c *Connections) authority(name string, ca []byte) string {
 	if len(ca) == 0 {

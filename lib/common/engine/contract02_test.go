@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
+	"asterism.dev/lib/common/engine/internal/apply"
+	"asterism.dev/lib/common/engine/internal/observe"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/internal/widget"
 )
@@ -192,6 +194,23 @@ func TestCreateOnlyApply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnUnknownFieldWaits: during an upgrade, the CRD of a child may be older than its parent's operator.
+func TestAnUnknownFieldWaits(t *testing.T) {
+	t.Parallel()
+	enginetest.InstallCRDs(t, "../internal/widget/crd")
+	c := enginetest.Client(t, widget.AddToScheme)
+	newer := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.asterism.dev/v1alpha1", "kind": "Widget",
+		"metadata": map[string]any{"name": "newer", "namespace": enginetest.Namespace(t)},
+		"spec":     map[string]any{"newer": "field"},
+	}}
+	err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(newer), client.FieldOwner(owner), client.ForceOwnership)
+	NewWithT(t).Expect(apply.OutcomeOf(apply.OutcomeOfWrite(observe.Key{}, err))).To(HaveValue(And(
+		HaveField("Reason", apply.ReasonWaiting), HaveField("Stalled", false), HaveField("After", BeNumerically(">", 0)),
+		HaveField("Message", ContainSubstring("spec.newer: field not declared in schema")),
+	)))
 }
 
 var clusterWide = map[string]bool{

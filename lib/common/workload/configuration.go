@@ -20,8 +20,11 @@ func (s Service) Inputs() []engine.Need {
 	if s.RunOnHost {
 		needs = append(needs, engine.OwnNamespace(admitPrivileged))
 	}
-	for _, database := range slices.Concat(s.Databases, s.Stored) {
+	for _, database := range s.Databases {
 		needs = append(needs, engine.Secret(database.Secret, config.KeyHostname, config.KeyUser, config.KeyPassword))
+	}
+	for _, authority := range s.Authorities {
+		needs = append(needs, engine.Secret(authority.Secret))
 	}
 	if s.Rendered != "" {
 		needs = append(needs, engine.Secret(s.Rendered, config.ConnectionsPart))
@@ -149,20 +152,19 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 	c := config.NewConnections(s.etc())
 	c.Store(s.CAPrefix)
 	for _, database := range s.Databases {
-		parsed, err := database.parse(in)
+		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
 		if err != nil {
-			return nil, err
+			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
 		}
+		parsed.CAName = database.CAName
 		c.Database(database.Section, parsed)
 	}
-	for _, database := range s.Stored {
-		parsed, err := database.parse(in)
+	for _, authority := range s.Authorities {
+		ca, err := config.ParseAuthority(in.Secret(authority.Secret))
 		if err != nil {
-			return nil, err
+			return nil, engine.Wait("Secret %s: %s", authority.Secret, err)
 		}
-		if len(parsed.CA) > 0 {
-			c.AddCAFile(config.CAFile("", cmp.Or(parsed.CAName, database.Section)), parsed.CA)
-		}
+		c.AddDatabaseCAFile(authority.File, ca)
 	}
 	for _, add := range []func(*config.Connections, engine.Inputs) error{s.messageBus, s.identity, s.accounts} {
 		if err := add(c, in); err != nil {
@@ -193,16 +195,6 @@ func (s Service) connections(in engine.Inputs) (*config.Connections, error) {
 		c.SecretSnippet(i, secret.Name, text)
 	}
 	return c, nil
-}
-
-// parse reads the Secret of a connection. For a Secret with an error, it returns a Wait.
-func (d Database) parse(in engine.Inputs) (config.Database, error) {
-	parsed, err := config.ParseDatabase(in.Secret(d.Secret), d.Default)
-	if err != nil {
-		return parsed, engine.Wait("Secret %s: %s", d.Secret, err)
-	}
-	parsed.CAName = d.CAName
-	return parsed, nil
 }
 
 func (s Service) messageBus(c *config.Connections, in engine.Inputs) error {
@@ -319,9 +311,9 @@ func (s Service) probePorts(in engine.Inputs) ([]string, error) {
 		if database.Section != "database" {
 			continue
 		}
-		parsed, err := database.parse(in)
+		parsed, err := config.ParseDatabase(in.Secret(database.Secret), database.Default)
 		if err != nil {
-			return nil, err
+			return nil, engine.Wait("Secret %s: %s", database.Secret, err)
 		}
 		ports = append(ports, fmt.Sprint(parsed.Port))
 	}

@@ -51,9 +51,9 @@ type Service struct {
 	// directories, with a / at the end, whose files it needs if they exist.
 	FromImage []string
 
-	// Stored are connections that the service reads in a database, and of which it has only the
-	// CA file, beside those of Spec.CAFileRefs: the URL there names it.
-	Stored []Database
+	// Authorities are those of servers whose URLs the service reads in a database, beside
+	// Spec.CAFileRefs.
+	Authorities []Authority
 
 	// CAPrefix is a prefix of the names of CA files, for a service that stores the URLs of its
 	// connections in a database; see config.Connections.Store.
@@ -108,8 +108,15 @@ type Database struct {
 	// Default is the name of the database if the Secret has no name.
 	Default string
 	// CAName is the name of the connection in config.CAFile; default: Section. Another name leaves
-	// that of Section to a file of Stored.
+	// the file with the name of Section to Authorities.
 	CAName string
+}
+
+// Authority is the key ca.crt of a connection Secret, of which the service uses nothing else.
+type Authority struct {
+	// File is the name of the CA file, which the URL in the database names.
+	File   string
+	Secret string
 }
 
 // Identity is the account of a service at Keystone.

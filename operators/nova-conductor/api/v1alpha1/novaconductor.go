@@ -92,7 +92,7 @@ func (c *NovaConductor) ServiceStatus() *commonv1.ServiceStatus { return &c.Stat
 // NovaConductorSpec is the desired state of a NovaConductor.
 //
 // +kubebuilder:validation:XValidation:rule="self.role != 'Super' || has(self.apiDatabaseSecretRef)",message="must have apiDatabaseSecretRef for role Super: the superconductor serves the API database"
-// +kubebuilder:validation:XValidation:rule="self.role != 'Super' || !has(self.cell0DatabaseSecretRef)",message="must not have cell0DatabaseSecretRef for role Super: databaseSecretRef is cell0"
+// +kubebuilder:validation:XValidation:rule="!has(self.cell0DatabaseSecretRef) || self.role == 'Cell' && has(self.apiDatabaseSecretRef)",message="must have cell0DatabaseSecretRef only with role Cell and apiDatabaseSecretRef: the API database has the URL of cell0, and databaseSecretRef of role Super is cell0"
 type NovaConductorSpec struct {
 	commonv1.ServiceSpec `json:",inline"`
 
@@ -112,9 +112,10 @@ type NovaConductorSpec struct {
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
 	// cell0DatabaseSecretRef names the Secret with the connection to cell0, for the conductor of
-	// a cell with access to the API database: it reads the URL of cell0 there, and verifies the
-	// server with ca.crt of this Secret. Keys: those of databaseSecretRef. Without it, the authority
-	// of the cell's database must be cell0's too, if both have TLS.
+	// a cell with access to the API database: its mapping of cell0 has the URL, and the conductor
+	// verifies the server with ca.crt of this Secret. Optional keys: ca.crt, tls. Without it, the
+	// conductor reaches a cell0 with TLS only if the cell's database has TLS with the same
+	// authority. A change of ca.crt restarts the pods.
 	// +optional
 	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
 

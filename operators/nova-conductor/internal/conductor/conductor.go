@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/workload"
 	"asterism.dev/lib/nova"
@@ -65,7 +66,7 @@ func describe(cr *novav1.NovaConductor) workload.Service {
 		Spec:              cr.Spec.ServiceSpec,
 		Defaults:          defaults(),
 		Databases:         databases(cr),
-		Stored:            stored(cr),
+		Authorities:       authorities(cr),
 		MessageBus:        cr.Spec.MessageBusSecretRef.Name,
 		Command:           workload.Start("nova-conductor"),
 		GraceSeconds:      graceSeconds,
@@ -90,8 +91,8 @@ func databases(cr *novav1.NovaConductor) []workload.Database {
 	if cr.Spec.Role == novav1.RoleSuper {
 		own = nova.Cell0Database(cr.Spec.DatabaseSecretRef.Name)
 	}
-	if len(stored(cr)) > 0 {
-		own.CAName = "cell_database" // no cell can have this name, after which its files are named
+	if len(authorities(cr)) > 0 {
+		own.CAName = "cell_database" // files of cells are <cell>-database-ca.crt, and no name of a cell has a _
 	}
 	all := []workload.Database{own}
 	if api := cr.Spec.APIDatabaseSecretRef; api != nil {
@@ -100,12 +101,12 @@ func databases(cr *novav1.NovaConductor) []workload.Database {
 	return all
 }
 
-// stored is cell0, which the conductor of a cell knows only from its mapping. Every service asks all
-// cells for the versions of their services when it starts. The path in the mapping is that of
+// authorities are those of cell0 for the conductor of a cell, which knows cell0 from its mapping alone:
+// it asks all cells for the versions of their services when it starts. The mapping names the file of
 // [database] in the global services.
-func stored(cr *novav1.NovaConductor) []workload.Database {
-	if cr.Spec.APIDatabaseSecretRef == nil || cr.Spec.Cell0DatabaseSecretRef == nil {
+func authorities(cr *novav1.NovaConductor) []workload.Authority {
+	if cr.Spec.Cell0DatabaseSecretRef == nil {
 		return nil
 	}
-	return []workload.Database{nova.Cell0Database(cr.Spec.Cell0DatabaseSecretRef.Name)}
+	return []workload.Authority{{File: config.CAFile("", "database"), Secret: cr.Spec.Cell0DatabaseSecretRef.Name}}
 }

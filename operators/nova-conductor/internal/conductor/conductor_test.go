@@ -35,5 +35,6 @@ func TestSuite(t *testing.T) {
 		It("runs no sync if schema.management is External", leavesSchema)
 		It("syncs the schema and does not change the pods while the rollout is held", holds)
 		It("runs the conductor of a cell without the API database", runsCell)
+		It("restarts the conductor of a cell for another authority of cell0, and for nothing else of its Secret", trustsCell0)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
+	"asterism.dev/lib/common/certificatetest"
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
 	"asterism.dev/lib/common/workload/workloadtest"
@@ -206,4 +208,29 @@ func runsCell() {
 	Expect(jobs(w)).To(HaveLen(1))
 	script := strings.Join(jobs(w)[0].Spec.Template.Spec.Containers[0].Command, " ")
 	Expect(script).To(And(ContainSubstring("db sync --local_cell"), Not(ContainSubstring("api_db"))))
+}
+
+func trustsCell0() {
+	synced := &runs{}
+	w := subject.NewWorld(enginetest.Kubelet{Job: synced.end})
+	cell0 := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cell0"}, StringData: map[string]string{"password": "change-me"}}
+	w.Create(cell0)
+	cr := w.Ready(func(cr *novav1.NovaConductor) {
+		cr.Spec.Role, cr.Spec.Cell0DatabaseSecretRef = novav1.RoleCell, &commonv1.SecretReference{Name: cell0.Name}
+	})
+	without := w.Hash(cr)
+	trust := func(authority []byte) string {
+		GinkgoHelper()
+		former := w.Hash(cr)
+		w.Change(cell0, func() { cell0.Data = map[string][]byte{"ca.crt": authority} })
+		return w.AwaitNewPods(cr, former)
+	}
+	trust(certificatetest.NewAuthority(GinkgoTB()).PEM)
+	trusting := trust(certificatetest.NewAuthority(GinkgoTB()).PEM)
+	w.Change(cell0, func() { cell0.StringData = map[string]string{"password": "another-one", "tls": "true"} })
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
+	Consistently(func() string { return w.Hash(cr) }).WithTimeout(time.Second).Should(Equal(trusting))
+	w.Change(cell0, func() { cell0.StringData = map[string]string{"tls": "false"} })
+	Expect(w.AwaitNewPods(cr, trusting)).To(Equal(without))
+	Expect(synced.count()).To(Equal(1), "none of these changes concerns the schema")
 }

@@ -27,8 +27,8 @@ const (
 	ConditionIdentityReady = "IdentityReady"
 	// ConditionReleaseKnown is True when a Job has read the release of Nova in containerImage.
 	ConditionReleaseKnown = "ReleaseKnown"
-	// ConditionUpgraded is True when no upgrade runs: every service, every compute and every
-	// database has the release of containerImage. Its reason is the phase of the upgrade.
+	// ConditionUpgraded is True when no upgrade to another release runs or is refused. Its reason
+	// is the phase of the upgrade.
 	ConditionUpgraded = "Upgraded"
 	// ConditionConductorReady is True when the NovaConductor of the superconductor (of a
 	// NovaCell: the cell's conductor) is ready.

@@ -164,9 +164,9 @@ type NovaCellSpec struct {
 	APIDatabaseSecretRef commonv1.SecretReference `json:"apiDatabaseSecretRef"`
 
 	// cell0DatabaseSecretRef names the Secret with the connection to cell0. A conductor with
-	// access to the API database reads the URL of cell0 there, and verifies the server with ca.crt
-	// of this Secret. Without it, the authority of the cell's database must be cell0's too, if both
-	// have TLS.
+	// access to the API database has the URL of cell0 from there, and verifies the server with
+	// ca.crt of this Secret. Without it, the conductor reaches a cell0 with TLS only if the cell's
+	// database has TLS with the same authority.
 	// +optional
 	Cell0DatabaseSecretRef *commonv1.SecretReference `json:"cell0DatabaseSecretRef,omitempty"`
 

@@ -56,12 +56,16 @@ func reportAuthorities(cr *novav1.NovaCell, in engine.Inputs) {
 	}
 }
 
-// readers are the services of the Nova that read the mappings of all cells: first the
+func superconductorOf(cr *novav1.NovaCell) *conductorv1.NovaConductor {
+	return &conductorv1.NovaConductor{ObjectMeta: named(cr.Spec.SuperconductorRef.Name)}
+}
+
+// readers are the services of the Nova, for which a mapping waits: they work with all cells. First the
 // superconductor, and then those that the Nova may not have created yet.
 func readers(cr *novav1.NovaCell) []client.Object {
 	nova := cr.Spec.NovaRef.Name
 	return []client.Object{
-		&conductorv1.NovaConductor{ObjectMeta: named(cr.Spec.SuperconductorRef.Name)},
+		superconductorOf(cr),
 		&schedulerv1.NovaScheduler{ObjectMeta: named(nova + "-scheduler")},
 		metadata.Named(nova + "-metadata"),
 		&apiv1.NovaAPI{ObjectMeta: named(nova + "-api")},

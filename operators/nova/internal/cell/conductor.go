@@ -21,7 +21,7 @@ func conductorNeeds(cr *novav1.NovaCell) []engine.Need {
 	if cr.Spec.APIDatabaseAccess != novav1.APIDatabaseAccessEnabled {
 		return nil
 	}
-	return []engine.Need{engine.Existing(readers(cr)[0]).Optional()}
+	return []engine.Need{engine.Existing(superconductorOf(cr)).Optional()}
 }
 
 // conductor builds the NovaConductor, which also synchronizes the schema of the cell's

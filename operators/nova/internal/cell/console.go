@@ -36,7 +36,7 @@ func console(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error) {
 		MessageBusSecretRef: commonv1.SecretReference{Name: ofMessageBus},
 	}
 	if running, exists := engine.Get[*novncproxyv1.NovaNoVNCProxy](in, child.Name); exists {
-		if err := ahead(cr, in, child, running.Spec.ContainerImage, child.Spec.ContainerImage); err != nil {
+		if err := keepsImage(cr, in, child, running.Spec.ContainerImage, child.Spec.ContainerImage); err != nil {
 			return nil, err
 		}
 	}

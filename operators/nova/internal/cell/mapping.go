@@ -22,9 +22,8 @@ import (
 // schemas are the needs of the mapping: it is a row in the API database, and compute hosts
 // may register as soon as it exists.
 func schemas(cr *novav1.NovaCell) []engine.Need {
-	superconductor := &conductorv1.NovaConductor{ObjectMeta: named(cr.Spec.SuperconductorRef.Name)}
 	return []engine.Need{
-		engine.Condition(superconductor, conductorv1.ConditionSchemaReady),
+		engine.Condition(superconductorOf(cr), conductorv1.ConditionSchemaReady),
 		engine.Condition(conductorNamed(cr), conductorv1.ConditionSchemaReady),
 	}
 }
@@ -38,9 +37,9 @@ func mappingNeeds(cr *novav1.NovaCell) []engine.Need {
 	return append(readerNeeds(cr), engine.Done(novav1.ConditionSchemaReady).As(synchronized))
 }
 
-// ahead returns an error if a service of the cell would get another image than it runs before
+// keepsImage returns an error if a service of the cell would get another image than it runs before
 // the schema, which the service reads, is synchronized with it, or before the conductor may.
-func ahead(cr *novav1.NovaCell, in engine.Inputs, service client.Object, runs, wanted string) error {
+func keepsImage(cr *novav1.NovaCell, in engine.Inputs, service client.Object, runs, wanted string) error {
 	if runs == wanted || in.Met(synchronized) && cr.Spec.Rollout != commonv1.RolloutHeld {
 		return nil
 	}

@@ -76,7 +76,7 @@ func metadataService(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, err
 		MetadataSecretRef:   sharedSecretRef(cr),
 	}
 	if running, exists := engine.Get[*metadatav1.NovaMetadata](in, service.Name); exists {
-		if err := ahead(cr, in, service, running.Spec.ContainerImage, service.Spec.ContainerImage); err != nil {
+		if err := keepsImage(cr, in, service, running.Spec.ContainerImage, service.Spec.ContainerImage); err != nil {
 			return nil, err
 		}
 	}

@@ -48,7 +48,7 @@ func acceptDatabase(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) 
 	}
 	_, err = registration.Ensure(database)(ctx, cr, in)
 	if err == nil && cr.Status.UUID == "" {
-		err = checkUnmapped(ctx, cr, in, target)
+		err = checkNotMapped(ctx, cr, in, target)
 	}
 	if cr.Status.UUID == "" || former == target {
 		return engine.Observed{observedLocation: target}, err
@@ -121,10 +121,10 @@ func notFound(cr *novav1.NovaCell) error {
 	return fmt.Errorf("the cell is mapped with UUID %s, not %s: correct uuid of the cell, or leave it out", cr.Status.UUID, cr.Spec.UUID) //nolint:err113 // only a condition shows it
 }
 
-// checkUnmapped returns an error if the API database has another cell with this database: tools
+// checkNotMapped returns an error if the API database has another cell with this database: tools
 // that create cells without a name or with another one have made it. Nova refuses a second cell
 // only if both URLs are the same text.
-func checkUnmapped(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs, target string) error {
+func checkNotMapped(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs, target string) error {
 	owner, err := records.OwnerOf(ctx, database(cr), in, in.Secret(cr.Spec.APIDatabaseSecretRef.Name))
 	if err != nil || owner == "" {
 		return err

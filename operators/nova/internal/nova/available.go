@@ -129,7 +129,7 @@ func failedPart(ctx context.Context, cr *novav1.Nova, in engine.Inputs, failed e
 		}
 	}
 	for _, cell := range cr.Spec.Cells {
-		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok && notReadyMessage(child) != "" {
+		if child, ok := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell)); ok && notReadyMessage(child) != "" {
 			return engine.Fail(reasonAPIFailed, fmt.Errorf("%w: NovaCell %s%s", failed, child.Name, notReadyMessage(child)))
 		}
 	}

@@ -35,7 +35,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	var children []engine.Child
 	for _, cell := range cr.Spec.Cells {
 		children = append(children, &novav1.NovaCell{
-			ObjectMeta: named(cellName(cr, cell)),
+			ObjectMeta: named(novaCellName(cr, cell)),
 			Spec: novav1.NovaCellSpec{
 				NovaRef:                commonv1.ObjectReference{Name: cr.Name},
 				CellName:               cell.Name,
@@ -62,7 +62,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		if occupied(child) == "" {
+		if whyNotEmpty(child) == "" {
 			children = append(children, engine.TornDown(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
 		} else {
 			children = append(children, engine.Kept(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
@@ -74,13 +74,13 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 // unlisted returns the NovaCells of cells that are removed from the spec.
 func unlisted(cr *novav1.Nova, in engine.Inputs) []*novav1.NovaCell {
 	return slices.DeleteFunc(engine.ChildrenOf[*novav1.NovaCell](in), func(child *novav1.NovaCell) bool {
-		return slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return cellName(cr, cell) == child.Name })
+		return slices.ContainsFunc(cr.Spec.Cells, func(cell novav1.Cell) bool { return novaCellName(cr, cell) == child.Name })
 	})
 }
 
-// occupied tells why a cell cannot be removed and what to do, "" if it can. The NovaCell counts again
+// whyNotEmpty tells why a cell cannot be removed and what to do, "" if it can. The NovaCell counts again
 // when it is deleted. A NovaCell that is being deleted cannot be kept.
-func occupied(cell *novav1.NovaCell) string {
+func whyNotEmpty(cell *novav1.NovaCell) string {
 	switch {
 	case cell.DeletionTimestamp != nil || cell.Status.UUID == "":
 		return ""
@@ -104,7 +104,7 @@ func occupied(cell *novav1.NovaCell) string {
 func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 	var kept []string
 	for _, child := range unlisted(cr, in) {
-		if why := occupied(child); why != "" {
+		if why := whyNotEmpty(child); why != "" {
 			kept = append(kept, fmt.Sprintf("cell %s is not in spec.cells, but %s", child.Spec.CellName, why))
 		}
 	}
@@ -117,7 +117,7 @@ func judgeCells(cr *novav1.Nova, in engine.Inputs) (string, error) {
 // judgeMetadata waits while a cell has a metadata service that is no longer wanted.
 func judgeMetadata(cr *novav1.Nova, in engine.Inputs) error {
 	for _, cell := range cr.Spec.Cells {
-		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		if exists && child.Spec.Metadata != nil && !cellsHaveMetadata(cr) {
 			return engine.Wait("NovaCell %s has its metadata service until NovaMetadata %s is ready", child.Name, metadataName(cr))
 		}
@@ -133,7 +133,7 @@ func cellsHaveMetadata(cr *novav1.Nova) bool {
 // that is no longer wanted runs until the global service is ready.
 func cellMetadata(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) *novav1.CellMetadata {
 	if !cellsHaveMetadata(cr) {
-		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		if !exists || child.Spec.Metadata == nil || in.Met(globalServes) {
 			return nil
 		}
@@ -160,7 +160,7 @@ func metadataExposure(cr *novav1.Nova, cell novav1.Cell) commonv1.Exposure {
 
 // computes keep their image until the other services have a new release.
 func computes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Compute {
-	child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+	child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 	var all []novav1.Compute
 	for _, compute := range cell.Computes {
 		compute = compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults)
@@ -216,7 +216,7 @@ func reportCells(cr *novav1.Nova, in engine.Inputs) {
 	var table []novav1.CellStatus
 	for _, cell := range cr.Spec.Cells {
 		row := novav1.CellStatus{Name: string(cell.Name), Ready: metav1.ConditionUnknown, Mapped: metav1.ConditionUnknown}
-		if child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell)); ok {
+		if child, ok := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell)); ok {
 			describeCell(&row, child)
 		}
 		table = append(table, row)

@@ -48,7 +48,7 @@ func TestOccupiedTellsWhatToDo(t *testing.T) {
 		child.Generation, child.Status.ObservedGeneration = 1, 1
 		child.Status.UUID, child.Status.Servers = uuids["cell2"], &none
 		change(child)
-		if got := occupied(child); got != want {
+		if got := whyNotEmpty(child); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

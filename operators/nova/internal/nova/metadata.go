@@ -24,8 +24,8 @@ func metadataNeeds(cr *novav1.Nova) []engine.Need {
 		child := cellNamed(cr, cell)
 		cells = append(cells, engine.Existing(child).Where(hasMetadata), engine.Condition(child, novav1.ConditionMetadataReady))
 	}
-	update := ahead(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
-	needs := inTurn(cr, metadataName(cr), append(serviceNeeds(cr), update)...)
+	update := newImageAfter(metadata.Named(metadataName(cr)), wantedImage(cr, cr.Spec.Metadata.ServiceTemplate), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
+	needs := needsInTurn(cr, metadataName(cr), append(serviceNeeds(cr), update)...)
 	needs = append(needs, agent(cr).Needs()...)
 	return append(needs, engine.Existing(metadata.Named(metadataName(cr))).Optional(), engine.AllOf(cells...).As(cellsServe))
 }
@@ -42,7 +42,7 @@ func hasMetadata(obj client.Object) error {
 func metadataService(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	child := metadata.Named(metadataName(cr))
 	_, exists := engine.Get[*metadatav1.NovaMetadata](in, child.Name)
-	image, err := turn(cr, in, child.Name, exists, cr.Spec.Metadata.ServiceTemplate)
+	image, err := imageInTurn(cr, in, child.Name, exists, cr.Spec.Metadata.ServiceTemplate)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ var Service = engine.Service[*novav1.Nova]{
 	},
 	Teardown: []stage{
 		registration.Remove(stage{Condition: "CatalogRemoved"}, catalog),
-		{Condition: "APIRemoved", Build: withoutAPI},
+		{Condition: "APIRemoved", Build: withoutHTTPServices},
 		{Condition: "SchedulerRemoved", Build: withoutScheduler},
 		{Condition: "CellsRemoved", Needs: children, Build: withoutCells},
 		{Condition: "ConductorRemoved", Build: withoutSuperconductor},
@@ -75,7 +75,7 @@ func superconductorName(cr *novav1.Nova) string { return cr.Name + "-superconduc
 func schedulerName(cr *novav1.Nova) string      { return cr.Name + "-scheduler" }
 func metadataName(cr *novav1.Nova) string       { return cr.Name + "-metadata" }
 func apiName(cr *novav1.Nova) string            { return cr.Name + "-api" }
-func cellName(cr *novav1.Nova, cell novav1.Cell) string {
+func novaCellName(cr *novav1.Nova, cell novav1.Cell) string {
 	return cr.Name + "-" + string(cell.Name)
 }
 

@@ -18,11 +18,11 @@ import (
 // superconductor, the conductors of the cells, scheduler and metadata, and the API (nova doc:
 // admin/upgrades). Only another image counts: any other change of a service waits for no other
 // service. It waits for the schemas of the mapped cells, unless their servers are down or their
-// Secrets are missing: see release.
+// Secrets are missing: see cellsReadable.
 
-// ahead is met if a service may be updated: it does not exist yet, has its image already, or
+// newImageAfter is met if a service may be updated: it does not exist yet, has its image already, or
 // those that must be updated before are ready.
-func ahead(service client.Object, image string, before ...engine.Need) engine.Need {
+func newImageAfter(service client.Object, image string, before ...engine.Need) engine.Need {
 	return engine.AnyOf(engine.Existing(service).Optional().Where(hasImage(image)), engine.AllOf(before...))
 }
 
@@ -99,32 +99,32 @@ const superconductorUpdated = "superconductor"
 // cellRollout holds the pods of a cell's conductor, from the change of its image until the
 // superconductor is ready.
 func cellRollout(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) commonv1.RolloutMode {
-	child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+	child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 	if exists && !in.Met(superconductorUpdated) &&
-		(child.Spec.Rollout == commonv1.RolloutHeld || child.Spec.Conductor.ContainerImage != stated(cr, cell.Conductor)) {
+		(child.Spec.Rollout == commonv1.RolloutHeld || child.Spec.Conductor.ContainerImage != wantedImage(cr, cell.Conductor)) {
 		return commonv1.RolloutHeld
 	}
 	return commonv1.RolloutAutomatic
 }
 
-// stated returns the image of one service.
-func stated(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
+// wantedImage returns the image of one service.
+func wantedImage(cr *novav1.Nova, template commonv1.ServiceTemplate) string {
 	return template.WithDefaults(image(cr), cr.Spec.ServiceDefaults).ContainerImage
 }
 
-// inTurn are the needs of a service of which somebody may have deleted the object: while there is a
-// formerImage, turn waits for them instead of the stage.
-func inTurn(cr *novav1.Nova, name string, needs ...engine.Need) []engine.Need {
+// needsInTurn are the needs of a service of which somebody may have deleted the object: while there is a
+// formerImage, imageInTurn waits for them instead of the stage.
+func needsInTurn(cr *novav1.Nova, name string, needs ...engine.Need) []engine.Need {
 	if formerImage(cr) == "" {
 		return needs
 	}
 	return []engine.Need{engine.AllOf(needs...).As(name)}
 }
 
-// turn returns the image of the spec for a service that may be updated, and an error for one that
+// imageInTurn returns the image of the spec for a service that may be updated, and an error for one that
 // waits. A service that somebody has deleted before its turn comes back with the former image, because
 // its users do not wait for the end of the upgrade, or for another image in the spec.
-func turn(cr *novav1.Nova, in engine.Inputs, name string, exists bool, template commonv1.ServiceTemplate) (string, error) {
+func imageInTurn(cr *novav1.Nova, in engine.Inputs, name string, exists bool, template commonv1.ServiceTemplate) (string, error) {
 	former := formerImage(cr)
 	switch {
 	case former != "" && !exists:
@@ -132,19 +132,19 @@ func turn(cr *novav1.Nova, in engine.Inputs, name string, exists bool, template 
 	case former != "" && !in.Met(name):
 		return "", engine.Wait("%s", in.Unmet(name))
 	}
-	return stated(cr, template), nil
+	return wantedImage(cr, template), nil
 }
 
 func schedulerNeeds(cr *novav1.Nova) []engine.Need {
-	update := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
-	return inTurn(cr, schedulerName(cr), append(serviceNeeds(cr), update)...)
+	update := newImageAfter(schedulerNamed(cr), wantedImage(cr, cr.Spec.Scheduler), append(conductors(cr), reached(cr, novav1.UpgradeServices))...)
+	return needsInTurn(cr, schedulerName(cr), append(serviceNeeds(cr), update)...)
 }
 
 func apiNeeds(cr *novav1.Nova) []engine.Need {
-	before := updated(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler))
+	before := updated(schedulerNamed(cr), wantedImage(cr, cr.Spec.Scheduler))
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
-		before = append(before, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
+		before = append(before, updated(metadata.Named(metadataName(cr)), wantedImage(cr, cr.Spec.Metadata.ServiceTemplate))...)
 	}
-	update := ahead(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate), before...)
-	return inTurn(cr, apiName(cr), append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady), update)...)
+	update := newImageAfter(apiNamed(cr), wantedImage(cr, cr.Spec.API.ServiceTemplate), before...)
+	return needsInTurn(cr, apiName(cr), append(serviceNeeds(cr), engine.Done(novav1.ConditionIdentityReady), update)...)
 }

@@ -26,7 +26,7 @@ import (
 // ready. Later the services restart when a mapping changes.
 const (
 	mappingTimeout = 120 * time.Second
-	released       = "released"
+	rolloutAllowed = "rollout allowed"
 )
 
 func superconductorNamed(cr *novav1.Nova) *conductorv1.NovaConductor {
@@ -38,16 +38,16 @@ func schedulerNamed(cr *novav1.Nova) *schedulerv1.NovaScheduler {
 }
 
 func cellConductorNamed(cr *novav1.Nova, cell novav1.Cell) *conductorv1.NovaConductor {
-	return &conductorv1.NovaConductor{ObjectMeta: named(cellName(cr, cell) + "-conductor")}
+	return &conductorv1.NovaConductor{ObjectMeta: named(novaCellName(cr, cell) + "-conductor")}
 }
 
 func apiNamed(cr *novav1.Nova) *apiv1.NovaAPI { return &apiv1.NovaAPI{ObjectMeta: named(apiName(cr))} }
 
 func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
-	return &novav1.NovaCell{ObjectMeta: named(cellName(cr, cell))}
+	return &novav1.NovaCell{ObjectMeta: named(novaCellName(cr, cell))}
 }
 
-// release is met when the services may start or be updated. They read the databases of the
+// cellsReadable is met when the services may start or be updated. They read the databases of the
 // mapped cells, so each of these must have the schema of the image. Of each cell, one of three
 // must hold:
 //   - it has the schema, and its mapping is up to date or waits for the services;
@@ -57,10 +57,10 @@ func cellNamed(cr *novav1.Nova, cell novav1.Cell) *novav1.NovaCell {
 //     got its image after the schema, shows that no other image is rolled out;
 //   - it is not mapped, so that no service reads its database. The first deployment waits for it
 //     all the same, for mappingTimeout; that the scheduler exists tells a later deployment.
-func release(cr *novav1.Nova) engine.Need {
+func cellsReadable(cr *novav1.Nova) engine.Need {
 	var cells []engine.Need
 	for _, cell := range cr.Spec.Cells {
-		child, conductor, image := cellNamed(cr, cell), cellConductorNamed(cr, cell), stated(cr, cell.Conductor)
+		child, conductor, image := cellNamed(cr, cell), cellConductorNamed(cr, cell), wantedImage(cr, cell.Conductor)
 		cells = append(cells, engine.AnyOf(
 			engine.AllOf(
 				engine.Existing(child).Where(hasImage(image)),
@@ -72,7 +72,7 @@ func release(cr *novav1.Nova) engine.Need {
 				engine.Existing(conductor).Where(hasImage(image)),
 				engine.AnyOf(
 					engine.Condition(conductor, conductorv1.ConditionSchemaReady),
-					engine.Existing(schedulerNamed(cr)).Where(hasImage(stated(cr, cr.Spec.Scheduler))),
+					engine.Existing(schedulerNamed(cr)).Where(hasImage(wantedImage(cr, cr.Spec.Scheduler))),
 				),
 			),
 			engine.AllOf(
@@ -122,16 +122,16 @@ func waitForSchema(cell client.Object) error {
 }
 
 // superconductorNeeds does not wait for release: its schema Job runs first, and the rollout of
-// its pods is Held until release is met. While the scheduler has another image, a new image has
+// its pods is Held until rolloutAllowed is met. While the scheduler has another image, a new image has
 // not reached every service, and no cell that has left the list may be mapped.
 func superconductorNeeds(cr *novav1.Nova) []engine.Need {
-	upgrade := ahead(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler), keptCells(cr))
-	return append(lastTriggers(cr), engine.AllOf(release(cr), upgrade, reached(cr, novav1.UpgradeConductors)).As(released), engine.Existing(superconductorNamed(cr)).Optional())
+	noLeftCell := newImageAfter(schedulerNamed(cr), wantedImage(cr, cr.Spec.Scheduler), keptCells(cr))
+	return append(lastTriggers(cr), engine.AllOf(cellsReadable(cr), noLeftCell, reached(cr, novav1.UpgradeConductors)).As(rolloutAllowed), engine.Existing(superconductorNamed(cr)).Optional())
 }
 
 // serviceNeeds are the needs of every service: the API database and the mapped cells.
 func serviceNeeds(cr *novav1.Nova) []engine.Need {
-	return append(lastTriggers(cr), engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady), release(cr))
+	return append(lastTriggers(cr), engine.Condition(superconductorNamed(cr), conductorv1.ConditionSchemaReady), cellsReadable(cr))
 }
 
 // lastTriggers are the needs of every stage with a service: that the image may run and, for
@@ -153,11 +153,11 @@ func restartTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 		last = conductor.Spec.RestartTriggers
 	}
 	triggers := map[string]string{}
-	if release := unpinned(cr, last); release != "" {
+	if release := restartedFor(cr, last); release != "" {
 		triggers[releaseTrigger] = release
 	}
 	for _, cell := range cr.Spec.Cells {
-		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, ok := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		switch {
 		case ok && child.Status.Mapping != nil && child.Status.Mapping.Revision != "":
 			triggers[string(cell.Name)] = child.Status.Mapping.Revision
@@ -181,13 +181,13 @@ func caFiles(cr *novav1.Nova, in engine.Inputs) (files []commonv1.KeyReference) 
 		last = conductor.Spec.CAFileRefs
 	}
 	for _, cell := range cr.Spec.Cells {
-		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, ok := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		if ok && (child.Status.Mapping != nil || len(child.Status.CAFileRefs) > 0) {
 			files = append(files, child.Status.CAFileRefs...)
 			continue
 		}
 		for _, file := range last {
-			if file.Name == cellName(cr, cell)+"-database-ca" || file.Name == cellName(cr, cell)+"-messagebus-ca" {
+			if file.Name == novaCellName(cr, cell)+"-database-ca" || file.Name == novaCellName(cr, cell)+"-messagebus-ca" {
 				files = append(files, file)
 			}
 		}
@@ -206,7 +206,7 @@ func caFiles(cr *novav1.Nova, in engine.Inputs) (files []commonv1.KeyReference) 
 func schedulerTriggers(cr *novav1.Nova, in engine.Inputs) map[string]string {
 	triggers := restartTriggers(cr, in)
 	for _, cell := range cr.Spec.Cells {
-		child, ok := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, ok := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		if ok && child.Status.Scheduling == novav1.SchedulingDisabled {
 			triggers[string(cell.Name)] += "-disabled"
 		}
@@ -225,7 +225,7 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err
 }
 
 // superconductor builds the NovaConductor that synchronizes the schemas of the API database
-// and cell0 at once. Its pods are held until release is met, for the first time and for each
+// and cell0 at once. Its pods are held until rolloutAllowed is met, for the first time and for each
 // change of the image: the superconductor also writes to the databases of the cells.
 func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	c, err := connections(cr, in)
@@ -245,7 +245,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	}
 	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
 	running := exists && child.Spec.Rollout == commonv1.RolloutAutomatic && child.Spec.ContainerImage == conductor.Spec.ContainerImage
-	if !in.Met(released) && !running {
+	if !in.Met(rolloutAllowed) && !running {
 		conductor.Spec.Rollout = commonv1.RolloutHeld
 	}
 	return []engine.Child{conductor}, nil
@@ -253,7 +253,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 
 func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	_, exists := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr))
-	image, err := turn(cr, in, schedulerName(cr), exists, cr.Spec.Scheduler)
+	image, err := imageInTurn(cr, in, schedulerName(cr), exists, cr.Spec.Scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 
 func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 	_, exists := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
-	image, err := turn(cr, in, apiName(cr), exists, cr.Spec.API.ServiceTemplate)
+	image, err := imageInTurn(cr, in, apiName(cr), exists, cr.Spec.API.ServiceTemplate)
 	if err != nil {
 		return nil, err
 	}

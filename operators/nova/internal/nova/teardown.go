@@ -9,7 +9,7 @@ import (
 	"asterism.dev/operators/nova/internal/metadata"
 )
 
-func withoutAPI(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
+func withoutHTTPServices(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) {
 	return absent(apiNamed(cr), metadata.Named(metadataName(cr))), nil
 }
 

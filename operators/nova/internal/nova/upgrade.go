@@ -32,11 +32,11 @@ import (
 // triggers are names of cells, which have no dot.
 const releaseTrigger = "nova.release"
 
-// seen is the name of a need that tells whether this pass has looked at the superconductor.
-const seen = "superconductor seen"
+// superconductorSeen is the name of a need that tells whether this pass has looked at the superconductor.
+const superconductorSeen = "superconductor seen"
 
 // superconductorImage is the image whose release is that of the Nova.
-func superconductorImage(cr *novav1.Nova) string { return stated(cr, cr.Spec.Superconductor) }
+func superconductorImage(cr *novav1.Nova) string { return wantedImage(cr, cr.Spec.Superconductor) }
 
 // readRelease also builds the configuration of nova-manage, and the connection Secret of Keystone:
 // later stages need both, and do not wait until Keystone answers.
@@ -110,9 +110,9 @@ func reached(cr *novav1.Nova, phase novav1.UpgradePhase) engine.Need {
 	})
 }
 
-// unpinned returns the value of releaseTrigger: the release for which the services restart at the end
+// restartedFor returns the value of releaseTrigger: the release for which the services restart at the end
 // of an upgrade, so that they make its calls to computes; last are the present triggers.
-func unpinned(cr *novav1.Nova, last map[string]string) string {
+func restartedFor(cr *novav1.Nova, last map[string]string) string {
 	if cr.Status.Upgrade != nil && hasReached(cr, novav1.UpgradeRestart) {
 		return cr.Status.Upgrade.To
 	}
@@ -130,12 +130,12 @@ func dataMigrations(cr *novav1.Nova, in engine.Inputs) string {
 
 func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 	superconductor := superconductorNamed(cr)
-	needs := []engine.Need{engine.Existing(superconductor).Optional().As(seen)}
+	needs := []engine.Need{engine.Existing(superconductor).Optional().As(superconductorSeen)}
 	if cr.Status.ContainerImage != superconductorImage(cr) {
 		for _, secret := range checked(cr).Spec.CustomServiceConfigSecretRefs {
 			needs = append(needs, engine.Secret(secret.Name))
 		}
-		needs = append(needs, authorities(cr)...)
+		needs = append(needs, authorityNeeds(cr)...)
 		needs = append(needs, engine.Existing(schedulerNamed(cr)).Optional(), engine.Existing(apiNamed(cr)).Optional(),
 			engine.Existing(metadata.Named(metadataName(cr))).Optional())
 		for _, cell := range cr.Spec.Cells {
@@ -150,7 +150,7 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 		novav1.UpgradeChecking: ofMappedCells(cr, novav1.ConditionDatabaseReady, anyCell),
 		novav1.UpgradeSchemas: {
 			engine.Existing(superconductor).Where(hasImage(superconductorImage(cr))),
-			engine.Condition(superconductor, conductorv1.ConditionSchemaReady), release(cr),
+			engine.Condition(superconductor, conductorv1.ConditionSchemaReady), cellsReadable(cr),
 		},
 		novav1.UpgradeConductors: append(updated(superconductorNamed(cr), superconductorImage(cr)), conductors(cr)...),
 		novav1.UpgradeServices:   servicesUpdated(cr),
@@ -164,8 +164,8 @@ func upgradeNeeds(cr *novav1.Nova) []engine.Need {
 	return needs
 }
 
-// authorities are the needs of a Job that reads the databases of the cells.
-func authorities(cr *novav1.Nova) (needs []engine.Need) {
+// authorityNeeds are the needs of a Job that reads the databases of the cells.
+func authorityNeeds(cr *novav1.Nova) (needs []engine.Need) {
 	for _, cell := range cr.Status.Cells { // also those that are being removed
 		for _, purpose := range []string{"-database-ca", "-messagebus-ca"} {
 			needs = append(needs, engine.ConfigMap(cr.Name+"-"+cell.Name+purpose).Optional())
@@ -177,11 +177,11 @@ func authorities(cr *novav1.Nova) (needs []engine.Need) {
 // servicesUpdated are the needs that scheduler, metadata and API have their image and are ready,
 // and so have the services of each cell.
 func servicesUpdated(cr *novav1.Nova) []engine.Need {
-	needs := updated(schedulerNamed(cr), stated(cr, cr.Spec.Scheduler))
+	needs := updated(schedulerNamed(cr), wantedImage(cr, cr.Spec.Scheduler))
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
-		needs = append(needs, updated(metadata.Named(metadataName(cr)), stated(cr, cr.Spec.Metadata.ServiceTemplate))...)
+		needs = append(needs, updated(metadata.Named(metadataName(cr)), wantedImage(cr, cr.Spec.Metadata.ServiceTemplate))...)
 	}
-	needs = append(needs, updated(apiNamed(cr), stated(cr, cr.Spec.API.ServiceTemplate))...)
+	needs = append(needs, updated(apiNamed(cr), wantedImage(cr, cr.Spec.API.ServiceTemplate))...)
 	needs = append(needs, ofMappedCells(cr, novav1.ConditionMetadataReady, anyCell)...)
 	return append(needs, ofMappedCells(cr, novav1.ConditionConsoleReady, anyCell)...)
 }
@@ -289,9 +289,9 @@ type progress struct {
 	paused  novav1.UpgradePhase
 }
 
-// observe derives the progress from the status, the release in the image, and the needs of the
+// progressOf derives the progress from the status, the release in the image, and the needs of the
 // phases. It has no effect, and is called by each function of the stage.
-func observe(cr *novav1.Nova, in engine.Inputs) progress {
+func progressOf(cr *novav1.Nova, in engine.Inputs) progress {
 	p := progress{release: cr.Status.Release, image: cr.Status.ContainerImage, upgrade: cr.Status.Upgrade.DeepCopy()}
 	image := superconductorImage(cr)
 	to, known := releaseOf(cr, in)
@@ -376,21 +376,21 @@ func behind(cr *novav1.Nova, in engine.Inputs) (names []string) {
 		}
 	}
 	scheduler, exists := engine.Get[*schedulerv1.NovaScheduler](in, schedulerName(cr))
-	add(scheduler, exists, stated(cr, cr.Spec.Scheduler))
+	add(scheduler, exists, wantedImage(cr, cr.Spec.Scheduler))
 	if cr.Spec.Metadata.Mode != novav1.MetadataPerCell {
 		service, exists := engine.Get[*metadatav1.NovaMetadata](in, metadataName(cr))
-		add(service, exists, stated(cr, cr.Spec.Metadata.ServiceTemplate))
+		add(service, exists, wantedImage(cr, cr.Spec.Metadata.ServiceTemplate))
 	}
 	api, exists := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
-	add(api, exists, stated(cr, cr.Spec.API.ServiceTemplate))
+	add(api, exists, wantedImage(cr, cr.Spec.API.ServiceTemplate))
 	for _, cell := range cr.Spec.Cells {
-		child, exists := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
-		add(child, exists, stated(cr, cell.Conductor))
+		child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
+		add(child, exists, wantedImage(cr, cell.Conductor))
 		if exists && child.Spec.Metadata != nil {
-			ofCell(child, "the metadata service", child.Spec.Metadata.ContainerImage, stated(cr, cr.Spec.Metadata.ServiceTemplate))
+			ofCell(child, "the metadata service", child.Spec.Metadata.ContainerImage, wantedImage(cr, cr.Spec.Metadata.ServiceTemplate))
 		}
 		if exists && child.Spec.NoVNCProxy != nil && cell.NoVNCProxy != nil {
-			ofCell(child, "the console proxy", child.Spec.NoVNCProxy.ContainerImage, stated(cr, cell.NoVNCProxy.ServiceTemplate))
+			ofCell(child, "the console proxy", child.Spec.NoVNCProxy.ContainerImage, wantedImage(cr, cell.NoVNCProxy.ServiceTemplate))
 		}
 	}
 	return names
@@ -435,7 +435,7 @@ func checked(cr *novav1.Nova) workload.Service {
 // upgradeJobs builds the check of a new release, with the configuration of the superconductor, and
 // the online data migrations of the API database and cell0.
 func upgradeJobs(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	p, upgrade := observe(cr, in), cr.Status.Upgrade
+	p, upgrade := progressOf(cr, in), cr.Status.Upgrade
 	service, err := manage(cr, in)
 	switch {
 	case err != nil || upgrade == nil || p.refused != "":
@@ -466,7 +466,7 @@ var upgradeReasons = map[novav1.UpgradePhase]string{
 }
 
 func judgeUpgrade(cr *novav1.Nova, in engine.Inputs) (string, error) {
-	p := observe(cr, in)
+	p := progressOf(cr, in)
 	switch {
 	case p.refused != "":
 		return "", engine.Stop(novav1.ReasonUpgradeRefused, "%s", p.refused)
@@ -488,10 +488,10 @@ func report(cr *novav1.Nova, in engine.Inputs) {
 		reportCells(cr, in)
 	}
 	countCells(cr, in)
-	if !in.Met(seen) {
+	if !in.Met(superconductorSeen) {
 		return
 	}
-	p := observe(cr, in)
+	p := progressOf(cr, in)
 	cr.Status.Release, cr.Status.ContainerImage, cr.Status.Upgrade = p.release, p.image, p.upgrade
 	if p.upgrade == nil {
 		return
@@ -501,7 +501,7 @@ func report(cr *novav1.Nova, in engine.Inputs) {
 	}
 	p.upgrade.Cells = nil
 	for _, cell := range cr.Spec.Cells {
-		child, _ := engine.Get[*novav1.NovaCell](in, cellName(cr, cell))
+		child, _ := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
 		p.upgrade.Cells = append(p.upgrade.Cells, novav1.CellUpgrade{Name: string(cell.Name), Phase: cellPhase(cr, child)})
 	}
 }

@@ -27,7 +27,7 @@ func upkeepNeeds(cr *novav1.Nova) []engine.Need {
 	if cr.Spec.Upkeep == nil {
 		return nil
 	}
-	return append(authorities(cr), engine.Time(nextUpkeep(cr, cr.Status.Upkeep)).As(upkeepDue))
+	return append(authorityNeeds(cr), engine.Time(nextUpkeep(cr, cr.Status.Upkeep)).As(upkeepDue))
 }
 
 // nextUpkeep returns the first time of dailyAt after the beginning of the last run.

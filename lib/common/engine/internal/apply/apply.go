@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -132,6 +133,10 @@ func (c *Children) repair(ctx context.Context, body *unstructured.Unstructured, 
 	return answer, c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(c.Name), client.ForceOwnership)
 }
 
+// skewRetry is the time until a child is sent again whose CRD is older than this operator: during
+// an upgrade, the operator of the child's kind follows soon.
+const skewRetry = 15 * time.Second
+
 // OutcomeOfWrite turns the error of a write into an outcome with a reason, if the engine
 // knows the error.
 func OutcomeOfWrite(key observe.Key, err error) error {
@@ -140,6 +145,8 @@ func OutcomeOfWrite(key observe.Key, err error) error {
 		return waiting("namespace %s is being deleted", key.Namespace)
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
 		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true, After: refusalRetry, Cause: err}
+	case strings.Contains(err.Error(), "field not declared in schema"): // HTTP 500: managedfields, structuredmerge.go
+		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("the API server does not know a field of %s: upgrade the operator of this kind, which is older than this operator: %s", key, err), After: skewRetry, Cause: err}
 	case errors.IsConflict(err):
 		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("another client changed %s at the same time: the operator tries again", key), After: raceRetry}
 	}
