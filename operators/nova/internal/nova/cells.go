@@ -62,13 +62,31 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		if whyNotEmpty(child) == "" {
-			children = append(children, engine.TornDown(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
-		} else {
-			children = append(children, engine.Kept(&novav1.NovaCell{ObjectMeta: named(child.Name)}))
-		}
+		children = append(children, leaving(child))
 	}
 	return children, nil
+}
+
+// leaving treats a NovaCell that is no longer listed. When its cell has no server, its computes leave
+// the list of the cell with it, and it is deleted when they are gone, and compute hosts outside of this
+// cluster too.
+func leaving(cell *novav1.NovaCell) engine.Child {
+	named := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
+	switch {
+	case whyNotEmpty(cell) == "":
+		return engine.TornDown(named)
+	case isCounted(cell) && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
+		named.Spec = *cell.Spec.DeepCopy()
+		named.Spec.Computes = nil
+		return named
+	}
+	return engine.Kept(named)
+}
+
+// isCounted tells whether the status has the servers of the newest spec.
+func isCounted(cell *novav1.NovaCell) bool {
+	return cell.DeletionTimestamp == nil && !cell.IsPaused() && cell.Status.ObservedGeneration == cell.Generation &&
+		cell.Status.NextDatabase == "" && cell.Status.Servers != nil
 }
 
 // unlisted returns the NovaCells of cells that are removed from the spec.
@@ -94,7 +112,7 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
 	if occupants := cell.Status.Occupants(); occupants != "" {
-		return fmt.Sprintf("has %s: remove the servers and the compute hosts, or add the cell to spec.cells again", occupants)
+		return fmt.Sprintf("has %s: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again", occupants)
 	}
 	return ""
 }

@@ -33,12 +33,12 @@ import (
 	"asterism.dev/operators/nova/internal/metadata"
 )
 
-// TestOccupiedTellsWhatToDo: only the users of a cell with servers or hosts can remove these.
+// TestWhyNotEmptyTellsWhatToDo: only the users of a cell with servers or hosts can remove these.
 func TestOccupiedTellsWhatToDo(t *testing.T) {
 	none, servers := int32(0), int32(3)
 	for want, change := range map[string]func(*novav1.NovaCell){
 		"": func(*novav1.NovaCell) {},
-		"has servers: 3: remove the servers and the compute hosts, or add the cell to spec.cells again":                                         func(c *novav1.NovaCell) { c.Status.Servers = &servers },
+		"has servers: 3: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again":                   func(c *novav1.NovaCell) { c.Status.Servers = &servers },
 		"its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell demo-cell2":                           func(c *novav1.NovaCell) { c.Status.Servers = nil },
 		"its database moves to db:3306/other: complete the copy, see DatabaseReady of NovaCell demo-cell2, or add the cell to spec.cells again": func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
 		"its operator has not seen generation 2 of NovaCell demo-cell2 yet":                                                                     func(c *novav1.NovaCell) { c.Generation = 2 },

@@ -193,10 +193,13 @@ var _ = Describe("A cell of a Nova", func() {
 		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings ORDER BY id")).To(Equal([]string{uuids["cell1"], unnamed}))
 	})
 
-	It("that is removed from the list runs until it has no host and no server", func() {
+	It("that is removed from the list runs until it has no host and no server, and its computes leave with it", func() {
 		c.cellDatabase("cell2")
 		c.cellBus()
-		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, anotherCell()) })
+		another, compute := anotherCell(), &computev1.NovaCompute{ObjectMeta: named("given-cell2-fake")}
+		another.Computes = []novav1.Compute{{Name: "fake", ComputeSettings: sharedv1.ComputeSettings{Driver: sharedv1.ComputeFake}}}
+		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell2")+".compute_nodes VALUES ('given-cell2-fake', 0, 0)")
+		c.Change(cr, func() { cr.Spec.Cells = append(cr.Spec.Cells, another) })
 		c.awaitTriggers(cr, func(triggers map[string]string) bool { return len(triggers) == 2 })
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		mariaDB.Exec(GinkgoTB(), "INSERT INTO "+c.schema("cell2")+".instances VALUES ('compute-0', 0)")
@@ -209,15 +212,19 @@ var _ = Describe("A cell of a Nova", func() {
 
 		c.Change(cr, func() { cr.Spec.Cells = cr.Spec.Cells[:1] })
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting,
-			"cell cell2 is not in spec.cells, but has compute hosts: 1 (compute-0), servers: 1")
+			"cell cell2 is not in spec.cells, but has compute hosts: 2 (compute-0, given-cell2-fake), servers: 1")
+		Expect(c.cell(cr, "cell2").Spec.Computes).To(HaveLen(1), "a removal by mistake changes nothing")
 		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil())
 		Expect(c.triggers(cr)).To(HaveLen(2), "the services still use the cell")
 		Expect(cr.Status.Cells).To(HaveLen(2))
 		Expect(cr.Status.DesiredCells).To(BeEquivalentTo(1))
 
-		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but has servers: 1")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1 WHERE host = 'compute-0'")
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting, "cell cell2 is not in spec.cells, but has compute hosts: 1 (given-cell2-fake), servers: 1")
 		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".instances SET deleted = 1")
+		enginetest.AwaitGone(GinkgoTB(), c.Client, compute)
+		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil(), "its host is still in the database")
+		mariaDB.Exec(GinkgoTB(), "UPDATE "+c.schema("cell2")+".compute_nodes SET deleted = 1")
 		enginetest.AwaitGone(GinkgoTB(), c.Client, &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-cell2", Namespace: c.Namespace}})
 		Expect(c.ended("given-cell2-unmap")).To(Equal(1))
 		Expect(mariaDB.Column(GinkgoTB(), "SELECT uuid FROM "+c.api+".cell_mappings")).To(Equal([]string{uuids["cell1"]}))
