@@ -91,6 +91,9 @@ func data(object client.Object, keys []string) Need {
 		if data == nil {
 			return nil, absence{Wait("%s does not exist", key)}
 		}
+		if err := p.holdData(key, data); err != nil {
+			return nil, err
+		}
 		p.mask(key, data)
 		p.noteExpiry(key, current)
 		for _, name := range keys {
@@ -430,6 +433,23 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 		err = absence{Wait("%s does not exist", key)}
 	}
 	return key, current, err
+}
+
+// maxHeld bounds the data of Secrets and ConfigMaps that a pass holds, in bytes: many passes run at
+// once, and whoever edits a namespace can refer to many Secrets of 1 MiB in one object.
+const maxHeld = 4 << 20
+
+// holdData counts the data of a Secret or ConfigMap. It returns a Wait for more than maxHeld.
+func (p *pass) holdData(key observe.Key, data map[string][]byte) error {
+	p.held[key] = observe.SizeOf(data)
+	total := 0
+	for _, size := range p.held {
+		total += size
+	}
+	if total > maxHeld {
+		return Wait("the Secrets and ConfigMaps of this resource have more than %d MiB together, which the operator does not read: use smaller ones, beginning with %s", maxHeld>>20, key)
+	}
+	return nil
 }
 
 // mask hides the data of a Secret in messages and logs.

@@ -122,6 +122,27 @@ func TestReadsThatFailAreTriedAgain(t *testing.T) {
 	}
 }
 
+// TestAPassHoldsFewData: many passes run at once, and an object may refer to many Secrets.
+func TestAPassHoldsFewData(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Stages: []stage{{Condition: "InputsReady", Needs: func(*widget.Widget) (needs []engine.Need) {
+		for i := range 5 {
+			needs = append(needs, engine.AnyOf(engine.Secret(fmt.Sprint("big-", i), "x"), engine.Secret("none")))
+		}
+		return needs
+	}}}})
+	for i := range 5 {
+		w.create(&corev1.Secret{ObjectMeta: metaOf(w.namespace, fmt.Sprint("big-", i)), Data: map[string][]byte{"x": make([]byte, 900<<10)}})
+	}
+	cr := w.widget("holds", widget.Spec{})
+	w.Eventually(w.condition(cr, "InputsReady")).Should(And(HavePrefix("False Waiting: the Secrets and ConfigMaps of this resource have more than 4 MiB together"), ContainSubstring("Secret big-4")))
+	small := w.secret("big-2")
+	w.must(w.get(small))
+	small.Data = map[string][]byte{"x": []byte("small")}
+	w.must(w.client.Update(t.Context(), small))
+	w.awaitReady(cr)
+}
+
 // TestOnlyTheLastListingWakes: an object that no longer lists a kind is not woken by objects
 // of this kind, which wake another one.
 func TestOnlyTheLastListingWakes(t *testing.T) {

@@ -56,6 +56,8 @@ type pass struct {
 	requeueAfter time.Duration     // until the next pass; 0: none
 	failure      error             // the first outcome with Retry, or that of a Report that panicked: finish sets the time of the next pass
 
+	// held are the sizes of the data that the pass holds, in bytes.
+	held map[observe.Key]int
 	// expiries are those of users' certificates, by the kind and name of the Secret or ConfigMap.
 	expiries map[string]time.Time
 	gathered bool // every stage has gathered its needs, so that expiries has all certificates
@@ -65,7 +67,7 @@ func (e *engine) begin(request reconcile.Request, found, cr Object) *pass {
 	p := &pass{
 		engine: e, request: request, cr: cr, stored: found, before: found.Common(), memory: e.memories.get(request, cr.GetUID()),
 		view: e.cluster.View(request, cr.GetUID()),
-		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{},
+		done: map[string]bool{}, reached: map[string]bool{}, remarks: map[string]string{}, expiries: map[string]time.Time{}, held: map[observe.Key]int{},
 	}
 	p.children = &apply.Children{Settings: e.settings, Memory: p.memory.children, View: p.view, Owner: cr, OwnerKind: e.kind}
 	p.in = newInputs(cr.GetNamespace(), e.cluster.KindOf, p.children.IsChild)

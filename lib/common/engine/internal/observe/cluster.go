@@ -65,6 +65,7 @@ type Cluster struct {
 	lookedAt map[reconcile.Request]sets.Set[Key] // readers, inverted
 	writes   map[Key]write                       // that a watch has not shown yet
 	contents map[Key]content                     // of Secrets and ConfigMaps
+	kept     int                                 // bytes in contents
 	awaited  sets.Set[schema.GroupVersionKind]   // that are not served, and that a timer asks for
 }
 

@@ -24,21 +24,26 @@ func IsDataKind(kind schema.GroupVersionKind) bool {
 	return kind == SecretKind || kind == ConfigMapKind
 }
 
+// maxContents bounds the data that a controller keeps, in bytes: whoever edits a namespace can refer
+// to any number of Secrets of 1 MiB. What does not fit is read in each pass.
+const maxContents = 8 << 20
+
 // content is the data of one version of a Secret or ConfigMap.
 type content struct {
 	uid     types.UID
 	version string
-	data    map[string][]byte
-	expiry  time.Time // of the certificates, see expiryOf
+	data    map[string][]byte // nil: dropped for maxContents
+	size    int               // of the data, in bytes
+	expiry  time.Time         // of the certificates, see expiryOf
 }
 
-// Data returns the data of a Secret or ConfigMap, which are read once for each version;
-// current is its metadata. The data are nil if the object no longer exists.
+// Data returns the data of a Secret or ConfigMap, which are read once for each version, within
+// maxContents; current is its metadata. The data are nil if the object no longer exists.
 func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map[string][]byte, error) {
 	c.mu.Lock()
 	known, ok := c.contents[key]
 	c.mu.Unlock()
-	if ok && known.uid == current.GetUID() && !isOlder(known.version, current.GetResourceVersion()) {
+	if ok && known.data != nil && known.uid == current.GetUID() && !isOlder(known.version, current.GetResourceVersion()) {
 		return known.data, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.ReadTimeout)
@@ -50,11 +55,35 @@ func (c *Cluster) Data(ctx context.Context, key Key, current client.Object) (map
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
-	fresh.expiry = expiryOf(fresh.data)
+	fresh.expiry, fresh.size = expiryOf(fresh.data), SizeOf(fresh.data)
+	c.keep(key, fresh)
+	return fresh.data, nil
+}
+
+// SizeOf returns the bytes of data.
+func SizeOf(data map[string][]byte) (size int) {
+	for name, value := range data {
+		size += len(name) + len(value)
+	}
+	return size
+}
+
+// keep keeps a content, and drops the data of others while all do not fit.
+func (c *Cluster) keep(key Key, fresh content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.kept += fresh.size - c.contents[key].size
 	c.contents[key] = fresh
-	return fresh.data, nil
+	for other, known := range c.contents { // in random order
+		if c.kept <= maxContents {
+			return
+		}
+		if other != key {
+			c.kept -= known.size
+			known.data, known.size = nil, 0
+			c.contents[other] = known
+		}
+	}
 }
 
 // Expiry returns when the certificates in the data that Data has read expire; zero without any.
@@ -85,5 +114,6 @@ func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
 func (c *Cluster) forgetContent(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.kept -= c.contents[key].size
 	delete(c.contents, key)
 }
