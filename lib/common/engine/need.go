@@ -84,6 +84,9 @@ func data(object client.Object, keys []string) Need {
 		if err != nil {
 			return nil, err
 		}
+		if err := p.judgeHeld(); err != nil {
+			return nil, err
+		}
 		data, err := p.view.Data(ctx, key, current)
 		if err != nil {
 			return nil, err
@@ -91,7 +94,8 @@ func data(object client.Object, keys []string) Need {
 		if data == nil {
 			return nil, absence{Wait("%s does not exist", key)}
 		}
-		if err := p.holdData(key, data); err != nil {
+		p.held[key] = observe.SizeOf(data)
+		if err := p.judgeHeld(); err != nil {
 			return nil, err
 		}
 		p.mask(key, data)
@@ -439,17 +443,19 @@ func (p *pass) existing(ctx context.Context, object client.Object) (observe.Key,
 // once, and whoever edits a namespace can refer to many Secrets of 1 MiB in one object.
 const maxHeld = 4 << 20
 
-// holdData counts the data of a Secret or ConfigMap. It returns a Wait for more than maxHeld.
-func (p *pass) holdData(key observe.Key, data map[string][]byte) error {
-	p.held[key] = observe.SizeOf(data)
-	total := 0
-	for _, size := range p.held {
-		total += size
+// judgeHeld returns a Wait while the pass holds more than maxHeld: it then reads no further data.
+func (p *pass) judgeHeld() error {
+	var total int
+	var largest observe.Key
+	for key, size := range p.held {
+		if total += size; size > p.held[largest] || size == p.held[largest] && key.Name < largest.Name {
+			largest = key
+		}
 	}
-	if total > maxHeld {
-		return Wait("the Secrets and ConfigMaps of this resource have more than %d MiB together, which the operator does not read: use smaller ones, beginning with %s", maxHeld>>20, key)
+	if total <= maxHeld {
+		return nil
 	}
-	return nil
+	return Wait("the Secrets and ConfigMaps to which this resource refers have more than %d MiB together, more than the operator accepts: make them smaller, first of all %s", maxHeld>>20, largest)
 }
 
 // mask hides the data of a Secret in messages and logs.

@@ -248,8 +248,8 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
-// Send sends a request, and returns the status and the content of the answer. Its errors are those
-// of connections, not of a status.
+// Send sends a request, and returns the status and the content of the answer. The error is that of the
+// connection, and not of a status, which may be known (not 0) although the content is too long.
 func (t *Transport) Send(request *http.Request) (status int, content []byte, err error) {
 	response, err := (&http.Client{Transport: t, Timeout: AnswerTimeout}).Do(request)
 	if err != nil {

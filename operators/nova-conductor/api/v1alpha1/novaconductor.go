@@ -112,8 +112,8 @@ type NovaConductorSpec struct {
 	APIDatabaseSecretRef *commonv1.SecretReference `json:"apiDatabaseSecretRef,omitempty"`
 
 	// cell0DatabaseSecretRef names the Secret with the connection to cell0, for the conductor of
-	// a cell with access to the API database: its mapping of cell0 has the URL, and the conductor
-	// verifies the server with ca.crt of this Secret. Optional keys: ca.crt, tls. Without it, the
+	// a cell with access to the API database: it has the URL of cell0 from there, and verifies the
+	// server with ca.crt of this Secret. Optional keys: ca.crt, tls. Without it, the
 	// conductor reaches a cell0 with TLS only if the cell's database has TLS with the same
 	// authority. A change of ca.crt restarts the pods.
 	// +optional

@@ -83,10 +83,11 @@ func leaving(cell *novav1.NovaCell) engine.Child {
 	return engine.Kept(named)
 }
 
-// isCounted tells whether the status has the servers of the newest spec.
+// isCounted tells whether the status has the servers that were counted for the newest spec.
 func isCounted(cell *novav1.NovaCell) bool {
-	return cell.DeletionTimestamp == nil && !cell.IsPaused() && cell.Status.ObservedGeneration == cell.Generation &&
-		cell.Status.NextDatabase == "" && cell.Status.Servers != nil
+	hosts := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionHostsMapped)
+	return cell.DeletionTimestamp == nil && !cell.IsPaused() && cell.Status.NextDatabase == "" && cell.Status.Servers != nil &&
+		hosts != nil && hosts.ObservedGeneration == cell.Generation && hosts.Status != metav1.ConditionUnknown
 }
 
 // unlisted returns the NovaCells of cells that are removed from the spec.
@@ -112,6 +113,10 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
 	if occupants := cell.Status.Occupants(); occupants != "" {
+		computes := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionComputesReady)
+		if *cell.Status.Servers == 0 && len(cell.Spec.Computes) == 0 && computes != nil && computes.Status == metav1.ConditionFalse {
+			return fmt.Sprintf("has %s: %s", occupants, computes.Message)
+		}
 		return fmt.Sprintf("has %s: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again", occupants)
 	}
 	return ""
@@ -183,15 +188,25 @@ func computes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Comp
 	for _, compute := range cell.Computes {
 		compute = compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults)
 		if exists && !hasReached(cr, novav1.UpgradeComputes) {
-			for _, running := range child.Spec.Computes {
-				if running.Name == compute.Name {
-					compute.ContainerImage = running.ContainerImage
-				}
-			}
+			compute.ContainerImage = runningImage(cr, child, compute)
 		}
 		all = append(all, compute)
 	}
 	return all
+}
+
+// runningImage is the image of a compute before the computes of an upgrade: that in the NovaCell, or the
+// former image for one that has joined or rejoined the list.
+func runningImage(cr *novav1.Nova, cell *novav1.NovaCell, compute novav1.Compute) string {
+	for _, running := range cell.Spec.Computes {
+		if running.Name == compute.Name {
+			return running.ContainerImage
+		}
+	}
+	if compute.ContainerImage == superconductorImage(cr) && cr.Status.Upgrade.FromImage != "" {
+		return cr.Status.Upgrade.FromImage
+	}
+	return compute.ContainerImage
 }
 
 // cellTriggers restarts the conductors of the cells at the end of an upgrade.

@@ -34,7 +34,7 @@ import (
 )
 
 // TestWhyNotEmptyTellsWhatToDo: only the users of a cell with servers or hosts can remove these.
-func TestOccupiedTellsWhatToDo(t *testing.T) {
+func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 	none, servers := int32(0), int32(3)
 	for want, change := range map[string]func(*novav1.NovaCell){
 		"": func(*novav1.NovaCell) {},
@@ -50,6 +50,56 @@ func TestOccupiedTellsWhatToDo(t *testing.T) {
 		change(child)
 		if got := whyNotEmpty(child); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestComputesLeaveWithTheirCell when its servers have been counted, and there is none.
+func TestComputesLeaveWithTheirCell(t *testing.T) {
+	for name, change := range map[string]func(*novav1.NovaCell){
+		"leaves":               func(*novav1.NovaCell) {},
+		"has a server":         func(c *novav1.NovaCell) { c.Status.Servers = new(int32(1)) },
+		"is not counted":       func(c *novav1.NovaCell) { c.Status.Servers = nil },
+		"was counted before":   func(c *novav1.NovaCell) { c.Generation = 3 },
+		"cannot be counted":    func(c *novav1.NovaCell) { c.Status.Conditions[0].Status = metav1.ConditionUnknown },
+		"is paused":            func(c *novav1.NovaCell) { c.Spec.Paused = true },
+		"moves":                func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
+		"has left":             func(c *novav1.NovaCell) { c.Spec.Computes = nil },
+		"is empty":             func(c *novav1.NovaCell) { c.Status.Hosts = &novav1.CellHosts{} },
+		"is deleted meanwhile": func(c *novav1.NovaCell) { c.DeletionTimestamp = new(metav1.Now()) },
+	} {
+		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
+		child.Generation, child.Status.ObservedGeneration = 2, 2
+		child.Spec.DeletionPolicy = novav1.DeletionRetain
+		child.Spec.Computes = []novav1.Compute{{Name: "fake"}}
+		child.Status.UUID, child.Status.Servers = uuids["cell2"], new(int32(0))
+		child.Status.Hosts = &novav1.CellHosts{Mapped: 1, Names: []string{"demo-cell2-fake"}}
+		child.Status.Conditions = []metav1.Condition{{Type: novav1.ConditionHostsMapped, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+		change(child)
+		sent, applied := leaving(child).(*novav1.NovaCell)
+		if applied != (name == "leaves") {
+			t.Errorf("a cell that %s: applied is %t", name, applied)
+		}
+		if applied && (len(sent.Spec.Computes) > 0 || sent.Spec.DeletionPolicy != novav1.DeletionRetain || len(child.Spec.Computes) == 0) {
+			t.Errorf("a cell that %s gets %+v", name, sent.Spec)
+		}
+	}
+}
+
+// TestNewComputesWaitForTheirPhase of an upgrade, as those do that the cell has already.
+func TestNewComputesWaitForTheirPhase(t *testing.T) {
+	cr := givenNova()
+	cr.Spec.ContainerImage = "new"
+	cr.Status.Upgrade = &novav1.UpgradeStatus{Phase: novav1.UpgradeServices, FromImage: "old"}
+	child := &novav1.NovaCell{}
+	child.Spec.Computes = []novav1.Compute{{Name: "known", ContainerImage: "known"}}
+	for image, compute := range map[string]novav1.Compute{
+		"known": {Name: "known", ContainerImage: "new"},
+		"old":   {Name: "joins", ContainerImage: "new"},
+		"own":   {Name: "joins", ContainerImage: "own"},
+	} {
+		if got := runningImage(cr, child, compute); got != image {
+			t.Errorf("%+v has image %q, not %q", compute, got, image)
 		}
 	}
 }

@@ -68,10 +68,10 @@ func (c apiClient) send(ctx context.Context, method, path string, answer any) er
 	request.Header.Set("X-OpenStack-Nova-API-Version", microversion)
 	status, content, err := transport.Send(request)
 	switch {
+	case status != 0 && status != http.StatusOK && status != http.StatusNoContent:
+		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, status, method, request.URL.Path)
 	case err != nil:
 		return &remote.Unreachable{Address: request.URL.Host, Err: err}
-	case status != http.StatusOK && status != http.StatusNoContent:
-		return fmt.Errorf("%s answered HTTP %d to %s %s", request.URL.Host, status, method, request.URL.Path)
 	case answer == nil:
 		return nil
 	}

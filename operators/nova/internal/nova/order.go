@@ -86,7 +86,7 @@ func keptCells(cr *novav1.Nova) engine.Need {
 				if isNotMapped(obj) == nil {
 					return nil
 				}
-				return engine.Wait("cell %s is not in spec.cells and keeps its image: remove its servers and compute hosts, or add it to spec.cells again", cell.Name)
+				return engine.Wait("cell %s is not in spec.cells and keeps its image: remove its servers, and its compute hosts outside this cluster, or add it to spec.cells again", cell.Name)
 			}))
 		}
 	}

@@ -146,7 +146,7 @@ func OutcomeOfWrite(key observe.Key, err error) error {
 	case errors.IsInvalid(err), errors.IsBadRequest(err):
 		return &Outcome{Reason: ReasonInvalid, Message: fmt.Sprintf("the API server refuses %s: %s", key, err), Stalled: true, After: refusalRetry, Cause: err}
 	case strings.Contains(err.Error(), "field not declared in schema"): // HTTP 500: managedfields, structuredmerge.go
-		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("the API server does not know a field of %s: upgrade the operator of this kind, which is older than this operator: %s", key, err), After: skewRetry, Cause: err}
+		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("the API server does not know a field of %s: its CustomResourceDefinition, or the cluster, is older than this operator expects: upgrade it: %s", key, err), After: skewRetry, Cause: err}
 	case errors.IsConflict(err):
 		return &Outcome{Reason: ReasonWaiting, Message: fmt.Sprintf("another client changed %s at the same time: the operator tries again", key), After: raceRetry}
 	}

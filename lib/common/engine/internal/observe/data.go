@@ -114,6 +114,11 @@ func (c *Cluster) readData(ctx context.Context, key Key) (content, error) {
 func (c *Cluster) forgetContent(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.dropContent(key)
+}
+
+// dropContent requires the lock.
+func (c *Cluster) dropContent(key Key) {
 	c.kept -= c.contents[key].size
 	delete(c.contents, key)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // secretReader returns a Secret of 1 MiB for every name, and counts the reads.
@@ -56,5 +57,21 @@ func TestKeptDataAreBounded(t *testing.T) {
 	for key := range c.contents {
 		c.forgetContent(key)
 	}
+	g.Expect(c.kept).To(BeZero())
+}
+
+// TestDataThatNobodyReadsAreNotCounted: a resource refers to another Secret, or is deleted.
+func TestDataThatNobodyReadsAreNotCounted(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster(t, nil, &secretReader{})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "reader"}}
+	key := Key{Kind: SecretKind, NamespacedName: types.NamespacedName{Namespace: "n", Name: "read"}}
+	v := c.View(request, "reader")
+	v.dependOn(key)
+	_, err := c.Data(t.Context(), key, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "read", ResourceVersion: "1"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	v.Close()
+	g.Expect(c.kept).To(BeNumerically(">", 1<<20))
+	c.View(request, "reader").Close()
 	g.Expect(c.kept).To(BeZero())
 }

@@ -88,7 +88,7 @@ func (c *Cluster) forgetUnseen(request reconcile.Request, seen sets.Set[Key]) {
 		c.readers[key].Delete(request)
 		if c.readers[key].Len() == 0 {
 			delete(c.readers, key)
-			delete(c.contents, key)
+			c.dropContent(key)
 			delete(c.writes, key) // no pass reads it again
 		}
 	}
