@@ -30,7 +30,7 @@ const (
 // configuration, and the main container mounts only the result.
 func (s Service) pod(r revision, main *applycorev1.ContainerApplyConfiguration) *applycorev1.PodTemplateSpecApplyConfiguration {
 	pod := s.podOf(main, s.volumes(r)...)
-	pod.Spec.WithInitContainers(s.mergeConfig())
+	pod.Spec.WithInitContainers(s.mergeConfig(r))
 	if s.RunOnHost {
 		kolla.RunOnHost(pod, scriptsVolume, config.ScriptsDir)
 	}
@@ -112,13 +112,18 @@ func (s Service) resources() *applycorev1.ResourceRequirementsApplyConfiguration
 	return resources
 }
 
-func (s Service) mergeConfig() *applycorev1.ContainerApplyConfiguration {
+func (s Service) mergeConfig(r revision) *applycorev1.ContainerApplyConfiguration {
 	command := []string{path.Join(config.ScriptsDir, config.MergeConfig), "--project", s.Project.Name}
 	for _, file := range s.FromImage {
 		command = append(command, "--from-image", file)
 	}
 	for _, file := range s.Spec.CAFileRefs {
 		command = append(command, "--ca-file", file.Key)
+	}
+	for _, authority := range s.Authorities {
+		if len(r.connections.Data[authority.File]) > 0 {
+			command = append(command, "--ca-file", authority.File)
+		}
 	}
 	for i, secret := range s.Spec.CustomServiceConfigSecretRefs {
 		command = append(command, "--secret-part", config.SecretPart(i, secret.Name))
