@@ -214,6 +214,7 @@ var _ = Describe("A cell of a Nova", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionCellsReady, engine.ReasonWaiting,
 			"cell cell2 is not in spec.cells, but has compute hosts: 2 (compute-0, given-cell2-fake), servers: 1")
 		Expect(c.cell(cr, "cell2").Spec.Computes).To(HaveLen(1), "a removal by mistake changes nothing")
+		Expect(c.Read(compute)).To(BeTrue())
 		Expect(c.cell(cr, "cell2").DeletionTimestamp).To(BeNil())
 		Expect(c.triggers(cr)).To(HaveLen(2), "the services still use the cell")
 		Expect(cr.Status.Cells).To(HaveLen(2))
