@@ -85,7 +85,8 @@ func Lingering(child Child) Child {
 // Explained adds the result of explain to the message of a child that is not complete, or
 // whose deletion takes long. explain is called every few seconds, with a reader that
 // bypasses the cache. The messages of workloads and Jobs also have the problems of their
-// pods, if explain returns "".
+// pods, if explain returns "". explain runs within the pass, before Report, and may set fields of
+// the status of the object that is reconciled: what it has seen is not an input.
 func Explained(child Child, explain func(ctx context.Context, live client.Reader, obj client.Object) (string, error)) Child {
 	c := unwrap(child)
 	c.Explain = explain

@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 // Inputs are what a pass has gathered so far: the needs of the stages, the results of their Do,
 // and their children in the present version. What one stage adds, every later stage can read.
 type Inputs struct {
+	began     time.Time
 	namespace string
 	kind      func(client.Object) schema.GroupVersionKind
 	isChild   func(client.Object) bool
@@ -38,6 +40,7 @@ type Inputs struct {
 
 func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKind, isChild func(client.Object) bool) Inputs {
 	return Inputs{
+		began:     time.Now(),
 		namespace: namespace,
 		kind:      kind,
 		isChild:   isChild,
@@ -53,6 +56,10 @@ func newInputs(namespace string, kind func(client.Object) schema.GroupVersionKin
 		masks:     config.NewMasks(),
 	}
 }
+
+// Now returns the time at which the pass began: a builder has no clock of its own. No pass starts
+// because this time goes on, see Time and TrueFor.
+func (in Inputs) Now() time.Time { return in.began }
 
 // Secret returns the data of a Secret of a Need, or of a child; nil if it is absent.
 func (in Inputs) Secret(name string) map[string][]byte {

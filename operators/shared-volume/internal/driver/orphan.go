@@ -40,7 +40,7 @@ func orphans(in engine.Inputs) []*corev1.PersistentVolume {
 		exists[cr.UID] = true
 	}
 	return slices.DeleteFunc(allVolumes.In(in), func(found *corev1.PersistentVolume) bool {
-		young := time.Since(found.CreationTimestamp.Time) < minOrphanAge
+		young := in.Now().Sub(found.CreationTimestamp.Time) < minOrphanAge
 		neverBound := found.Status.Phase != corev1.VolumeBound && found.Status.Phase != corev1.VolumeReleased
 		return !volume.IsOfSharedVolume(found) || exists[engine.OwnerUID(found)] || young && neverBound
 	})
