@@ -42,10 +42,15 @@ func (p *passOf[T]) applyChildren(ctx context.Context, s Stage[T], children appl
 	for _, want := range children {
 		result, err := p.children.Ensure(ctx, stage, want)
 		if err != nil && outcomeOf(err).IsConflict() {
+			p.planOther(incomplete)
 			incomplete = err
 			break
 		}
-		incomplete = cmp.Or(incomplete, err)
+		if incomplete == nil {
+			incomplete = err
+		} else {
+			p.planOther(err)
+		}
 		if result.Awaited.Name != "" {
 			p.wantedKeys = append(p.wantedKeys, result.Awaited)
 		}

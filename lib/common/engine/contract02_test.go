@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	stderrors "errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -90,6 +93,72 @@ func (w *world) stopsAtAConflict() {
 		w.Expect(w.gone(w.configMap(name))).To(BeTrue(), "no child is recreated after a conflict")
 	}
 	w.operator.Stop()
+}
+
+// TestAConflictOutweighsAServerThatFails: a stage that was complete goes on while its server fails, but
+// not past a foreign object.
+func TestAConflictOutweighsAServerThatFails(t *testing.T) {
+	w := newTestWorld(t)
+	server := &outside{}
+	s := service{Name: owner, Stages: []stage{
+		{
+			Condition: "ConfigReady", Do: server.register, Every: func(*widget.Widget) time.Duration { return 100 * time.Millisecond },
+			Build: func(cr *widget.Widget, _ engine.Inputs) ([]engine.Child, error) {
+				return []engine.Child{configMap(cr.Name, "")}, nil
+			},
+		},
+		build("VolumeReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name+"-later", "")}
+		}),
+	}}
+	start(w, s)
+	cr := w.widget("served", widget.Spec{})
+	w.awaitReady(cr)
+	server.breaks(stderrors.New("no answer"))
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False"), ContainSubstring("no answer")))
+
+	w.operator.Stop()
+	for _, name := range []string{"served", "served-later"} {
+		w.must(w.client.Delete(w.ctx, w.configMap(name)))
+	}
+	w.create(w.configMap("served"))
+	start(w, s)
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
+	w.pass(cr)
+	w.Expect(w.gone(w.configMap("served-later"))).To(BeTrue(), "the walk stops at a conflict")
+	w.must(w.client.Delete(w.ctx, w.configMap("served")))
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(And(HavePrefix("False"), ContainSubstring("no answer")))
+	w.Eventually(func() bool { return w.gone(w.configMap("served-later")) }).Should(BeFalse(), "the walk goes on although the server fails")
+	server.breaks(nil)
+	w.awaitReady(cr)
+}
+
+// brokenClient fails to apply the objects of a name, while it is broken.
+type brokenClient struct {
+	client.Client
+	name   string
+	broken *atomic.Int32 // so many times
+}
+
+func (c brokenClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if bodyOf(obj).GetName() == c.name && c.broken.Add(-1) >= 0 {
+		return stderrors.New("the API server is not available")
+	}
+	return c.Client.Apply(ctx, obj, opts...)
+}
+
+// TestEveryChildIsTriedAgain: no event reports that a write would succeed, and the first child may wait
+// for long.
+func TestEveryChildIsTriedAgain(t *testing.T) {
+	w := newTestWorld(t)
+	var broken atomic.Int32
+	broken.Store(2)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-rack"}}, configMap(cr.Name, "")}
+	})}}, func(s *engine.Seam) { s.Client = brokenClient{s.Client, "tried", &broken} })
+	cr := w.widget("tried", widget.Spec{})
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False"))
+	w.Eventually(func() bool { return w.gone(w.configMap("tried")) }).Should(BeFalse())
 }
 
 // leavesForeign checks that the engine does not change a foreign object, reports it, and

@@ -105,6 +105,13 @@ func (p *pass) planRetry(result *outcome) {
 	}
 }
 
+// planOther plans the retry of an outcome, nil for none, beside the one that decides about a stage.
+func (p *pass) planOther(err error) {
+	if err != nil {
+		p.planRetry(outcomeOf(err))
+	}
+}
+
 // guard turns a panic of a step into its error, and logs the stack. Calls of it MUST be
 // deferred: elsewhere, recover has no effect.
 func (p *pass) guard(ctx context.Context, step string, err *error) {

@@ -26,7 +26,7 @@ func (p *passOf[T]) runStage(ctx context.Context, s Stage[T]) (err error) {
 	completedBefore := p.completedBefore(s.Condition, record.Inputs)
 	incomplete := p.applyChildren(ctx, s, children, completedBefore, &record)
 	if failed != nil { // its children were applied, because Do has succeeded for these inputs before
-		incomplete = failed
+		incomplete = p.outweigh(incomplete, failed)
 	}
 	if incomplete == nil && s.Judge != nil {
 		p.remarks[s.Condition], incomplete = s.Judge(p.cr, p.in)
@@ -39,6 +39,15 @@ func (p *passOf[T]) runStage(ctx context.Context, s Stage[T]) (err error) {
 	}
 	p.done[s.Condition] = incomplete == nil || completedBefore && mayContinueAfter(outcomeOf(incomplete))
 	return incomplete
+}
+
+// outweigh returns the failure of Do, unless a child has a problem with which the walk must not go on.
+func (p *pass) outweigh(incomplete, failed error) error {
+	if incomplete != nil && !mayContinueAfter(outcomeOf(incomplete)) {
+		incomplete, failed = failed, incomplete
+	}
+	p.planOther(incomplete)
+	return failed
 }
 
 // mayContinueAfter tells whether the walk continues after a stage that was complete before
