@@ -375,7 +375,7 @@ func servicePods(ctx context.Context, namespace, nova string) map[string]string 
 	GinkgoHelper()
 	uids := map[string]string{}
 	for _, pod := range podsOf(ctx, namespace, map[string]string{"app.kubernetes.io/part-of": nova}) {
-		if _, isJobs := pod.Labels["batch.kubernetes.io/job-name"]; !isJobs {
+		if _, isJobs := pod.Labels["batch.kubernetes.io/job-name"]; !isJobs && pod.DeletionTimestamp == nil {
 			uids[pod.Name] = string(pod.UID)
 		}
 	}
