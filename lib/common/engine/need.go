@@ -26,8 +26,8 @@ type Need struct {
 	// evaluate returns the value of the input, or the reason why the need is not met. The value
 	// MUST encode as JSON, because its hash decides whether Do is called again. evaluate MUST
 	// read through p.view, which registers the watch before it reads: otherwise a change
-	// between both would wake nobody. What cannot be watched MUST be read again after a time. A read that fails MUST be an error, and never an
-	// empty value: a stage would delete its children for it.
+	// between both would wake nobody. What cannot be watched MUST be read again after a time. A read
+	// that fails MUST be an error, and never an empty value: a stage would delete its children for it.
 	evaluate func(context.Context, *pass) (any, error)
 }
 

@@ -54,7 +54,8 @@ type Stage[T Object] struct {
 	Needs func(T) []Need
 	// Do calls a server outside the cluster, such as MariaDB. It runs when the spec or an input
 	// has changed since Do last succeeded; with Every, also after that time and after a
-	// restart of the operator.
+	// restart of the operator. Without Every, a restart runs it again if the record of its success is
+	// not of the newest generation.
 	//
 	// It MUST be idempotent, because the operator may end before it records the success, and
 	// then calls Do again. It MUST obey its context, which ends after DoTimeout: other objects
@@ -77,7 +78,8 @@ type Stage[T Object] struct {
 	// The stage ends with its error; without an error, the text is the message of the
 	// condition. It is pure, like Build; nil: no judgement.
 	Judge func(T, Inputs) (string, error)
-	// Report copies inputs into the status.
+	// Report copies inputs into the status. It is not called if the stage has ended before its
+	// children were applied.
 	Report func(T, Inputs)
 	// Continue makes the walk continue although this stage is not done.
 	Continue bool

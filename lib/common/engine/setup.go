@@ -26,8 +26,8 @@ import (
 const (
 	// standardWorkers is the number of concurrent passes over objects of one kind. A pass that
 	// waits for a server occupies one worker, for at most DoTimeout in each Do and readTimeout in
-	// each read and write. A quarter of the workers, and at least minSlots, wait for the servers of
-	// one namespace.
+	// each read and write. At most a quarter of the workers, or minSlots if that is more, wait for the
+	// servers of one namespace.
 	standardWorkers = 32
 	readTimeout     = 10 * time.Second
 	discoveryRetry  = 30 * time.Second

@@ -66,8 +66,8 @@ type Stage struct {
 type Result struct {
 	// Title is the child's TitleOf, as it is recorded for the stage.
 	Title string
+	Key   observe.Key
 	// Object is the child in its present version; nil if it is not what is wanted.
-	Key    observe.Key
 	Object client.Object
 	// Data of a Secret or ConfigMap.
 	Data map[string][]byte

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// noteRestored moves the time until which the restorations of a child are paid by RestoreEvery: a
+// child that is restored too often at once, see Limits, waits for this time.
 func (c *Children) noteRestored(want stampedChild, before metav1.Object) {
 	last, now := c.Memory.fights[want.key], time.Now()
 	if last.hash != want.hash || last.until.Before(now) {
