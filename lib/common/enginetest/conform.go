@@ -287,7 +287,7 @@ func (r *recording[T]) isApplied(object *unstructured.Unstructured) bool {
 // kind of T.
 func (s Subject[T]) kind(t testing.TB) schema.GroupVersionKind {
 	t.Helper()
-	gvk, err := apiutil.GVKForObject(s.fixtures(t)[0].cr, Scheme(t, s.AddToScheme...))
+	gvk, err := apiutil.GVKForObject(s.fixtures(t)[0].cr, s.scheme(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func (s Subject[T]) kind(t testing.TB) schema.GroupVersionKind {
 
 func (s Subject[T]) ownedKinds(t testing.TB) []schema.GroupVersionKind {
 	t.Helper()
-	scheme := Scheme(t, s.AddToScheme...)
+	scheme := s.scheme(t)
 	var all []schema.GroupVersionKind
 	for _, object := range s.Service.Owns {
 		gvk, err := apiutil.GVKForObject(object, scheme)

@@ -2,6 +2,8 @@ package enginetest
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -32,6 +34,24 @@ func Scheme(t testing.TB, addToScheme ...func(*runtime.Scheme) error) *runtime.S
 		}
 	}
 	return scheme
+}
+
+// schemes has the scheme of each service. To build one takes longer than a pass over a fixture.
+var schemes sync.Map
+
+// scheme returns the scheme of the service, which must not be changed.
+func (s Subject[T]) scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	var kinds []uintptr
+	for _, add := range s.AddToScheme {
+		kinds = append(kinds, reflect.ValueOf(add).Pointer())
+	}
+	key := fmt.Sprint(s.Service.Name, kinds)
+	if known, ok := schemes.Load(key); ok {
+		return known.(*runtime.Scheme) //nolint:forcetypeassert // stored below
+	}
+	known, _ := schemes.LoadOrStore(key, Scheme(t, s.AddToScheme...))
+	return known.(*runtime.Scheme) //nolint:forcetypeassert // see above
 }
 
 // Client returns a client without a cache for the API server in KUBECONFIG.

@@ -125,7 +125,7 @@ var hasPods = map[string]bool{"StatefulSet": true, "Deployment": true, "DaemonSe
 // resources returns a mapping of kinds to resources, including kinds that are not served.
 func (s Subject[T]) resources(t testing.TB) func(schema.GroupVersionKind) schema.GroupResource {
 	t.Helper()
-	m := mapper(Scheme(t, s.AddToScheme...), s.definitions(t), nil)
+	m := mapper(s.scheme(t), s.definitions(t), nil)
 	return func(gvk schema.GroupVersionKind) schema.GroupResource {
 		mapping, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
