@@ -139,11 +139,15 @@ test-flags := -count 1 -timeout 45m -vet=off -ldflags=-w
 # again. It watches the packages whose goroutines share data.
 race := $(patsubst %,./%/...,$(libraries)) ./operators/shared-volume/...
 
+# These tests of the demo mostly render manifests, in one goroutine.
+rendering := ^Test(Publish|OperatorOfAKindIsFound|DriverHasImagesOfTheDemo|ExistingClusterGetsNoDriver)$$
+
 .PHONY: test-race
 test-race: export KUBECONFIG := $(testserver)/kubeconfig
 test-race:
 	CGO_ENABLED=1 $(go-test) -race $(test-flags) $(race)
-	cd tools && CGO_ENABLED=1 GOWORK=off $(go-test) -race $(test-flags) ./cluster ./demo ./internal/...
+	cd tools && CGO_ENABLED=1 GOWORK=off $(go-test) -race $(test-flags) -skip '$(rendering)' ./cluster ./demo ./internal/...
+	cd tools && GOWORK=off $(go-test) $(test-flags) -run '$(rendering)' ./demo
 	cd test && CGO_ENABLED=1 GOWORK=off $(go-test) -race $(test-flags) ./cloud
 
 .PHONY: $(test-modules)
