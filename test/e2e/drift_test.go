@@ -369,8 +369,8 @@ func isKey(path fieldpath.Path) bool {
 	return slices.ContainsFunc(*path[len(path)-2].Key, func(key smdvalue.Field) bool { return key.Name == *path[len(path)-1].FieldName })
 }
 
-// servicePods returns the UIDs of the pods of a Nova's services, without those of Jobs: a
-// Job runs again after its inputs drift and are restored.
+// servicePods returns the UIDs of the pods of a Nova's services, without those that are ending, and
+// without those of Jobs: a Job runs again after its inputs drift and are restored.
 func servicePods(ctx context.Context, namespace, nova string) map[string]string {
 	GinkgoHelper()
 	uids := map[string]string{}

@@ -8,5 +8,6 @@
 // docs/contracts.md lists what the engine guarantees, and the test of each guarantee: for example,
 // children are written by server-side apply, foreign objects are never adopted, nothing is sent
 // without a change, and a stage that panics, fails or hangs changes conditions of its own object
-// only, unless others of its kind and namespace wait for their turn at a server. docs/architecture.md follows one pass through the files.
+// only, unless others of its kind and namespace wait for their turn at a server.
+// docs/architecture.md follows one pass through the files.
 package engine

@@ -101,9 +101,9 @@ func databases(cr *novav1.NovaConductor) []workload.Database {
 	return all
 }
 
-// authorities are those of cell0 for the conductor of a cell, which knows cell0 from its mapping alone:
-// it asks all cells for the versions of their services when it starts. The mapping names the file of
-// [database] in the global services.
+// authorities returns the authority of cell0 for the conductor of a cell. When the conductor starts, it
+// asks every cell for the versions of its services, also cell0, whose URL it finds in the mapping. This
+// URL names the CA file that the global services have for their own [database].
 func authorities(cr *novav1.NovaConductor) []workload.Authority {
 	if cr.Spec.Cell0DatabaseSecretRef == nil {
 		return nil

@@ -71,16 +71,16 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 // the list of the cell with it, and it is deleted when they are gone, and compute hosts outside of this
 // cluster too.
 func leaving(cell *novav1.NovaCell) engine.Child {
-	named := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
+	child := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
 	switch {
 	case whyNotEmpty(cell) == "":
-		return engine.TornDown(named)
+		return engine.TornDown(child)
 	case isCounted(cell) && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
-		named.Spec = *cell.Spec.DeepCopy()
-		named.Spec.Computes = nil
-		return named
+		child.Spec = *cell.Spec.DeepCopy()
+		child.Spec.Computes = nil
+		return child
 	}
-	return engine.Kept(named)
+	return engine.Kept(child)
 }
 
 // isCounted tells whether the status has the servers that were counted for the newest spec.
