@@ -32,8 +32,9 @@ func (p *passOf[T]) buildChildren(ctx context.Context, s Stage[T]) (apply.Stampe
 
 // applyChildren applies the children in order, makes them inputs of later stages, and deletes
 // children that the builder no longer lists. It continues after a child that is not complete, and
-// returns the first such outcome. It stops at a conflict and returns it: later children may give
-// rights to the foreign object.
+// returns the first such outcome. It stops at a conflict, returns it and deletes nothing: later
+// children may give rights to the foreign object, and what it stands in the way of may serve users
+// under its old name.
 func (p *passOf[T]) applyChildren(ctx context.Context, s Stage[T], children apply.StampedChildren, completedBefore bool, record *commonv1.CompletedStage) (incomplete error) {
 	if s.Build == nil {
 		return nil
@@ -43,8 +44,8 @@ func (p *passOf[T]) applyChildren(ctx context.Context, s Stage[T], children appl
 		result, err := p.children.Ensure(ctx, stage, want)
 		if err != nil && outcomeOf(err).IsConflict() {
 			p.planOther(incomplete)
-			incomplete = err
-			break
+			p.wantedKeys = append(p.wantedKeys, children.WantedKeys()...)
+			return err
 		}
 		if incomplete == nil {
 			incomplete = err

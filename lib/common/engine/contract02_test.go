@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	stderrors "errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,6 +134,24 @@ func TestAConflictOutweighsAServerThatFails(t *testing.T) {
 	w.awaitReady(cr)
 }
 
+// TestAConflictDeletesNothing: what has the old name may serve users, until its successor can exist.
+func TestAConflictDeletesNothing(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+		return []engine.Child{configMap(cr.Name+"-"+cr.Spec.Text, "")}
+	})}})
+	cr := w.widget("renamed", widget.Spec{Text: "old"})
+	w.awaitReady(cr)
+	w.create(w.configMap("renamed-new"))
+	w.change(cr, func(s *widget.Spec) { s.Text = "new" })
+	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False Conflict"))
+	w.pass(cr)
+	w.must(w.get(w.configMap("renamed-old")))
+	w.must(w.client.Delete(w.ctx, w.configMap("renamed-new")))
+	w.awaitReady(cr)
+	w.Eventually(func() bool { return w.gone(w.configMap("renamed-old")) }).Should(BeTrue())
+}
+
 // brokenClient fails to apply the objects of a name, while it is broken.
 type brokenClient struct {
 	client.Client
@@ -152,12 +171,15 @@ func (c brokenClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 func TestEveryChildIsTriedAgain(t *testing.T) {
 	w := newTestWorld(t)
 	var broken atomic.Int32
-	broken.Store(2)
+	broken.Store(math.MaxInt32)
 	start(w, service{Name: owner, Owns: owns, Stages: []stage{build("ConfigReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
 		return []engine.Child{&widget.Rack{ObjectMeta: metav1.ObjectMeta{Name: cr.Name + "-rack"}}, configMap(cr.Name, "")}
 	})}}, func(s *engine.Seam) { s.Client = brokenClient{s.Client, "tried", &broken} })
 	cr := w.widget("tried", widget.Spec{})
 	w.Eventually(w.condition(cr, "ConfigReady")).Should(HavePrefix("False"))
+	w.pass(cr)
+	w.Consistently(func() bool { return w.gone(w.configMap("tried")) }, time.Second).Should(BeTrue()) // no event is left
+	broken.Store(0)
 	w.Eventually(func() bool { return w.gone(w.configMap("tried")) }).Should(BeFalse())
 }
 

@@ -76,7 +76,7 @@ func (p *passOf[T]) callDo(ctx context.Context, s Stage[T], last lastDo) error {
 	limited, cancel := context.WithTimeout(ctx, DoTimeout)
 	defer cancel()
 	began := time.Now()
-	observed, err := s.Do(limited, p.cr, p.in)
+	observed, err := p.guardedDo(limited, s)
 	last.at = time.Now()
 	doDuration.WithLabelValues(p.kind.Kind, s.Condition).Observe(last.at.Sub(began).Seconds())
 	if err != nil {
@@ -92,5 +92,14 @@ func (p *passOf[T]) callDo(ctx context.Context, s Stage[T], last lastDo) error {
 	}
 	p.memory.lastDos[s.Condition] = lastDo{inputsHash: last.inputsHash, observed: observed, at: last.at, repeat: last.repeat}
 	p.in.observed[s.Condition] = observed
+	if record := recordOf(p.cr.Common(), s.Condition); record != nil && p.callCompletedBefore(s.Condition, last.inputsHash) {
+		record.Observed = observed // the next process must not go back to what was observed when the stage was last complete
+	}
 	return nil
+}
+
+// guardedDo calls Do. A panic is its failure, so that it backs off like any other.
+func (p *passOf[T]) guardedDo(ctx context.Context, s Stage[T]) (observed Observed, err error) {
+	defer p.guard(ctx, "stage "+s.Condition, &err)
+	return s.Do(ctx, p.cr, p.in)
 }

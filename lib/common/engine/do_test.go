@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,6 +175,31 @@ func TestDoThatEndsWithoutAFailureIsNotCalledForEveryEvent(t *testing.T) {
 			w.awaitReady(cr)
 		})
 	}
+}
+
+// TestADoThatPanicsBacksOff, whatever events arrive meanwhile.
+func TestADoThatPanicsBacksOff(t *testing.T) {
+	w := newTestWorld(t)
+	var calls atomic.Int64
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{
+		Condition: "Registered", Do: func(_ context.Context, cr *widget.Widget, _ engine.Inputs) (engine.Observed, error) {
+			if calls.Add(1); cr.Spec.Text == "panic" {
+				panic("an answer without a body") //nolint:forbidigo // as a bug would
+			}
+			return nil, nil
+		},
+	}}})
+	cr := w.widget("panics", widget.Spec{Text: "panic"})
+	const panicked = "False Panic: stage Registered panicked: an answer without a body"
+	w.Eventually(w.condition(cr, "Registered")).Should(Equal(panicked))
+	began, before := time.Now(), calls.Load()
+	for range 5 {
+		w.pass(cr)
+	}
+	w.Expect(calls.Load()-before).To(BeNumerically("<=", 1+time.Since(began)/(400*time.Millisecond)), "calls in 15 passes")
+	w.Expect(w.condition(cr, "Registered")()).To(Equal(panicked))
+	w.change(cr, func(s *widget.Spec) { s.Text = "fine" })
+	w.awaitReady(cr)
 }
 
 // TestRepetitionsAreSpread: many objects call a server at the same time after a restart, and

@@ -183,6 +183,23 @@ func TestOnlyObjectsThatWaitAreCounted(t *testing.T) {
 	g.Expect(waiting()).To(BeZero(), "nothing waits for a manager that ends")
 }
 
+// TestAnObjectKeepsItsTurn, if another one takes the slot first.
+func TestAnObjectKeepsItsTurn(t *testing.T) {
+	g := NewWithT(t)
+	s := engine.NewSlots(4, prometheus.NewGauge(prometheus.GaugeOpts{Name: "queue"}))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g.Expect(s.Take(name)).To(BeTrue())
+	}
+	g.Expect([]bool{s.Take("first"), s.Take("second")}).To(HaveEach(false))
+	g.Expect(s.Release()).To(HaveExactElements(HaveField("Name", "first")))
+	g.Expect(s.Take("quick")).To(BeTrue())
+	g.Expect(s.Take("first")).To(BeFalse())
+	g.Expect(s.Release()).To(HaveExactElements(HaveField("Name", "first")))
+	g.Expect(s.Take("first")).To(BeTrue())
+	g.Expect(s.Take("first")).To(BeFalse(), "the next turn is that of the others")
+	g.Expect(s.Release()).To(HaveExactElements(HaveField("Name", "second")))
+}
+
 func TestManyObjectsAreLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	m := engine.NewObjectMetrics(2)

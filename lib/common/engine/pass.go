@@ -54,7 +54,7 @@ type pass struct {
 	apartUnready bool              // a stage that is Apart is not ready
 	warns        bool              // a stage that is Apart needs an action of a user
 	requeueAfter time.Duration     // until the next pass; 0: none
-	failure      error             // the first outcome with Retry, or that of a Report that panicked: finish sets the time of the next pass
+	failure      error             // the first outcome with Retry: finish sets the time of the next pass
 
 	// held are the sizes of the data that the pass holds, in bytes.
 	held map[observe.Key]int

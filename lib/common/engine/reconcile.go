@@ -40,19 +40,20 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	stages := r.conditions()
 	if cr.GetDeletionTimestamp() == nil && cr.IsPaused() {
 		p.hold(ctx, stages)
-		return p.finish(ctx, nil)
+		return p.finish(ctx)
 	}
 	unread := p.readHashKey(ctx)
 	if cr.GetDeletionTimestamp() != nil {
 		if !controllerutil.ContainsFinalizer(cr, p.finalizer()) {
 			p.deleting("", Wait("waiting for the finalizers %s", strings.Join(cr.GetFinalizers(), ", ")))
-			return p.finish(ctx, nil) // nothing was read that it could report
+			return p.finish(ctx) // nothing was read that it could report
 		}
 		gone, err := p.tearDown(ctx)
 		if gone || err != nil {
 			return reconcile.Result{}, err
 		}
-		return p.finish(ctx, p.report(ctx))
+		p.planOther(p.report(ctx))
+		return p.finish(ctx)
 	}
 	var refused error
 	if len(r.service.Teardown) > 0 {
@@ -70,10 +71,11 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	}
 	p.noteUnready(p.updateUnreached(ctx, stages))
 	p.setAvailable(ctx)
-	p.noteUnready(p.sweep(ctx, stages))
+	p.noteUnready(p.sweep(ctx))
 	p.noteUnready(p.handDown(ctx, false))
+	p.noteUnready(p.report(ctx))
 	p.conclude(stages)
-	return p.finish(ctx, p.report(ctx))
+	return p.finish(ctx)
 }
 
 // conditions are the conditions of the stages.
@@ -131,23 +133,26 @@ func (p *pass) noteApart(err error) {
 	}
 }
 
-// sweep deletes children that are no longer needed when every stage is ready.
-func (p *pass) sweep(ctx context.Context, stages []string) (err error) {
+// sweep deletes children that are no longer needed when every stage is ready: also those of a stage
+// that has a Build no longer.
+func (p *passOf[T]) sweep(ctx context.Context) (err error) {
 	defer p.guard(ctx, "the deletion of old children", &err)
 	if p.firstUnready != nil || p.apartUnready {
 		return nil
 	}
-	return p.children.Sweep(ctx, stages, p.wantedKeys)
+	var building []string
+	for _, s := range p.service.Stages {
+		if s.Build != nil {
+			building = append(building, s.Condition)
+		}
+	}
+	return p.children.Sweep(ctx, building, p.wantedKeys)
 }
 
-// finish writes the status, and returns the time of the next pass; reported is the error of the
-// report.
-func (p *pass) finish(ctx context.Context, reported error) (reconcile.Result, error) {
+// finish writes the status, and returns the time of the next pass.
+func (p *pass) finish(ctx context.Context) (reconcile.Result, error) {
 	if !p.view.Settled() { // a watch is slow: nothing is judged, and the status stays
 		return reconcile.Result{RequeueAfter: p.cluster.ReadTimeout}, nil
-	}
-	if reported != nil {
-		p.failure = outcomeOf(reported)
 	}
 	shown.set(p.engine, p.request, p.cr.Common().Conditions, p.expiries, p.gathered)
 	if err := p.writeStatus(ctx); err != nil {

@@ -21,6 +21,7 @@ type slots struct {
 	mu      sync.Mutex
 	taken   map[string]int
 	waiting map[string][]reconcile.Request // in turn
+	called  map[reconcile.Request]bool     // it is their turn, which another object may take before they do
 	ended   bool
 }
 
@@ -28,7 +29,7 @@ type slots struct {
 const minSlots = 4
 
 func newSlots(workers int, queue prometheus.Gauge) *slots {
-	return &slots{limit: max(minSlots, workers/4), queue: queue, taken: map[string]int{}, waiting: map[string][]reconcile.Request{}}
+	return &slots{limit: max(minSlots, workers/4), queue: queue, taken: map[string]int{}, waiting: map[string][]reconcile.Request{}, called: map[reconcile.Request]bool{}}
 }
 
 // take takes a slot of the object's namespace, or makes the object wait for its turn.
@@ -37,10 +38,15 @@ func (s *slots) take(request reconcile.Request) bool {
 	defer s.mu.Unlock()
 	if s.taken[request.Namespace] < s.limit {
 		s.taken[request.Namespace]++
+		delete(s.called, request)
 		return true
 	}
-	if !s.ended && !slices.Contains(s.waiting[request.Namespace], request) {
-		s.waiting[request.Namespace] = append(s.waiting[request.Namespace], request)
+	if waiting := s.waiting[request.Namespace]; !s.ended && !slices.Contains(waiting, request) {
+		place := len(waiting)
+		if s.called[request] {
+			place = 0
+		}
+		s.waiting[request.Namespace] = slices.Insert(waiting, place, request)
 		s.queue.Inc()
 	}
 	return false
@@ -60,6 +66,7 @@ func (s *slots) end() {
 func (s *slots) forget(request reconcile.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.called, request)
 	waiting := s.waiting[request.Namespace]
 	if i := slices.Index(waiting, request); i >= 0 {
 		s.waiting[request.Namespace] = slices.Delete(waiting, i, i+1)
@@ -77,6 +84,7 @@ func (s *slots) release(namespace string) []reconcile.Request {
 	next := s.waiting[namespace]
 	if len(next) > 0 {
 		s.queue.Dec()
+		s.called[next[0]] = true
 	}
 	if len(next) <= 1 {
 		delete(s.waiting, namespace)

@@ -60,6 +60,24 @@ func TestChildrenOfAKindThatIsNoLongerBuiltAreDeleted(t *testing.T) {
 	w.Eventually(func() bool { return w.gone(former) }).Should(BeTrue())
 }
 
+// TestChildrenOfAStageThatBuildsNoLongerAreDeleted, unless a later stage lists them now.
+func TestChildrenOfAStageThatBuildsNoLongerAreDeleted(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{
+		build("PartsReady", func(cr *widget.Widget, _ engine.Inputs) []engine.Child {
+			return []engine.Child{configMap(cr.Name, ""), configMap(cr.Name+"-more", "")}
+		}),
+	}})
+	cr := w.widget("former", widget.Spec{Text: "first"})
+	w.awaitReady(cr)
+	kept := w.uid(w.configMap(cr.Name))
+	w.operator.Stop()
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{{Condition: "PartsReady"}, configMaps("LaterReady")}})
+	w.Eventually(func() bool { return w.gone(w.configMap(cr.Name + "-more")) }).Should(BeTrue())
+	w.awaitReady(cr)
+	w.Expect(w.uid(w.configMap(cr.Name))).To(Equal(kept))
+}
+
 // TestARenamedStageReplacesNothing: a label of a child may change, and a Replaced child that
 // could stay must not be away for a moment.
 func TestARenamedStageReplacesNothing(t *testing.T) {

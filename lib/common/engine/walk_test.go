@@ -99,6 +99,21 @@ func TestReportKnowsTheChildrenOfItsPass(t *testing.T) {
 	w.Expect(<-seen).To(Equal(1))
 }
 
+// TestAPanicOfTheReportIsNotReady: the status would show the time before without a word.
+func TestAPanicOfTheReportIsNotReady(t *testing.T) {
+	w := newTestWorld(t)
+	start(w, service{Name: owner, Owns: owns, Stages: []stage{configMaps("ConfigReady")}, Report: func(cr *widget.Widget, _ engine.Inputs) {
+		if cr.Spec.Text == "panic" {
+			panic("no endpoint") //nolint:forbidigo // as a bug would
+		}
+	}})
+	cr := w.widget("reports", widget.Spec{Text: "panic"})
+	w.Eventually(w.condition(cr, "Ready")).Should(Equal("False Panic: the report panicked: no endpoint"))
+	w.Expect(w.condition(cr, "ConfigReady")()).To(HavePrefix("True"))
+	w.change(cr, func(s *widget.Spec) { s.Text = "fine" })
+	w.awaitReady(cr)
+}
+
 // TestAConflictHasPriorityInReady: only the conflict needs an action of a user.
 func TestAConflictHasPriorityInReady(t *testing.T) {
 	w := newTestWorld(t)

@@ -105,8 +105,8 @@ func (c *Children) Prune(ctx context.Context, stage string, wanted []observe.Key
 	})
 }
 
-// Sweep deletes unlisted Lingering children, and the children of stages that only an
-// earlier version of the operator had.
+// Sweep deletes unlisted Lingering children, and the children that only an earlier version of the
+// operator had: those of other stages than these.
 func (c *Children) Sweep(ctx context.Context, stages []string, wanted []observe.Key) error {
 	return c.deleteWhere(ctx, func(key observe.Key, child client.Object) bool {
 		lingers := child.GetLabels()[labelLingers] != ""
