@@ -30,12 +30,15 @@ type rename struct{ path, name string }
 var renames = map[string][]rename{
 	"ControlPlane":  append(shared(spec+".nova"), rename{"spec.nova.cells[].apiAccess", "apiDatabaseAccess"}),
 	"Nova":          append(shared(spec), rename{"spec.cells[].apiAccess", "apiDatabaseAccess"}),
-	"NovaCell":      append(shared(spec), rename{"spec.apiAccess", "apiDatabaseAccess"}),
+	"NovaCell":      append(shared(spec), rename{"spec.apiAccess", "apiDatabaseAccess"}, rename{cellSecret, "metadataSecretRef"}),
 	"NovaAPI":       shared(spec),
 	"NovaConductor": shared(spec),
 	"NovaMetadata":  shared(spec),
 	"NovaScheduler": shared(spec),
 }
+
+// cellSecret is now in spec.
+const cellSecret = "spec.metadata.secretRef"
 
 const (
 	spec           = "spec"
@@ -102,7 +105,11 @@ func oldFields(object *yaml.Node, lines []string) []OldField {
 	var found []OldField
 	name := text(object, "kind") + "/" + nameOf(value(object, "metadata"))
 	for _, m := range withLimits(slices.Clone(fields), object) {
-		found = append(found, OldField{Line: m.key.Line, Object: name, Path: m.path, Write: cmp.Or(m.write, written(lines, fields, m))})
+		write := cmp.Or(m.write, written(lines, fields, m))
+		if m.path == cellSecret {
+			write += " # beside metadata"
+		}
+		found = append(found, OldField{Line: m.key.Line, Object: name, Path: m.path, Write: write})
 	}
 	slices.SortStableFunc(found, func(a, b OldField) int { return a.Line - b.Line })
 	return found
