@@ -7,6 +7,7 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
+	"asterism.dev/lib/common/engine"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
@@ -38,6 +39,10 @@ var (
 type client struct {
 	// byEntry is true if Nova only calls the service with an entry.
 	byEntry bool
+	// types are the names of the service in the catalog, the first that a catalog has, if processes
+	// keep its endpoint with a token of their own. Glance and Barbican are called with the token of
+	// a request, which has its own catalog.
+	types []string
 	// section and internal are the option of the default interface.
 	section  string
 	internal config.Setting
@@ -45,12 +50,12 @@ type client struct {
 }
 
 var clients = map[sharedv1.OpenStackServiceName]client{
-	sharedv1.OpenStackBarbican:  {true, "barbican", config.Setting{Name: "barbican_endpoint_type", Value: "internal"}, barbican},
-	sharedv1.OpenStackCinder:    {false, "cinder", config.Setting{Name: "catalog_info", Value: "volumev3::internalURL"}, cinder},
-	sharedv1.OpenStackGlance:    {false, "glance", internal, func(c *config.Connections, to call) { c.Endpoint("glance", to.endpoint(), to.account) }},
-	sharedv1.OpenStackIronic:    {true, "ironic", internal, adapter("ironic")},
-	sharedv1.OpenStackNeutron:   {false, "neutron", internal, adapter("neutron")},
-	sharedv1.OpenStackPlacement: {false, "placement", internal, adapter("placement")},
+	sharedv1.OpenStackBarbican:  {true, nil, "barbican", config.Setting{Name: "barbican_endpoint_type", Value: "internal"}, barbican},
+	sharedv1.OpenStackCinder:    {false, []string{"volumev3", "block-storage"}, "cinder", config.Setting{Name: "catalog_info", Value: "volumev3::internalURL"}, cinder},
+	sharedv1.OpenStackGlance:    {false, nil, "glance", internal, func(c *config.Connections, to call) { c.Endpoint("glance", to.endpoint(), to.account) }},
+	sharedv1.OpenStackIronic:    {true, []string{"baremetal"}, "ironic", internal, adapter("ironic")},
+	sharedv1.OpenStackNeutron:   {false, []string{"network"}, "neutron", internal, adapter("neutron")},
+	sharedv1.OpenStackPlacement: {false, []string{"placement"}, "placement", internal, adapter("placement")},
 }
 
 var internal = config.Setting{Name: "valid_interfaces", Value: "internal"}
@@ -81,11 +86,76 @@ func (s SharedConnections) callsWith(secret string) []call {
 	return calls
 }
 
+// Lookup finds the endpoint of an OpenStack service in a catalog.
+type Lookup struct {
+	Name      sharedv1.OpenStackServiceName
+	Types     []string // the first that the catalog has
+	Interface string   // internal or public
+	Region    string   // "": that of the account
+}
+
+// String describes the lookup in a status.
+func (l Lookup) String() string {
+	return strings.TrimSuffix(strings.Join(l.Types, " or ")+", "+l.Interface+", "+l.Region, ", ")
+}
+
+// Lookups are those of the services whose endpoint Nova's processes find with the account of the
+// Secret, and keep.
+func Lookups(shared sharedv1.SharedConnections, account string) []Lookup {
+	var all []Lookup
+	for _, to := range API.Connections(shared).callsWith(account) {
+		types := clients[to.Name].types
+		if len(types) == 0 || to.secret != account || to.EndpointOverride != "" {
+			continue
+		}
+		if to.ServiceType != "" {
+			types = []string{to.ServiceType}
+		}
+		all = append(all, Lookup{
+			Name: to.Name, Types: types, Region: to.RegionName,
+			Interface: strings.ToLower(string(cmp.Or(to.Interface, commonv1.InterfaceInternal))),
+		})
+	}
+	return all
+}
+
+// Revised returns the connections with an endpointRevision of some services.
+func Revised(shared sharedv1.SharedConnections, revision func(sharedv1.OpenStackServiceName) string) sharedv1.SharedConnections {
+	shared.OpenStackServices = slices.Clone(shared.OpenStackServices)
+	for _, name := range API.calls {
+		of := revision(name)
+		if of == "" {
+			continue
+		}
+		i := slices.IndexFunc(shared.OpenStackServices, func(o sharedv1.OpenStackService) bool { return o.Name == name })
+		if i < 0 {
+			i = len(shared.OpenStackServices)
+			shared.OpenStackServices = append(shared.OpenStackServices, sharedv1.OpenStackService{Name: name})
+		}
+		entry := &shared.OpenStackServices[i]
+		if entry.EndpointRevision != "" { // of the user, who may change it too
+			of = engine.Hash(entry.EndpointRevision, of)
+		}
+		entry.EndpointRevision = of
+	}
+	return shared
+}
+
 func secretOf(ref *commonv1.SecretReference, secret string) string {
 	if ref != nil {
 		return ref.Name
 	}
 	return secret
+}
+
+// revisions is a section that Nova does not read: a change of an endpointRevision changes the
+// configuration of the callers, and so restarts them.
+const revisions = "asterism"
+
+// connect adds the options of the service.
+func (to call) connect(c *config.Connections) {
+	clients[to.Name].connect(c, to)
+	c.Sections.SetUnlessEmpty(revisions, strings.ToLower(string(to.Name))+"_endpoint_revision", to.EndpointRevision)
 }
 
 // endpoint leaves out the interface that the default sets.

@@ -127,6 +127,57 @@ func TestServiceOfALaterReleaseIsLeftOut(t *testing.T) {
 	}
 }
 
+// What Nova finds with a token of a request, at a stated URL or with another account is not looked up.
+func TestLookups(t *testing.T) {
+	lookups := func(services ...sharedv1.OpenStackService) string {
+		var all []string
+		for _, lookup := range Lookups(sharedv1.SharedConnections{OpenStackServices: services}, "nova") {
+			all = append(all, string(lookup.Name)+": "+lookup.String())
+		}
+		return strings.Join(all, "; ")
+	}
+	if got := lookups(); got != "Placement: placement, internal; Neutron: network, internal; Cinder: volumev3 or block-storage, internal" {
+		t.Errorf("got %s", got)
+	}
+	got := lookups(
+		sharedv1.OpenStackService{Name: "Placement", RegionName: "R2", Interface: commonv1.InterfacePublic},
+		sharedv1.OpenStackService{Name: "Neutron", EndpointOverride: "http://n:1"},
+		sharedv1.OpenStackService{Name: "Cinder", AccountSecretRef: &commonv1.SecretReference{Name: "cinder"}},
+		sharedv1.OpenStackService{Name: "Ironic", ServiceType: "special"},
+		sharedv1.OpenStackService{Name: "Barbican"},
+	)
+	if got != "Placement: placement, public, R2; Ironic: special, internal" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A revision changes the configuration of the callers alone, and nothing that Nova reads.
+func TestRevised(t *testing.T) {
+	given := sharedv1.SharedConnections{OpenStackServices: []sharedv1.OpenStackService{{Name: "Placement", RegionName: "R2"}, {Name: "Cinder", EndpointRevision: "of-user"}}}
+	revised := Revised(given, func(name sharedv1.OpenStackServiceName) string {
+		return map[sharedv1.OpenStackServiceName]string{"Placement": "1", "Neutron": "2", "Cinder": "3"}[name]
+	})
+	if given.OpenStackServices[0].EndpointRevision != "" || given.OpenStackServices[1].EndpointRevision != "of-user" {
+		t.Error("the given connections have changed")
+	}
+	entries := map[sharedv1.OpenStackServiceName]sharedv1.OpenStackService{}
+	for _, entry := range revised.OpenStackServices {
+		entries[entry.Name] = entry
+	}
+	if p := entries["Placement"]; p.EndpointRevision != "1" || p.RegionName != "R2" || entries["Neutron"].EndpointRevision != "2" || len(entries) != 3 {
+		t.Errorf("got %+v", revised.OpenStackServices)
+	}
+	if of := entries["Cinder"].EndpointRevision; of == "of-user" || of == "3" || len(of) > 64 {
+		t.Errorf("both revisions give %q", of)
+	}
+	if got := connected(entries["Neutron"]); got != expand.Replace("neutron: ACCOUNT PROJECT region_name=R1; asterism: neutron_endpoint_revision=2") {
+		t.Errorf("got %s", got)
+	}
+	if same := Revised(given, func(sharedv1.OpenStackServiceName) string { return "" }); len(same.OpenStackServices) != 2 {
+		t.Errorf("got %+v", same)
+	}
+}
+
 func TestUnifiedLimits(t *testing.T) {
 	c := config.NewConnections("/etc/nova")
 	unifiedLimits(c, account, "e")
@@ -138,7 +189,7 @@ func TestUnifiedLimits(t *testing.T) {
 
 func connected(entry sharedv1.OpenStackService) string {
 	c := config.NewConnections("/etc/nova")
-	clients[entry.Name].connect(c, call{OpenStackService: entry, account: account})
+	call{OpenStackService: entry, account: account}.connect(c)
 	return oneLine(c.Sections)
 }
 

@@ -96,7 +96,7 @@ func (s SharedConnections) call(c *config.Connections, in engine.Inputs, account
 			identity.Region = cmp.Or(region, identity.Region)
 		}
 		to.account = identity
-		clients[to.Name].connect(c, to)
+		to.connect(c)
 	}
 	if s.UnifiedLimits == nil {
 		return nil

@@ -88,7 +88,7 @@ func Login(ctx context.Context, a Account, in engine.Inputs) (*identity.Client, 
 	c, err := identity.Connect(ctx, identity.Server{
 		AuthURL: account.AuthURL, User: account.User, Password: account.Password, UserDomain: account.UserDomain,
 		Project: account.Project, ProjectDomain: account.ProjectDomain, CA: account.CA,
-		CredentialID: account.CredentialID, CredentialSecret: account.CredentialSecret,
+		CredentialID: account.CredentialID, CredentialSecret: account.CredentialSecret, Region: account.Region,
 	})
 	return c, failure("Identity", err)
 }

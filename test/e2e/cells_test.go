@@ -76,6 +76,7 @@ func cellSpecs(namespace string) {
 	}, SpecTimeout(15*time.Minute))
 
 	sharedConnectionSpecs(namespace, &nova, patch)
+	endpointSpec(namespace, &nova)
 	upkeepSpecs(namespace, &nova, patch)
 
 	It("lists no pod that a scale-down has deleted", func(ctx SpecContext) {

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -102,6 +104,55 @@ func sharedConnectionSpecs(namespace string, nova *cloud, patch func(context.Con
 		nova.bootOn(ctx, "demo-cell1-fake")
 		Expect(rabbit(ctx, namespace, http.MethodGet, notificationQueue, nil, nil)).To(Equal(http.StatusNotFound))
 	}, SpecTimeout(15*time.Minute))
+}
+
+// endpointSpec moves Placement in the catalog of the cloud of cellSpecs.
+func endpointSpec(namespace string, nova *cloud) {
+	It("restarts the callers of Placement when its endpoint in the catalog changes, and no other pod", func(ctx SpecContext) {
+		before := uidsOf(ctx, namespace)
+		moved := "http://placement." + namespace + ".svc:8778"
+		nova.moveEndpoint(ctx, "placement", "public", moved)
+		awaitWithin(ctx, patience, "Nova", namespace, "demo", func(g Gomega, o *unstructured.Unstructured) {
+			services, _, err := unstructured.NestedSlice(o.Object, "status", "openStackServices")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(services).To(ContainElement(And(HaveKeyWithValue("name", "Placement"), HaveKeyWithValue("endpoint", moved), HaveKeyWithValue("changes", int64(1)))))
+		})
+		callers := []string{"Pod/demo-superconductor-0", "Pod/demo-scheduler-0", "Pod/demo-cell1-conductor-0", "Pod/demo-cell2-conductor-0", "Pod/demo-cell1-fake-0", "Pod/demo-cell2-fake-0"}
+		Eventually(func(g Gomega) {
+			now := uidsOf(ctx, namespace)
+			for _, pod := range callers {
+				g.Expect(now[pod]).NotTo(Or(BeEmpty(), Equal(before[pod])), pod)
+			}
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), func() string { return explain(namespace) })
+		awaitReady(ctx, "ControlPlane", namespace, "demo")
+		after := uidsOf(ctx, namespace)
+		others := 0
+		for name, uid := range before {
+			if strings.HasPrefix(name, "Pod/demo-") && (strings.Contains(name, "metadata") || strings.Contains(name, "novncproxy")) {
+				Expect(after).To(HaveKeyWithValue(name, uid), "it does not call Placement")
+				others++
+			}
+		}
+		Expect(others).To(BeNumerically(">", 0))
+		nova.bootOn(ctx, "demo-cell1-fake")
+	}, SpecTimeout(15*time.Minute))
+}
+
+// moveEndpoint gives the endpoints of a service type in the region another URL.
+func (c cloud) moveEndpoint(ctx context.Context, serviceType, side, to string) {
+	GinkgoHelper()
+	identity := c.identity()
+	var services struct{ Services []struct{ ID string } }
+	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type="+serviceType, &services, nil)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(services.Services).To(HaveLen(1))
+	var found struct{ Endpoints []struct{ ID string } }
+	_, err = identity.Get(ctx, identity.ServiceURL("endpoints")+"?service_id="+services.Services[0].ID+"&interface="+side+"&region_id="+region, &found, nil)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(found.Endpoints).To(HaveLen(1))
+	change := map[string]any{"endpoint": map[string]any{"url": to}}
+	_, err = identity.Patch(ctx, identity.ServiceURL("endpoints", found.Endpoints[0].ID), change, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // askMemcached returns the lines of the answer to a command, without the last one, END.

@@ -13,7 +13,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/endpoints"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/regions"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/services"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"asterism.dev/lib/common/config"
 	"asterism.dev/lib/registration/remote"
 )
 
@@ -23,6 +25,34 @@ type Catalog struct {
 	ServiceName string            // such as nova; used for a new service entry only
 	Region      string            // created if it is missing
 	Endpoints   map[string]string // URL by interface: public, internal, admin
+}
+
+// maxURL is the length of a URL from the catalog that is not ignored, in bytes.
+const maxURL = 2048
+
+// Endpoint returns the URL in the catalog that the login has returned, without a request: of the first
+// of the service types that has an endpoint of the interface in the region, which is by default that
+// of the account. It is "" if there is none, or if it is not the URL of a service.
+func (c *Client) Endpoint(types []string, availability, region string) string {
+	login, ok := c.api.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return ""
+	}
+	catalog, err := login.ExtractServiceCatalog()
+	if err != nil {
+		return ""
+	}
+	for _, wanted := range types {
+		for _, service := range catalog.Entries {
+			for _, endpoint := range service.Endpoints {
+				isWanted := service.Type == wanted && endpoint.Interface == availability && endpoint.RegionID == cmp.Or(region, c.server.Region)
+				if _, err := config.ParseWebAddress(endpoint.URL); isWanted && err == nil && len(endpoint.URL) <= maxURL {
+					return endpoint.URL
+				}
+			}
+		}
+	}
+	return ""
 }
 
 var regionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)

@@ -49,6 +49,8 @@ type Server struct {
 	CredentialID     string
 	CredentialSecret config.Password
 	CA               []byte // PEM; default: the system's authorities
+	// Region is that of endpoints in the catalog.
+	Region string
 }
 
 // Client sends requests to a Server with a token of the administrator. Its methods return

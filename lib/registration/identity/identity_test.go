@@ -55,6 +55,43 @@ func TestAuthURLIsAcceptedWithAndWithoutVersion(t *testing.T) {
 	}
 }
 
+// TestEndpointIsReadInTheCatalogOfTheLogin, and sends no request.
+func TestEndpointIsReadInTheCatalogOfTheLogin(t *testing.T) {
+	const catalog = `{"token":{"catalog":[
+		{"type":"block-storage","endpoints":[{"interface":"internal","region_id":"R1","url":"http://block.one/v3/p"}]},
+		{"type":"placement","endpoints":[
+			{"interface":"internal","region_id":"R2","url":"http://placement.two"},
+			{"interface":"public","region_id":"R1","url":"http://placement.public"},
+			{"interface":"internal","region_id":"R1","url":"http://placement.one:8778"}]},
+		{"type":"network","endpoints":[{"interface":"internal","region_id":"R1","url":"http://user:c4n4ry@network.one"}]},
+		{"type":"image","endpoints":[{"interface":"internal","region_id":"R1","url":"http://LONG"}]}]}}`
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.Header().Set("X-Subject-Token", "t")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, strings.Replace(catalog, "LONG", strings.Repeat("l", 2048), 1))
+	}))
+	t.Cleanup(server.Close)
+	client, err := Connect(t.Context(), Server{AuthURL: server.URL, User: "nova", Password: password, Region: "R1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for wanted, want := range map[string]string{
+		"placement internal": "http://placement.one:8778", "placement internal R2": "http://placement.two", "placement public": "http://placement.public",
+		"placement public R2": "", "volumev3,block-storage internal": "http://block.one/v3/p", "network internal": "", "image internal": "", "baremetal internal": "",
+	} {
+		words := append(strings.Fields(wanted), "")
+		if got := client.Endpoint(strings.Split(words[0], ","), words[1], words[2]); got != want {
+			t.Errorf("%s: got %q, want %q", wanted, got, want)
+		}
+	}
+	if requests != 1 {
+		t.Errorf("%d requests", requests)
+	}
+}
+
 // broken connects to a Keystone that gives the administrator a token, and answers every
 // other request with handler.
 func broken(t *testing.T, handler http.HandlerFunc) *Client {

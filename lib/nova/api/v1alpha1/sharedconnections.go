@@ -94,6 +94,15 @@ type OpenStackService struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^\s/?#@]+(/[^\s?#]*)?$`
 	EndpointOverride string `json:"endpointOverride,omitempty"`
+
+	// endpointRevision restarts the pods that call the OpenStack service when it changes: they keep
+	// the endpoint of the catalog as long as their tokens. The Nova adds an entry, and changes the
+	// revision, when it has seen another endpoint in the catalog.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-._A-Za-z0-9]*$`
+	EndpointRevision string `json:"endpointRevision,omitempty"`
 }
 
 // UnifiedLimits is the connection to the limits at Keystone.

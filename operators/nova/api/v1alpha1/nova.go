@@ -307,6 +307,14 @@ type NovaStatus struct {
 	// +kubebuilder:validation:MaxItems=2
 	Endpoints []commonv1.Endpoint `json:"endpoints,omitempty"`
 
+	// openStackServices are the endpoints that Nova's processes find in the catalog and keep as long as
+	// their tokens, as seen when the Nova was last available.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=6
+	OpenStackServices []OpenStackServiceStatus `json:"openStackServices,omitempty"`
+
 	// readyCells is the number of cells that are ready.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -328,6 +336,33 @@ type NovaStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	Cells []CellStatus `json:"cells,omitempty"`
+}
+
+// OpenStackServiceStatus is the endpoint of an OpenStack service.
+type OpenStackServiceStatus struct {
+	// name of the service.
+	// +required
+	Name sharedv1.OpenStackServiceName `json:"name"`
+
+	// endpoint in the catalog.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// lookup has the service types, the interface and the region, if the spec states one, by which
+	// the endpoint was found.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Lookup string `json:"lookup,omitempty"`
+
+	// changes is the number of changes of the endpoint. Each restarts the pods that call the service.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Changes int32 `json:"changes,omitempty"`
+
+	// lastChangeTime is the time of the last change. The next one counts ten minutes later.
+	// +optional
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
 }
 
 // CellStatus is the state of one cell.

@@ -317,6 +317,11 @@ type NovaCellStatus struct {
 	Corrections int32 `json:"corrections,omitempty"`
 
 	CellContent `json:",inline"`
+
+	// countedGeneration is the generation of the spec for which hosts and servers were counted last.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CountedGeneration int64 `json:"countedGeneration,omitempty"`
 }
 
 // CellMapping is a cell's entry in the API database. It is absent if the cell has none.

@@ -153,7 +153,7 @@ func reportHosts(cr *novav1.NovaCell, in engine.Inputs) {
 		return // not counted yet
 	}
 	cr.Status.Hosts, cr.Status.Servers, cr.Status.OldestServiceVersion = content.Hosts, content.Servers, content.OldestServiceVersion
-	cr.Status.ComputeVersions = content.ComputeVersions
+	cr.Status.ComputeVersions, cr.Status.CountedGeneration = content.ComputeVersions, cr.Generation
 	if seen[observedUUID] != cr.Status.UUID || seen[observedWritten] != number(cr.Status.Corrections) {
 		return // the mapping was written after the count
 	}

@@ -76,7 +76,8 @@ func notReadyMessage(object engine.Object) string {
 // requestAPI sends requests with Nova's own account: a list of servers, which needs
 // Keystone and the API database, and a list of conductors, each of which is a row in the
 // database of its cell. The API leaves out cells that do not answer. If a request fails,
-// the error names the part that failed, if it is found.
+// the error names the part that failed, if it is found. It observes the endpoints of other services
+// in the catalog of the login.
 func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.Observed, error) {
 	api, err := newAPIClient(cr, in)
 	if err != nil {
@@ -102,7 +103,7 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	if !cr.IsPaused() {
 		removeScaledAway(ctx, cr, in, conductors, api)
 	}
-	return nil, nil
+	return observeServices(cr, in, keystone.Endpoint), nil
 }
 
 // checkCells returns nil if at least one cell answers.

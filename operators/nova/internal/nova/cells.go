@@ -48,7 +48,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				APIDatabaseSecretRef:   c.APIDatabaseSecretRef,
 				Cell0DatabaseSecretRef: &c.Cell0DatabaseSecretRef,
 				IdentitySecretRef:      c.IdentitySecretRef,
-				SharedConnections:      cr.Spec.SharedConnections,
+				SharedConnections:      sharedConnections(cr),
 				SuperconductorRef:      commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:              cell.Conductor.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Rollout:                cellRollout(cr, cell, in),
@@ -57,22 +57,24 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				MetadataSecretRef:      cell.MetadataSecretRef,
 				Metadata:               cellMetadata(cr, cell, in),
 				NoVNCProxy:             cell.NoVNCProxy.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
-				Computes:               computes(cr, cell, in),
+				Computes:               computes(cr, cell, listedComputes(cr, cell, in)),
 			},
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		children = append(children, leaving(child))
+		children = append(children, leaving(cr, child))
 	}
 	return children, nil
 }
 
-// leaving treats a NovaCell that is no longer listed. When its cell has no server, its computes leave
-// the list of the cell with it, and it is deleted when they are gone, and compute hosts outside of this
-// cluster too.
-func leaving(cell *novav1.NovaCell) engine.Child {
+// leaving treats a NovaCell that is no longer listed. First it gets the deletionPolicy, by which its
+// database is deleted or not. When its cell has no server, its computes leave the list of the cell
+// with it, and it is deleted when they are gone, and compute hosts outside of this cluster too.
+func leaving(cr *novav1.Nova, cell *novav1.NovaCell) engine.Child {
 	child := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
 	switch {
+	case hasOtherPolicy(cr, cell):
+		return withPolicy(cr, cell)
 	case whyNotEmpty(cell) == "":
 		return engine.TornDown(child)
 	case isCounted(cell) && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
@@ -83,11 +85,25 @@ func leaving(cell *novav1.NovaCell) engine.Child {
 	return engine.Kept(child)
 }
 
-// isCounted tells whether the status has the servers that were counted for the newest spec.
+// hasOtherPolicy tells whether the deletionPolicy of the Nova has changed since a NovaCell got it.
+func hasOtherPolicy(cr *novav1.Nova, cell *novav1.NovaCell) bool {
+	return cell.DeletionTimestamp == nil && cell.Spec.DeletionPolicy != cr.Spec.DeletionPolicy
+}
+
+// withPolicy returns the NovaCell with the deletionPolicy of the Nova, and otherwise as it is.
+func withPolicy(cr *novav1.Nova, cell *novav1.NovaCell) engine.Child {
+	child := &novav1.NovaCell{ObjectMeta: named(cell.Name), Spec: *cell.Spec.DeepCopy()}
+	child.Spec.DeletionPolicy = cr.Spec.DeletionPolicy
+	child.Spec.Paused = false // the field of whoever has set it
+	return child
+}
+
+// isCounted tells whether the status has the servers that were counted for the newest spec, and that
+// are counted still.
 func isCounted(cell *novav1.NovaCell) bool {
 	hosts := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionHostsMapped)
 	return cell.DeletionTimestamp == nil && !cell.IsPaused() && cell.Status.NextDatabase == "" && cell.Status.Servers != nil &&
-		hosts != nil && hosts.ObservedGeneration == cell.Generation && hosts.Status != metav1.ConditionUnknown
+		cell.Status.CountedGeneration == cell.Generation && hosts != nil && hosts.Status != metav1.ConditionUnknown
 }
 
 // unlisted returns the NovaCells of cells that are removed from the spec.
@@ -109,13 +125,16 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 		return fmt.Sprintf("its operator has not seen generation %d of NovaCell %s yet", cell.Generation, cell.Name)
 	case cell.Status.NextDatabase != "":
 		return fmt.Sprintf("its database moves to %s: complete the copy, see DatabaseReady of NovaCell %s, or add the cell to spec.cells again", cell.Status.NextDatabase, cell.Name)
-	case cell.Status.Servers == nil:
+	case cell.Status.Servers == nil, cell.Status.CountedGeneration != cell.Generation:
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
 	if occupants := cell.Status.Occupants(); occupants != "" {
 		computes := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionComputesReady)
 		if *cell.Status.Servers == 0 && len(cell.Spec.Computes) == 0 && computes != nil && computes.Status == metav1.ConditionFalse {
 			return fmt.Sprintf("has %s: %s", occupants, computes.Message)
+		}
+		if *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0 && !isCounted(cell) {
+			return fmt.Sprintf("its computes leave when its servers are counted again: see the conditions of NovaCell %s", cell.Name)
 		}
 		return fmt.Sprintf("has %s: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again", occupants)
 	}
@@ -181,14 +200,21 @@ func metadataExposure(cr *novav1.Nova, cell novav1.Cell) commonv1.Exposure {
 	return cr.Spec.Metadata.Exposure
 }
 
+// listedComputes returns the computes in the NovaCell of a cell, none for a cell that joins.
+func listedComputes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Compute {
+	if child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell)); exists {
+		return child.Spec.Computes
+	}
+	return nil
+}
+
 // computes keep their image until the other services have a new release.
-func computes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Compute {
-	child, exists := engine.Get[*novav1.NovaCell](in, novaCellName(cr, cell))
+func computes(cr *novav1.Nova, cell novav1.Cell, listed []novav1.Compute) []novav1.Compute {
 	var all []novav1.Compute
 	for _, compute := range cell.Computes {
 		compute = compute.WithDefaults(image(cr), cr.Spec.ServiceDefaults)
-		if exists && !hasReached(cr, novav1.UpgradeComputes) {
-			compute.ContainerImage = runningImage(cr, child, compute)
+		if !hasReached(cr, novav1.UpgradeComputes) {
+			compute.ContainerImage = runningImage(cr, listed, compute)
 		}
 		all = append(all, compute)
 	}
@@ -197,13 +223,14 @@ func computes(cr *novav1.Nova, cell novav1.Cell, in engine.Inputs) []novav1.Comp
 
 // runningImage is the image of a compute before the computes of an upgrade: that in the NovaCell, or the
 // former image for one that has joined or rejoined the list.
-func runningImage(cr *novav1.Nova, cell *novav1.NovaCell, compute novav1.Compute) string {
-	for _, running := range cell.Spec.Computes {
+func runningImage(cr *novav1.Nova, listed []novav1.Compute, compute novav1.Compute) string {
+	for _, running := range listed {
 		if running.Name == compute.Name {
 			return running.ContainerImage
 		}
 	}
-	if compute.ContainerImage == superconductorImage(cr) && cr.Status.Upgrade.FromImage != "" {
+	isNew := compute.ContainerImage == image(cr) || compute.ContainerImage == superconductorImage(cr)
+	if isNew && cr.Status.Upgrade.FromImage != "" {
 		return cr.Status.Upgrade.FromImage
 	}
 	return compute.ContainerImage

@@ -42,11 +42,14 @@ func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 		"its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell demo-cell2":                           func(c *novav1.NovaCell) { c.Status.Servers = nil },
 		"its database moves to db:3306/other: complete the copy, see DatabaseReady of NovaCell demo-cell2, or add the cell to spec.cells again": func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
 		"its operator has not seen generation 2 of NovaCell demo-cell2 yet":                                                                     func(c *novav1.NovaCell) { c.Generation = 2 },
-		"NovaCell demo-cell2 is paused: its compute hosts and servers are not counted":                                                          func(c *novav1.NovaCell) { c.Spec.Paused = true },
+		"its computes leave when its servers are counted again: see the conditions of NovaCell demo-cell2": func(c *novav1.NovaCell) {
+			c.Spec.Computes, c.Status.Hosts = []novav1.Compute{{Name: "fake"}}, &novav1.CellHosts{Mapped: 1, Names: []string{"demo-cell2-fake"}}
+		},
+		"NovaCell demo-cell2 is paused: its compute hosts and servers are not counted": func(c *novav1.NovaCell) { c.Spec.Paused = true },
 	} {
 		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
 		child.Generation, child.Status.ObservedGeneration = 1, 1
-		child.Status.UUID, child.Status.Servers = uuids["cell2"], &none
+		child.Status.UUID, child.Status.Servers, child.Status.CountedGeneration = uuids["cell2"], &none, 1
 		change(child)
 		if got := whyNotEmpty(child); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -56,11 +59,16 @@ func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 
 // TestComputesLeaveWithTheirCell when its servers have been counted, and there is none.
 func TestComputesLeaveWithTheirCell(t *testing.T) {
+	cr := givenNova()
+	cr.Spec.DeletionPolicy = novav1.DeletionRetain
 	for name, change := range map[string]func(*novav1.NovaCell){
-		"leaves":               func(*novav1.NovaCell) {},
-		"has a server":         func(c *novav1.NovaCell) { c.Status.Servers = new(int32(1)) },
-		"is not counted":       func(c *novav1.NovaCell) { c.Status.Servers = nil },
-		"was counted before":   func(c *novav1.NovaCell) { c.Generation = 3 },
+		"leaves":         func(*novav1.NovaCell) {},
+		"has a server":   func(c *novav1.NovaCell) { c.Status.Servers = new(int32(1)) },
+		"is not counted": func(c *novav1.NovaCell) { c.Status.Servers = nil },
+		"was counted before": func(c *novav1.NovaCell) {
+			c.Generation, c.Status.ObservedGeneration = 3, 3
+			c.Status.Conditions[0].Status, c.Status.Conditions[0].ObservedGeneration = metav1.ConditionFalse, 3
+		},
 		"cannot be counted":    func(c *novav1.NovaCell) { c.Status.Conditions[0].Status = metav1.ConditionUnknown },
 		"is paused":            func(c *novav1.NovaCell) { c.Spec.Paused = true },
 		"moves":                func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
@@ -69,14 +77,14 @@ func TestComputesLeaveWithTheirCell(t *testing.T) {
 		"is deleted meanwhile": func(c *novav1.NovaCell) { c.DeletionTimestamp = new(metav1.Now()) },
 	} {
 		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
-		child.Generation, child.Status.ObservedGeneration = 2, 2
+		child.Generation, child.Status.ObservedGeneration, child.Status.CountedGeneration = 2, 2, 2
 		child.Spec.DeletionPolicy = novav1.DeletionRetain
 		child.Spec.Computes = []novav1.Compute{{Name: "fake"}}
 		child.Status.UUID, child.Status.Servers = uuids["cell2"], new(int32(0))
 		child.Status.Hosts = &novav1.CellHosts{Mapped: 1, Names: []string{"demo-cell2-fake"}}
 		child.Status.Conditions = []metav1.Condition{{Type: novav1.ConditionHostsMapped, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
 		change(child)
-		sent, applied := leaving(child).(*novav1.NovaCell)
+		sent, applied := leaving(cr, child).(*novav1.NovaCell)
 		if applied != (name == "leaves") {
 			t.Errorf("a cell that %s: applied is %t", name, applied)
 		}
@@ -86,21 +94,45 @@ func TestComputesLeaveWithTheirCell(t *testing.T) {
 	}
 }
 
+// TestACellThatLeavesHasThePolicyOfTheNova: its database would be dropped otherwise, although the Nova
+// retains it.
+func TestACellThatLeavesHasThePolicyOfTheNova(t *testing.T) {
+	cr := givenNova()
+	cr.Spec.DeletionPolicy = novav1.DeletionRetain
+	for _, servers := range []int32{0, 3} {
+		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
+		child.Generation, child.Status.ObservedGeneration, child.Status.CountedGeneration = 2, 2, 2
+		child.Spec.DeletionPolicy, child.Spec.Paused = novav1.DeletionDelete, servers > 0
+		child.Spec.Computes = []novav1.Compute{{Name: "fake"}}
+		child.Status.UUID, child.Status.Servers = uuids["cell2"], &servers
+		sent, applied := leaving(cr, child).(*novav1.NovaCell)
+		if !applied || sent.Spec.DeletionPolicy != novav1.DeletionRetain || len(sent.Spec.Computes) != 1 || sent.Spec.Paused {
+			t.Errorf("with %d servers: applied is %t, %+v", servers, applied, sent)
+		}
+	}
+}
+
 // TestNewComputesWaitForTheirPhase of an upgrade, as those do that the cell has already.
 func TestNewComputesWaitForTheirPhase(t *testing.T) {
 	cr := givenNova()
 	cr.Spec.ContainerImage = "new"
 	cr.Status.Upgrade = &novav1.UpgradeStatus{Phase: novav1.UpgradeServices, FromImage: "old"}
-	child := &novav1.NovaCell{}
-	child.Spec.Computes = []novav1.Compute{{Name: "known", ContainerImage: "known"}}
+	listed := []novav1.Compute{{Name: "known", ContainerImage: "known"}}
 	for image, compute := range map[string]novav1.Compute{
 		"known": {Name: "known", ContainerImage: "new"},
 		"old":   {Name: "joins", ContainerImage: "new"},
 		"own":   {Name: "joins", ContainerImage: "own"},
 	} {
-		if got := runningImage(cr, child, compute); got != image {
-			t.Errorf("%+v has image %q, not %q", compute, got, image)
+		for _, superconductor := range []string{"", "new-super"} {
+			cr.Spec.Superconductor.ContainerImage = superconductor
+			if got := runningImage(cr, listed, compute); got != image {
+				t.Errorf("%+v has image %q, not %q, beside superconductor %q", compute, got, image, superconductor)
+			}
 		}
+	}
+	joins := novav1.Cell{Name: "joins", Computes: []novav1.Compute{{Name: "fake"}}}
+	if got := computes(cr, joins, nil)[0].ContainerImage; got != "old" {
+		t.Errorf("a compute of a cell that joins has image %q", got)
 	}
 }
 

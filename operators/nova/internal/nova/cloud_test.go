@@ -88,6 +88,7 @@ type cloud struct {
 	// cellsDown leaves out the conductors of the cells, like the real API.
 	cellsDown   bool
 	apiRequests int
+	placement   string            // its endpoint in the catalog
 	rows        map[string]string // further services of the compute API: <binary> <host> <state>, by ID
 }
 
@@ -206,7 +207,8 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case request.URL.Path == "/v3/auth/tokens" && !c.noKeystone:
 		w.Header().Set("X-Subject-Token", "token")
 		w.WriteHeader(http.StatusCreated)
-		_, _ = w.Write([]byte(`{"token": {"expires_at": "2100-01-01T00:00:00.000000Z"}}`))
+		_, _ = fmt.Fprintf(w, `{"token": {"expires_at": "2100-01-01T00:00:00.000000Z", "catalog": [
+			{"type": "placement", "endpoints": [{"interface": "internal", "region_id": "RegionOne", "url": %q}]}]}}`, c.placement)
 	case request.URL.Path == "/v2.1/servers" && request.Header.Get("X-Auth-Token") == "token":
 		c.apiRequests++
 		w.WriteHeader(c.apiStatus)
@@ -272,6 +274,13 @@ func (c *cloud) rowIDs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.rows))
+}
+
+// publish sets the endpoint of Placement in the catalog.
+func (c *cloud) publish(placement string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.placement = placement
 }
 
 func (c *cloud) requests() int {

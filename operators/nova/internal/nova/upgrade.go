@@ -488,6 +488,7 @@ func report(cr *novav1.Nova, in engine.Inputs) {
 		reportCells(cr, in)
 	}
 	countCells(cr, in)
+	reportServices(cr, in)
 	if !in.Met(superconductorSeen) {
 		return
 	}

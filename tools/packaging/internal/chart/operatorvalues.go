@@ -40,7 +40,7 @@ func operatorValues(project *source.Project, operator *source.Operator, images s
 		value{key: "podAnnotations", comment: "Annotations of the operator's pod.", defaultValue: schema{}, schema: textMap},
 	)
 	if !operator.ClusterWide {
-		values = append(values, value{key: "watchNamespaces", comment: `Namespaces that the operator watches. Empty: the namespaces that RoleBindings hand over. A list: the chart also creates the RoleBindings in these namespaces, which must exist. "*": every namespace; a stolen token of the operator then reads every Secret of the cluster.`, defaultValue: []any{}, schema: watching})
+		values = append(values, value{key: "watchNamespaces", comment: `Namespaces that the operator watches. Empty: the namespaces in which an administrator has created the RoleBindings of the operator. A list: the chart also creates the RoleBindings in these namespaces, which must exist. "*": every namespace; a stolen token of the operator then reads every Secret of the cluster.`, defaultValue: []any{}, schema: watching})
 	}
 	values = append(values,
 		value{key: "crds", comment: "CustomResourceDefinitions of the operator's kinds. Helm never deletes them, because their deletion deletes every object of these kinds.", group: []value{
