@@ -69,13 +69,18 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	default:
 		p.walk(ctx)
 	}
+	p.judge(ctx, stages)
+	return p.finish(ctx)
+}
+
+// judge does what follows the walk: it sets the other conditions, and deletes what no stage wants.
+func (p *passOf[T]) judge(ctx context.Context, stages []string) {
 	p.noteUnready(p.updateUnreached(ctx, stages))
 	p.setAvailable(ctx)
 	p.noteUnready(p.sweep(ctx))
 	p.noteUnready(p.handDown(ctx, false))
 	p.noteUnready(p.report(ctx))
 	p.conclude(stages)
-	return p.finish(ctx)
 }
 
 // conditions are the conditions of the stages.
