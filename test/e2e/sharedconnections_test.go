@@ -110,7 +110,7 @@ func sharedConnectionSpecs(namespace string, nova *cloud, patch func(context.Con
 func endpointSpec(namespace string, nova *cloud) {
 	It("restarts the callers of Placement when its endpoint in the catalog changes, and no other pod", func(ctx SpecContext) {
 		before := uidsOf(ctx, namespace)
-		moved := "http://placement." + namespace + ".svc:8778"
+		moved := "http://" + kubectl(ctx, "get", "service/placement", "--namespace="+namespace, "--output=jsonpath={.spec.clusterIP}") + ":8778"
 		nova.moveEndpoint(ctx, "placement", "public", moved)
 		awaitWithin(ctx, patience, "Nova", namespace, "demo", func(g Gomega, o *unstructured.Unstructured) {
 			services, _, err := unstructured.NestedSlice(o.Object, "status", "openStackServices")
