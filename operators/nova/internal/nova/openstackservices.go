@@ -23,33 +23,32 @@ import (
 // Keystones with different catalogs must not restart Nova all the time.
 const endpointPause = 10 * time.Minute
 
-func lookups(cr *novav1.Nova, in engine.Inputs) []nova.Lookup {
+func lookups(cr *novav1.Nova, in engine.Inputs) ([]nova.Lookup, error) {
 	secret, _, err := identity(cr).Secret(in)
-	if err != nil {
-		return nil
-	}
-	return nova.Lookups(cr.Spec.SharedConnections, secret)
+	return nova.Lookups(cr.Spec.SharedConnections, secret), err
 }
 
 // observeServices returns the endpoints in a catalog, in which find looks.
-func observeServices(cr *novav1.Nova, in engine.Inputs, find func(types []string, availability, region string) string) engine.Observed {
+func observeServices(cr *novav1.Nova, in engine.Inputs, find func(types []string, availability, region string) string) (engine.Observed, error) {
+	all, err := lookups(cr, in)
 	observed := engine.Observed{}
-	for _, lookup := range lookups(cr, in) {
+	for _, lookup := range all {
 		if url := find(lookup.Types, lookup.Interface, lookup.Region); url != "" {
 			observed[string(lookup.Name)] = url
 		}
 	}
-	return observed
+	return observed, err
 }
 
 // reportServices copies the observed endpoints into the status.
 func reportServices(cr *novav1.Nova, in engine.Inputs) {
 	observed := in.Observed(commonv1.ConditionAvailable)
-	if observed == nil {
+	looked, err := lookups(cr, in)
+	if observed == nil || err != nil {
 		return // not for this spec yet
 	}
 	var all []novav1.OpenStackServiceStatus
-	for _, lookup := range lookups(cr, in) {
+	for _, lookup := range looked {
 		if status := statusOf(lookup, serviceStatus(cr, lookup.Name), observed[string(lookup.Name)], in.Now()); status != nil {
 			all = append(all, *status)
 		}
