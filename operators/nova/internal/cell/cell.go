@@ -46,7 +46,7 @@ var Service = engine.Service[*novav1.NovaCell]{
 		{Condition: unmappedStage, Needs: removalNeeds, Do: observeLeaving, Build: unmap, Report: reportUnmapped},
 		{Condition: "ServicesRemoved", Build: withoutServices},
 		registration.Remove(stage{Condition: "MessageBusRemoved"}, messageBus),
-		registration.Remove(stage{Condition: "DatabaseRemoved"}, database),
+		databaseRemoved(),
 		{Condition: "CredentialsRemoved", Build: registration.WithoutCredentials[*novav1.NovaCell]},
 	},
 	Report: reportMove,

@@ -39,6 +39,28 @@ func isListed(cr *novav1.NovaCell, nova *novav1.Nova) bool {
 	return slices.ContainsFunc(nova.Spec.Cells, func(cell novav1.Cell) bool { return cell.Name == cr.Spec.CellName })
 }
 
+// databaseRemoved removes the accounts of the database, and drops it if both the NovaCell and its Nova
+// say so: a NovaCell that has left the list of its Nova, or is deleted with it, may have a former
+// deletionPolicy.
+func databaseRemoved() stage {
+	s := registration.Remove(stage{Condition: "DatabaseRemoved"}, database)
+	needs, remove := s.Needs, s.Do
+	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
+		nova := &novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}
+		return append(needs(cr), engine.Existing(nova).Optional().Counting(func(obj client.Object) any {
+			return obj.(*novav1.Nova).Spec.DeletionPolicy //nolint:forcetypeassert // the need names a Nova
+		}))
+	}
+	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
+		if nova, exists := engine.Get[*novav1.Nova](in, cr.Spec.NovaRef.Name); exists && nova.Spec.DeletionPolicy != novav1.DeletionDelete {
+			cr = cr.DeepCopy()
+			cr.Spec.DeletionPolicy = nova.Spec.DeletionPolicy
+		}
+		return remove(ctx, cr, in)
+	}
+	return s
+}
+
 // remaining returns the Nova of the cell, unless it is being deleted as well. Then the mapping
 // stays, like a retained database: a Nova that is created again under the same name finds its
 // cell and the servers in the cell.

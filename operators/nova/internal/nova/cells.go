@@ -62,19 +62,17 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		})
 	}
 	for _, child := range unlisted(cr, in) {
-		children = append(children, leaving(cr, child))
+		children = append(children, leaving(child))
 	}
 	return children, nil
 }
 
-// leaving treats a NovaCell that is no longer listed. First it gets the deletionPolicy, by which its
-// database is deleted or not. When its cell has no server, its computes leave the list of the cell
-// with it, and it is deleted when they are gone, and compute hosts outside of this cluster too.
-func leaving(cr *novav1.Nova, cell *novav1.NovaCell) engine.Child {
+// leaving treats a NovaCell that is no longer listed. When its cell has no server, its computes leave
+// the list of the cell with it, and it is deleted when they are gone, and compute hosts outside of this
+// cluster too.
+func leaving(cell *novav1.NovaCell) engine.Child {
 	child := &novav1.NovaCell{ObjectMeta: named(cell.Name)}
 	switch {
-	case hasOtherPolicy(cr, cell):
-		return withPolicy(cr, cell)
 	case whyNotEmpty(cell) == "":
 		return engine.TornDown(child)
 	case isCounted(cell) && *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0:
@@ -83,19 +81,6 @@ func leaving(cr *novav1.Nova, cell *novav1.NovaCell) engine.Child {
 		return child
 	}
 	return engine.Kept(child)
-}
-
-// hasOtherPolicy tells whether the deletionPolicy of the Nova has changed since a NovaCell got it.
-func hasOtherPolicy(cr *novav1.Nova, cell *novav1.NovaCell) bool {
-	return cell.DeletionTimestamp == nil && cell.Spec.DeletionPolicy != cr.Spec.DeletionPolicy
-}
-
-// withPolicy returns the NovaCell with the deletionPolicy of the Nova, and otherwise as it is.
-func withPolicy(cr *novav1.Nova, cell *novav1.NovaCell) engine.Child {
-	child := &novav1.NovaCell{ObjectMeta: named(cell.Name), Spec: *cell.Spec.DeepCopy()}
-	child.Spec.DeletionPolicy = cr.Spec.DeletionPolicy
-	child.Spec.Paused = false // the field of whoever has set it
-	return child
 }
 
 // isCounted tells whether the status has the servers that were counted for the newest spec, and that

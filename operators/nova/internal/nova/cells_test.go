@@ -59,8 +59,6 @@ func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 
 // TestComputesLeaveWithTheirCell when its servers have been counted, and there is none.
 func TestComputesLeaveWithTheirCell(t *testing.T) {
-	cr := givenNova()
-	cr.Spec.DeletionPolicy = novav1.DeletionRetain
 	for name, change := range map[string]func(*novav1.NovaCell){
 		"leaves":         func(*novav1.NovaCell) {},
 		"has a server":   func(c *novav1.NovaCell) { c.Status.Servers = new(int32(1)) },
@@ -84,30 +82,12 @@ func TestComputesLeaveWithTheirCell(t *testing.T) {
 		child.Status.Hosts = &novav1.CellHosts{Mapped: 1, Names: []string{"demo-cell2-fake"}}
 		child.Status.Conditions = []metav1.Condition{{Type: novav1.ConditionHostsMapped, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
 		change(child)
-		sent, applied := leaving(cr, child).(*novav1.NovaCell)
+		sent, applied := leaving(child).(*novav1.NovaCell)
 		if applied != (name == "leaves") {
 			t.Errorf("a cell that %s: applied is %t", name, applied)
 		}
 		if applied && (len(sent.Spec.Computes) > 0 || sent.Spec.DeletionPolicy != novav1.DeletionRetain || len(child.Spec.Computes) == 0) {
 			t.Errorf("a cell that %s gets %+v", name, sent.Spec)
-		}
-	}
-}
-
-// TestACellThatLeavesHasThePolicyOfTheNova: its database would be dropped otherwise, although the Nova
-// retains it.
-func TestACellThatLeavesHasThePolicyOfTheNova(t *testing.T) {
-	cr := givenNova()
-	cr.Spec.DeletionPolicy = novav1.DeletionRetain
-	for _, servers := range []int32{0, 3} {
-		child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
-		child.Generation, child.Status.ObservedGeneration, child.Status.CountedGeneration = 2, 2, 2
-		child.Spec.DeletionPolicy, child.Spec.Paused = novav1.DeletionDelete, servers > 0
-		child.Spec.Computes = []novav1.Compute{{Name: "fake"}}
-		child.Status.UUID, child.Status.Servers = uuids["cell2"], &servers
-		sent, applied := leaving(cr, child).(*novav1.NovaCell)
-		if !applied || sent.Spec.DeletionPolicy != novav1.DeletionRetain || len(sent.Spec.Computes) != 1 || sent.Spec.Paused {
-			t.Errorf("with %d servers: applied is %t, %+v", servers, applied, sent)
 		}
 	}
 }

@@ -229,6 +229,29 @@ var _ = Describe("Nova that registers its databases", func() {
 		Expect(scheduler.Spec.ContainerImage).To(Equal(before))
 	})
 
+	It("retains the databases of cells that a paused Nova would have dropped before", func() {
+		c := newCloud()
+		cr := c.given()
+		c.mariaDBService(mariaDBAddress())
+		c.Create(&corev1.Secret{ObjectMeta: named("mariadb-admin"), StringData: map[string]string{"user": mariaDB.User, "password": mariaDB.Password}})
+		cr.Spec.NamePrefix, cr.Spec.DeletionPolicy = c.schema("cloud"), novav1.DeletionDelete
+		cr.Spec.Cells[0].Database = &registrationv1.Connection{
+			Server:         registrationv1.Server{ServiceRef: &commonv1.ServiceReference{Name: "mariadb"}},
+			AdminSecretRef: &commonv1.SecretReference{Name: "mariadb-admin"},
+		}
+		c.Create(cr)
+		cell := cellNamed(cr, cr.Spec.Cells[0])
+		cell.Namespace = c.Namespace
+		enginetest.Await(GinkgoTB(), c.Client, cell, novav1.ConditionDatabaseReady, metav1.ConditionTrue)
+		c.Change(cr, func() { cr.Spec.Paused, cr.Spec.DeletionPolicy = true, novav1.DeletionRetain })
+		enginetest.Await(GinkgoTB(), c.Client, cr, commonv1.ConditionReady, metav1.ConditionUnknown)
+		Expect(c.Read(cell)).To(BeTrue())
+		Expect(cell.Spec.DeletionPolicy).To(Equal(novav1.DeletionDelete))
+		c.Delete(cr, metav1.DeletePropagationForeground)
+		enginetest.AwaitGone(GinkgoTB(), c.Client, cr)
+		Expect(databases(cr.Spec.NamePrefix)).To(ContainElement(cr.Spec.NamePrefix + "_cell1"))
+	})
+
 	It("changes its services while a Secret of a mapped cell is missing, but not their image", func() {
 		c := newCloud()
 		cr := c.given()

@@ -19,18 +19,7 @@ func withoutScheduler(cr *novav1.Nova, _ engine.Inputs) ([]engine.Child, error) 
 
 func children(*novav1.Nova) []engine.Need { return []engine.Need{engine.Children()} }
 
-// withoutCells deletes the NovaCells when each has the deletionPolicy of the Nova: it may have changed
-// just before, and decides about their databases.
 func withoutCells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
-	var policies []engine.Child
-	for _, child := range engine.ChildrenOf[*novav1.NovaCell](in) {
-		if hasOtherPolicy(cr, child) {
-			policies = append(policies, withPolicy(cr, child))
-		}
-	}
-	if len(policies) > 0 {
-		return policies, nil
-	}
 	var cells []client.Object
 	for _, cell := range cr.Spec.Cells {
 		cells = append(cells, cellNamed(cr, cell))
