@@ -7,7 +7,6 @@ import (
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
 	"asterism.dev/lib/common/config"
-	"asterism.dev/lib/common/engine"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 )
 
@@ -99,13 +98,13 @@ func (l Lookup) String() string {
 	return strings.TrimSuffix(strings.Join(l.Types, " or ")+", "+l.Interface+", "+l.Region, ", ")
 }
 
-// Lookups are those of the services whose endpoint Nova's processes find with the account of the
-// Secret, and keep.
-func Lookups(shared sharedv1.SharedConnections, account string) []Lookup {
+// Lookups are those of the services whose endpoint Nova's processes find with Nova's own account, and
+// keep. A user who states an endpointRevision restarts the callers himself.
+func Lookups(shared sharedv1.SharedConnections) []Lookup {
 	var all []Lookup
-	for _, to := range API.Connections(shared).callsWith(account) {
+	for _, to := range API.Connections(shared).callsWith("own") {
 		types := clients[to.Name].types
-		if len(types) == 0 || to.secret != account || to.EndpointOverride != "" {
+		if len(types) == 0 || to.AccountSecretRef != nil || to.EndpointOverride != "" || to.EndpointRevision != "" {
 			continue
 		}
 		if to.ServiceType != "" {
@@ -119,25 +118,15 @@ func Lookups(shared sharedv1.SharedConnections, account string) []Lookup {
 	return all
 }
 
-// Revised returns the connections with an endpointRevision of some services.
-func Revised(shared sharedv1.SharedConnections, revision func(sharedv1.OpenStackServiceName) string) sharedv1.SharedConnections {
+// WithRevision returns the connections with an endpointRevision of a service.
+func WithRevision(shared sharedv1.SharedConnections, name sharedv1.OpenStackServiceName, revision string) sharedv1.SharedConnections {
 	shared.OpenStackServices = slices.Clone(shared.OpenStackServices)
-	for _, name := range API.calls {
-		of := revision(name)
-		if of == "" {
-			continue
-		}
-		i := slices.IndexFunc(shared.OpenStackServices, func(o sharedv1.OpenStackService) bool { return o.Name == name })
-		if i < 0 {
-			i = len(shared.OpenStackServices)
-			shared.OpenStackServices = append(shared.OpenStackServices, sharedv1.OpenStackService{Name: name})
-		}
-		entry := &shared.OpenStackServices[i]
-		if entry.EndpointRevision != "" { // of the user, who may change it too
-			of = engine.Hash(entry.EndpointRevision, of)
-		}
-		entry.EndpointRevision = of
+	i := slices.IndexFunc(shared.OpenStackServices, func(o sharedv1.OpenStackService) bool { return o.Name == name })
+	if i < 0 {
+		i = len(shared.OpenStackServices)
+		shared.OpenStackServices = append(shared.OpenStackServices, sharedv1.OpenStackService{Name: name})
 	}
+	shared.OpenStackServices[i].EndpointRevision = revision
 	return shared
 }
 

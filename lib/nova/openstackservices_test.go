@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,7 +132,7 @@ func TestServiceOfALaterReleaseIsLeftOut(t *testing.T) {
 func TestLookups(t *testing.T) {
 	lookups := func(services ...sharedv1.OpenStackService) string {
 		var all []string
-		for _, lookup := range Lookups(sharedv1.SharedConnections{OpenStackServices: services}, "nova") {
+		for _, lookup := range Lookups(sharedv1.SharedConnections{OpenStackServices: services}) {
 			all = append(all, string(lookup.Name)+": "+lookup.String())
 		}
 		return strings.Join(all, "; ")
@@ -149,32 +150,21 @@ func TestLookups(t *testing.T) {
 	if got != "Placement: placement, public, R2; Ironic: special, internal" {
 		t.Errorf("got %s", got)
 	}
+	if got := lookups(sharedv1.OpenStackService{Name: "Placement", EndpointRevision: "by-hand"}); strings.Contains(got, "Placement") {
+		t.Errorf("got %s", got)
+	}
 }
 
 // A revision changes the configuration of the callers alone, and nothing that Nova reads.
-func TestRevised(t *testing.T) {
-	given := sharedv1.SharedConnections{OpenStackServices: []sharedv1.OpenStackService{{Name: "Placement", RegionName: "R2"}, {Name: "Cinder", EndpointRevision: "of-user"}}}
-	revised := Revised(given, func(name sharedv1.OpenStackServiceName) string {
-		return map[sharedv1.OpenStackServiceName]string{"Placement": "1", "Neutron": "2", "Cinder": "3"}[name]
-	})
-	if given.OpenStackServices[0].EndpointRevision != "" || given.OpenStackServices[1].EndpointRevision != "of-user" {
-		t.Error("the given connections have changed")
+func TestWithRevision(t *testing.T) {
+	given := sharedv1.SharedConnections{OpenStackServices: []sharedv1.OpenStackService{{Name: "Placement", RegionName: "R2"}}}
+	revised := WithRevision(WithRevision(given, "Placement", "1"), "Neutron", "2").OpenStackServices
+	want := []sharedv1.OpenStackService{{Name: "Placement", RegionName: "R2", EndpointRevision: "1"}, {Name: "Neutron", EndpointRevision: "2"}}
+	if !slices.Equal(revised, want) || given.OpenStackServices[0].EndpointRevision != "" {
+		t.Errorf("%+v becomes %+v", given, revised)
 	}
-	entries := map[sharedv1.OpenStackServiceName]sharedv1.OpenStackService{}
-	for _, entry := range revised.OpenStackServices {
-		entries[entry.Name] = entry
-	}
-	if p := entries["Placement"]; p.EndpointRevision != "1" || p.RegionName != "R2" || entries["Neutron"].EndpointRevision != "2" || len(entries) != 3 {
-		t.Errorf("got %+v", revised.OpenStackServices)
-	}
-	if of := entries["Cinder"].EndpointRevision; of == "of-user" || of == "3" || len(of) > 64 {
-		t.Errorf("both revisions give %q", of)
-	}
-	if got := connected(entries["Neutron"]); got != expand.Replace("neutron: ACCOUNT PROJECT region_name=R1; asterism: neutron_endpoint_revision=2") {
+	if got := connected(revised[1]); got != expand.Replace("neutron: ACCOUNT PROJECT region_name=R1; asterism: neutron_endpoint_revision=2") {
 		t.Errorf("got %s", got)
-	}
-	if same := Revised(given, func(sharedv1.OpenStackServiceName) string { return "" }); len(same.OpenStackServices) != 2 {
-		t.Errorf("got %+v", same)
 	}
 }
 

@@ -45,7 +45,7 @@ password_hash_rounds = 4
 [cache]
 # In the memory of Keystone's only process: otherwise each validation of a token reads MariaDB 39 times.
 enabled = true
-backend = dogpile.cache.memory
+backend = oslo_cache.dict
 """, encoding="utf-8")
 make_keys(KEYS / "fernet-keys")
 make_keys(KEYS / "credential-keys")

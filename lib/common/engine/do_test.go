@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
@@ -200,6 +201,41 @@ func TestADoThatPanicsBacksOff(t *testing.T) {
 	w.Expect(w.condition(cr, "Registered")()).To(Equal(panicked))
 	w.change(cr, func(s *widget.Spec) { s.Text = "fine" })
 	w.awaitReady(cr)
+}
+
+// TestARestartKnowsWhatWasObservedLast, also if the stage has not been complete since.
+func TestARestartKnowsWhatWasObservedLast(t *testing.T) {
+	w := newTestWorld(t)
+	var seen atomic.Int64
+	var broken atomic.Bool
+	s := service{Name: owner, Owns: append([]client.Object{&widget.Rack{}}, owns...), Stages: []stage{{
+		Condition: "Registered", Every: func(*widget.Widget) time.Duration { return 100 * time.Millisecond },
+		Do: func(context.Context, *widget.Widget, engine.Inputs) (engine.Observed, error) {
+			if broken.Load() {
+				return nil, errors.New("no answer")
+			}
+			return engine.Observed{"seen": fmt.Sprint(seen.Load())}, nil
+		},
+		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
+			return []engine.Child{configMap(cr.Name, in.Observed("Registered")["seen"]), &widget.Rack{ObjectMeta: metaOf("", cr.Name)}}, nil
+		},
+	}}}
+	start(w, s)
+	cr := w.widget("counts", widget.Spec{})
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name)}
+	w.Eventually(func() error { return w.get(rack) }).Should(Succeed())
+	w.play(rack, "True", "")
+	w.awaitReady(cr)
+	w.play(rack, "False", "it is broken")
+	w.Eventually(w.condition(cr, "Registered")).Should(HavePrefix("False"))
+	seen.Store(7)
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("7"))
+	w.operator.Stop()
+	broken.Store(true)
+	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
+	start(w, s)
+	w.Eventually(w.textOf(cr.Name)).ShouldNot(BeEmpty())
+	w.Expect(w.textOf(cr.Name)()).To(Equal("7"))
 }
 
 // TestRepetitionsAreSpread: many objects call a server at the same time after a restart, and

@@ -45,7 +45,7 @@ func (c *Client) Endpoint(types []string, availability, region string) string {
 	for _, wanted := range types {
 		for _, service := range catalog.Entries {
 			for _, endpoint := range service.Endpoints {
-				isWanted := service.Type == wanted && endpoint.Interface == availability && endpoint.RegionID == cmp.Or(region, c.server.Region)
+				isWanted := service.Type == wanted && endpoint.Interface == availability && cmp.Or(endpoint.RegionID, endpoint.Region) == cmp.Or(region, c.server.Region)
 				if _, err := config.ParseWebAddress(endpoint.URL); isWanted && err == nil && len(endpoint.URL) <= maxURL {
 					return endpoint.URL
 				}

@@ -58,7 +58,7 @@ func TestAuthURLIsAcceptedWithAndWithoutVersion(t *testing.T) {
 // TestEndpointIsReadInTheCatalogOfTheLogin, and sends no request.
 func TestEndpointIsReadInTheCatalogOfTheLogin(t *testing.T) {
 	const catalog = `{"token":{"catalog":[
-		{"type":"block-storage","endpoints":[{"interface":"internal","region_id":"R1","url":"http://block.one/v3/p"}]},
+		{"type":"block-storage","endpoints":[{"interface":"internal","region":"R1","url":"http://block.one/v3/p"}]},
 		{"type":"placement","endpoints":[
 			{"interface":"internal","region_id":"R2","url":"http://placement.two"},
 			{"interface":"public","region_id":"R1","url":"http://placement.public"},

@@ -96,8 +96,8 @@ type OpenStackService struct {
 	EndpointOverride string `json:"endpointOverride,omitempty"`
 
 	// endpointRevision restarts the pods that call the OpenStack service when it changes: they keep
-	// the endpoint of the catalog as long as their tokens. The Nova adds an entry, and changes the
-	// revision, when it has seen another endpoint in the catalog.
+	// the endpoint of the catalog as long as their tokens. Without one, the Nova sets it for its
+	// services when it has seen another endpoint in the catalog.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

@@ -349,8 +349,8 @@ type OpenStackServiceStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// lookup has the service types, the interface and the region, if the spec states one, by which
-	// the endpoint was found.
+	// lookup has the service types, the interface, the region, if the spec states one, and a hash of
+	// Nova's account, by which the endpoint was found.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Lookup string `json:"lookup,omitempty"`

@@ -28,10 +28,11 @@ func removalNeeds(cr *novav1.NovaCell) []engine.Need {
 	return append(needs, novaOf(cr))
 }
 
-// novaOf is met without the Nova. Its deletion, and whether it lists the cell, are inputs.
+// novaOf is met without the Nova. Its deletion, its policy, and whether it lists the cell, are inputs.
 func novaOf(cr *novav1.NovaCell) engine.Need {
 	return engine.Existing(&novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}).Optional().Counting(func(obj client.Object) any {
-		return []bool{isListed(cr, obj.(*novav1.Nova)), obj.GetDeletionTimestamp() != nil} //nolint:forcetypeassert // the need names a Nova
+		nova := obj.(*novav1.Nova) //nolint:forcetypeassert // the need names a Nova
+		return []any{isListed(cr, nova), nova.DeletionTimestamp != nil, nova.Spec.DeletionPolicy}
 	})
 }
 
@@ -45,20 +46,21 @@ func isListed(cr *novav1.NovaCell, nova *novav1.Nova) bool {
 func databaseRemoved() stage {
 	s := registration.Remove(stage{Condition: "DatabaseRemoved"}, database)
 	needs, remove := s.Needs, s.Do
-	s.Needs = func(cr *novav1.NovaCell) []engine.Need {
-		nova := &novav1.Nova{ObjectMeta: named(cr.Spec.NovaRef.Name)}
-		return append(needs(cr), engine.Existing(nova).Optional().Counting(func(obj client.Object) any {
-			return obj.(*novav1.Nova).Spec.DeletionPolicy //nolint:forcetypeassert // the need names a Nova
-		}))
-	}
+	s.Needs = func(cr *novav1.NovaCell) []engine.Need { return append(needs(cr), novaOf(cr)) }
 	s.Do = func(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (engine.Observed, error) {
-		if nova, exists := engine.Get[*novav1.Nova](in, cr.Spec.NovaRef.Name); exists && nova.Spec.DeletionPolicy != novav1.DeletionDelete {
-			cr = cr.DeepCopy()
-			cr.Spec.DeletionPolicy = nova.Spec.DeletionPolicy
-		}
+		cr = cr.DeepCopy()
+		cr.Spec.DeletionPolicy = policy(cr, in)
 		return remove(ctx, cr, in)
 	}
 	return s
+}
+
+// policy is Delete only if the Nova, unless it is gone, says so too.
+func policy(cr *novav1.NovaCell, in engine.Inputs) novav1.DeletionPolicy {
+	if nova, exists := engine.Get[*novav1.Nova](in, cr.Spec.NovaRef.Name); exists && nova.Spec.DeletionPolicy != novav1.DeletionDelete {
+		return nova.Spec.DeletionPolicy
+	}
+	return cr.Spec.DeletionPolicy
 }
 
 // remaining returns the Nova of the cell, unless it is being deleted as well. Then the mapping
@@ -110,7 +112,7 @@ func checkEmpty(ctx context.Context, cr *novav1.NovaCell, in engine.Inputs) (eng
 		return nil, err
 	}
 	why := counted.Occupants()
-	if why != "" && cr.Annotations[commonv1.AnnotationAbandon] == "true" && cr.Spec.DeletionPolicy != novav1.DeletionDelete {
+	if why != "" && cr.Annotations[commonv1.AnnotationAbandon] == "true" && policy(cr, in) != novav1.DeletionDelete {
 		return nil, abandon(cr, "the cell has "+why)
 	}
 	if why != "" {

@@ -103,7 +103,7 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	if !cr.IsPaused() {
 		removeScaledAway(ctx, cr, in, conductors, api)
 	}
-	return observeServices(cr, in, keystone.Endpoint)
+	return observeServices(cr, keystone.Endpoint), nil
 }
 
 // checkCells returns nil if at least one cell answers.

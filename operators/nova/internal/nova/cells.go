@@ -48,7 +48,7 @@ func cells(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 				APIDatabaseSecretRef:   c.APIDatabaseSecretRef,
 				Cell0DatabaseSecretRef: &c.Cell0DatabaseSecretRef,
 				IdentitySecretRef:      c.IdentitySecretRef,
-				SharedConnections:      sharedConnections(cr),
+				SharedConnections:      sharedConnections(cr, in),
 				SuperconductorRef:      commonv1.ObjectReference{Name: superconductorName(cr)},
 				Conductor:              cell.Conductor.WithDefaults(image(cr), cr.Spec.ServiceDefaults),
 				Rollout:                cellRollout(cr, cell, in),
@@ -110,7 +110,10 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 		return fmt.Sprintf("its operator has not seen generation %d of NovaCell %s yet", cell.Generation, cell.Name)
 	case cell.Status.NextDatabase != "":
 		return fmt.Sprintf("its database moves to %s: complete the copy, see DatabaseReady of NovaCell %s, or add the cell to spec.cells again", cell.Status.NextDatabase, cell.Name)
-	case cell.Status.Servers == nil, cell.Status.CountedGeneration != cell.Generation:
+	case cell.Status.Servers != nil && cell.Status.CountedGeneration == cell.Generation:
+	case cell.Annotations[commonv1.AnnotationAbandon] == "true":
+		return "" // its database is gone; the NovaCell checks again what it can
+	default:
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
 	if occupants := cell.Status.Occupants(); occupants != "" {

@@ -37,7 +37,9 @@ import (
 func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 	none, servers := int32(0), int32(3)
 	for want, change := range map[string]func(*novav1.NovaCell){
-		"": func(*novav1.NovaCell) {},
+		"": func(c *novav1.NovaCell) {
+			c.Status.CountedGeneration, c.Annotations = 0, map[string]string{commonv1.AnnotationAbandon: "true"}
+		},
 		"has servers: 3: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again":                   func(c *novav1.NovaCell) { c.Status.Servers = &servers },
 		"its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell demo-cell2":                           func(c *novav1.NovaCell) { c.Status.Servers = nil },
 		"its database moves to db:3306/other: complete the copy, see DatabaseReady of NovaCell demo-cell2, or add the cell to spec.cells again": func(c *novav1.NovaCell) { c.Status.NextDatabase = "db:3306/other" },
@@ -54,6 +56,11 @@ func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 		if got := whyNotEmpty(child); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	child := &novav1.NovaCell{ObjectMeta: named("demo-cell2")}
+	child.Status.UUID, child.Status.Servers = uuids["cell2"], &none
+	if got := whyNotEmpty(child); got != "" {
+		t.Errorf("an empty cell: got %q", got)
 	}
 }
 

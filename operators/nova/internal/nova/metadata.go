@@ -57,7 +57,7 @@ func metadataService(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) 
 		ServiceSpec:            service(cr, cr.Spec.Metadata.ServiceTemplate, in),
 		WSGISettings:           cr.Spec.Metadata.WSGISettings,
 		Exposure:               cr.Spec.Metadata.Exposure,
-		SharedConnections:      sharedConnections(cr),
+		SharedConnections:      sharedConnections(cr, in),
 		Mode:                   metadatav1.MetadataGlobal,
 		APIDatabaseSecretRef:   &c.APIDatabaseSecretRef,
 		Cell0DatabaseSecretRef: &c.Cell0DatabaseSecretRef,

@@ -1,55 +1,67 @@
 package nova
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"asterism.dev/lib/common/engine"
 	"asterism.dev/lib/common/enginetest"
-	"asterism.dev/lib/nova"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
 	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
 
-// TestChangesOfAnEndpointAreCounted, and the first endpoint is none.
+// TestChangesOfAnEndpointAreCounted, and the first endpoint is none, nor one of another lookup.
 func TestChangesOfAnEndpointAreCounted(t *testing.T) {
-	lookup, now := nova.Lookup{Name: sharedv1.OpenStackPlacement, Types: []string{"placement"}, Interface: "internal"}, time.Now()
-	var status *novav1.OpenStackServiceStatus
+	now := time.Now()
+	var status novav1.OpenStackServiceStatus
 	for _, c := range []struct {
-		what, found string
-		after       time.Duration
-		endpoint    string
-		changes     int32
+		what, lookup, found string
+		after               time.Duration
+		endpoint            string
+		changes             int32
 	}{
-		{"not in the catalog", "", 0, "", 0},
-		{"new", "http://one", time.Minute, "http://one", 0},
-		{"the same", "http://one", time.Hour, "http://one", 0},
-		{"moved", "http://two", time.Minute, "http://two", 1},
-		{"moved back at once", "http://one", 9 * time.Minute, "http://two", 1},
-		{"still moved back", "http://one", time.Minute, "http://one", 2},
-		{"not in the catalog for a while", "", time.Hour, "http://one", 2},
-		{"there again", "http://one", time.Hour, "http://one", 2},
+		{"not in the catalog", "internal", "", 0, "", 0},
+		{"new", "internal", "http://one", time.Minute, "http://one", 0},
+		{"the same", "internal", "http://one", time.Hour, "http://one", 0},
+		{"moved", "internal", "http://two", time.Minute, "http://two", 1},
+		{"moved back at once", "internal", "http://one", 9 * time.Minute, "http://two", 1},
+		{"still moved back", "internal", "http://one", time.Minute, "http://one", 2},
+		{"not in the catalog for a while", "internal", "", time.Hour, "http://one", 2},
+		{"there again", "internal", "http://one", time.Hour, "http://one", 2},
+		{"the same by another lookup", "public", "http://one", time.Hour, "http://one", 2},
+		{"moved since", "public", "http://three", time.Hour, "http://three", 3},
+		{"another one by another lookup", "internal", "http://one", time.Hour, "http://one", 3},
+		{"moved since then", "internal", "http://two", time.Hour, "http://two", 4},
 	} {
 		now = now.Add(c.after)
-		status = statusOf(lookup, status, c.found, now)
-		if c.endpoint == "" && status == nil {
-			continue
-		}
-		if status == nil || status.Endpoint != c.endpoint || status.Changes != c.changes {
+		before := status
+		status = statusOf(c.lookup, status, c.found, now)
+		if status.Endpoint != c.endpoint || status.Changes != c.changes || status.Changes > before.Changes && !status.LastChangeTime.Equal(&metav1.Time{Time: now}) {
 			t.Fatalf("%s: got %+v, want %s and %d changes", c.what, status, c.endpoint, c.changes)
 		}
 	}
-	lookup.Region = "RegionTwo"
-	if status = statusOf(lookup, status, "http://region.two", now); status.Endpoint != "http://region.two" || status.Changes != 2 {
-		t.Errorf("another region: got %+v", status)
+}
+
+// TestOnlyWhatIsLookedUpIsRevised: another entry restarts the callers itself.
+func TestOnlyWhatIsLookedUpIsRevised(t *testing.T) {
+	cr := givenNova()
+	cr.Spec.OpenStackServices = []sharedv1.OpenStackService{{Name: "Placement", EndpointOverride: "http://stated"}, {Name: "Cinder", EndpointRevision: "by-hand"}}
+	for _, name := range []sharedv1.OpenStackServiceName{"Placement", "Cinder", "Ironic", "Neutron"} {
+		cr.Status.OpenStackServices = append(cr.Status.OpenStackServices, novav1.OpenStackServiceStatus{Name: name, Changes: 1})
 	}
-	if status = statusOf(lookup, status, "http://moved.two", now.Add(time.Hour)); status.Changes != 3 || !status.LastChangeTime.Equal(&metav1.Time{Time: now.Add(time.Hour)}) {
-		t.Errorf("moved in the other region: got %+v", status)
+	cr.Status.OpenStackServices[3].Changes = 0
+	if got := sharedConnections(cr, engine.Inputs{}).OpenStackServices; !slices.Equal(got, cr.Spec.OpenStackServices) {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -85,5 +97,21 @@ var _ = Describe("The catalog", func() {
 		Expect(api.Spec.OpenStackServices).To(HaveLen(1))
 		cell := cellNamed(cr, cr.Spec.Cells[0])
 		Eventually(func() []sharedv1.OpenStackService { c.Read(cell); return cell.Spec.OpenStackServices }).Should(Equal(api.Spec.OpenStackServices))
+
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		c.Read(api)
+		generation := api.Generation
+		Expect(c.Client.Status().Patch(GinkgoT().Context(), cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`)))).To(Succeed())
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Eventually(func() int32 { c.Read(cr); return cr.Status.OpenStackServices[0].Changes }).Should(BeEquivalentTo(1))
+		c.Read(api)
+		Expect(api.Generation).To(Equal(generation), "a lost status restarts nothing")
+
+		keystone := &corev1.Secret{ObjectMeta: named(cr.Spec.Identity.ConnectionSecretRef.Name)}
+		c.publish("http://placement.three:8778")
+		c.Change(keystone, func() { keystone.Data["project"] = []byte("another") })
+		Eventually(endpoint).Should(Equal("http://placement.three:8778"))
+		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
+		Expect(revision()).To(Equal("1"), "another account restarts the pods itself")
 	})
 })

@@ -240,7 +240,7 @@ func superconductor(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		DatabaseSecretRef:    c.Cell0DatabaseSecretRef,
 		MessageBusSecretRef:  c.MessageBusSecretRef,
 		IdentitySecretRef:    &c.IdentitySecretRef,
-		SharedConnections:    sharedConnections(cr),
+		SharedConnections:    sharedConnections(cr, in),
 		Rollout:              commonv1.RolloutAutomatic,
 	}
 	child, exists := engine.Get[*conductorv1.NovaConductor](in, conductor.Name)
@@ -263,7 +263,7 @@ func scheduler(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 		Spec: schedulerv1.NovaSchedulerSpec{
 			ServiceSpec:       service(cr, cr.Spec.Scheduler, in),
 			Connections:       c,
-			SharedConnections: sharedConnections(cr),
+			SharedConnections: sharedConnections(cr, in),
 		},
 	}
 	child.Spec.ContainerImage, child.Spec.RestartTriggers = image, schedulerTriggers(cr, in)
@@ -284,7 +284,7 @@ func api(cr *novav1.Nova, in engine.Inputs) ([]engine.Child, error) {
 			WSGISettings:      cr.Spec.API.WSGISettings,
 			Exposure:          cr.Spec.API.Exposure,
 			Connections:       c,
-			SharedConnections: sharedConnections(cr),
+			SharedConnections: sharedConnections(cr, in),
 		},
 	}
 	child.Spec.ContainerImage = image
