@@ -110,23 +110,27 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 		return fmt.Sprintf("its operator has not seen generation %d of NovaCell %s yet", cell.Generation, cell.Name)
 	case cell.Status.NextDatabase != "":
 		return fmt.Sprintf("its database moves to %s: complete the copy, see DatabaseReady of NovaCell %s, or add the cell to spec.cells again", cell.Status.NextDatabase, cell.Name)
-	case cell.Status.Servers != nil && cell.Status.CountedGeneration == cell.Generation:
-	case cell.Annotations[commonv1.AnnotationAbandon] == "true":
-		return "" // its database is gone; the NovaCell checks again what it can
-	default:
+	case cell.Status.Servers == nil || cell.Status.CountedGeneration != cell.Generation:
+		if cell.Annotations[commonv1.AnnotationAbandon] == "true" {
+			return "" // its database is gone; the NovaCell checks again what it can
+		}
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}
-	if occupants := cell.Status.Occupants(); occupants != "" {
-		computes := meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionComputesReady)
-		if *cell.Status.Servers == 0 && len(cell.Spec.Computes) == 0 && computes != nil && computes.Status == metav1.ConditionFalse {
-			return fmt.Sprintf("has %s: %s", occupants, computes.Message)
-		}
-		if *cell.Status.Servers == 0 && len(cell.Spec.Computes) > 0 && !isCounted(cell) {
-			return fmt.Sprintf("its computes leave when its servers are counted again: see the conditions of NovaCell %s", cell.Name)
-		}
-		return fmt.Sprintf("has %s: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again", occupants)
+	return whatIsLeft(cell)
+}
+
+// whatIsLeft tells what is in a cell that was counted, and what to do; "" for nothing.
+func whatIsLeft(cell *novav1.NovaCell) string {
+	occupants, computes := cell.Status.Occupants(), meta.FindStatusCondition(cell.Status.Conditions, novav1.ConditionComputesReady)
+	switch hasComputes, hasServers := len(cell.Spec.Computes) > 0, *cell.Status.Servers > 0; {
+	case occupants == "":
+		return ""
+	case !hasServers && !hasComputes && computes != nil && computes.Status == metav1.ConditionFalse:
+		return fmt.Sprintf("has %s: %s", occupants, computes.Message)
+	case !hasServers && hasComputes && !isCounted(cell):
+		return fmt.Sprintf("its computes leave when its servers are counted again: see the conditions of NovaCell %s", cell.Name)
 	}
-	return ""
+	return fmt.Sprintf("has %s: remove the servers, and the compute hosts outside this cluster, or add the cell to spec.cells again", occupants)
 }
 
 // judgeCells waits until the cells that are removed from the spec are empty, and until the
