@@ -229,7 +229,15 @@ func TestARestartKnowsWhatWasObservedLast(t *testing.T) {
 	w.play(rack, "False", "it is broken")
 	w.Eventually(w.condition(cr, "Registered")).Should(HavePrefix("False"))
 	seen.Store(7)
-	w.Eventually(w.textOf(cr.Name)).Should(Equal("7"))
+	w.Eventually(func() string { // of the record, which is written after the child
+		w.must(w.get(cr))
+		for _, record := range cr.Status.Completed {
+			if record.Stage == "Registered" {
+				return record.Observed["seen"]
+			}
+		}
+		return ""
+	}).Should(Equal("7"))
 	w.operator.Stop()
 	broken.Store(true)
 	w.must(w.client.Delete(w.ctx, w.configMap(cr.Name)))
