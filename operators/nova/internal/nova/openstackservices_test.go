@@ -87,30 +87,35 @@ var _ = Describe("The catalog", func() {
 			}
 			return api.Spec.OpenStackServices[0].EndpointRevision
 		}
-		Eventually(endpoint).Should(Equal("http://placement.one:8778"))
+		Eventually(endpoint, time.Minute).Should(Equal("http://placement.one:8778"))
 		Expect(revision()).To(BeEmpty(), "nothing restarts for the first endpoint")
 
 		c.publish("http://placement.two:8778")
 		c.Change(cr, func() { cr.Spec.Scheduler.Replicas = new(int32(2)) }) // any change sends a request at once
-		Eventually(endpoint).Should(Equal("http://placement.two:8778"))
-		Eventually(revision).Should(Equal("1"))
+		Eventually(endpoint, time.Minute).Should(Equal("http://placement.two:8778"))
+		Eventually(revision, time.Minute).Should(Equal("1"))
 		Expect(api.Spec.OpenStackServices).To(HaveLen(1))
 		cell := cellNamed(cr, cr.Spec.Cells[0])
-		Eventually(func() []sharedv1.OpenStackService { c.Read(cell); return cell.Spec.OpenStackServices }).Should(Equal(api.Spec.OpenStackServices))
+		Eventually(func() []sharedv1.OpenStackService { c.Read(cell); return cell.Spec.OpenStackServices }, time.Minute).Should(Equal(api.Spec.OpenStackServices))
 
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		c.Read(api)
 		generation := api.Generation
 		Expect(c.Client.Status().Patch(GinkgoT().Context(), cr, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`)))).To(Succeed())
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
-		Eventually(func() int32 { c.Read(cr); return cr.Status.OpenStackServices[0].Changes }).Should(BeEquivalentTo(1))
+		Eventually(func() int32 {
+			if endpoint() == nil {
+				return 0
+			}
+			return cr.Status.OpenStackServices[0].Changes
+		}, time.Minute).Should(BeEquivalentTo(1))
 		c.Read(api)
 		Expect(api.Generation).To(Equal(generation), "a lost status restarts nothing")
 
 		keystone := &corev1.Secret{ObjectMeta: named(cr.Spec.Identity.ConnectionSecretRef.Name)}
 		c.publish("http://placement.three:8778")
 		c.Change(keystone, func() { keystone.Data["project"] = []byte("another") })
-		Eventually(endpoint).Should(Equal("http://placement.three:8778"))
+		Eventually(endpoint, time.Minute).Should(Equal("http://placement.three:8778"))
 		enginetest.AwaitReady(GinkgoTB(), c.Client, cr)
 		Expect(revision()).To(Equal("1"), "another account restarts the pods itself")
 	})
