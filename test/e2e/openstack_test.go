@@ -92,13 +92,16 @@ func (c cloud) serversIn(ctx context.Context, status string) ([]server, error) {
 }
 
 // endpoint is a row of `openstack endpoint list`.
-type endpoint struct{ Interface, Region, URL string }
+type endpoint struct{ ID, Interface, Region, URL string }
 
-func (c cloud) computeEndpoints(ctx context.Context) []endpoint {
+func (c cloud) computeEndpoints(ctx context.Context) []endpoint { return c.endpoints(ctx, "compute") }
+
+// endpoints lists the endpoints of a service type in all regions.
+func (c cloud) endpoints(ctx context.Context, serviceType string) []endpoint {
 	GinkgoHelper()
 	identity := c.identity()
 	var services struct{ Services []struct{ ID string } }
-	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type=compute", &services, nil)
+	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type="+serviceType, &services, nil)
 	Expect(err).NotTo(HaveOccurred())
 	var all []endpoint
 	for _, service := range services.Services {
@@ -108,4 +111,20 @@ func (c cloud) computeEndpoints(ctx context.Context) []endpoint {
 		all = append(all, found.Endpoints...)
 	}
 	return all
+}
+
+// moveEndpoints gives the endpoints of a service type and an interface in the region another URL.
+func (c cloud) moveEndpoints(ctx context.Context, serviceType, side, to string) {
+	GinkgoHelper()
+	identity, moved := c.identity(), 0
+	for _, e := range c.endpoints(ctx, serviceType) {
+		if e.Interface != side || e.Region != region {
+			continue
+		}
+		change := map[string]any{"endpoint": map[string]any{"url": to}}
+		_, err := identity.Patch(ctx, identity.ServiceURL("endpoints", e.ID), change, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+		Expect(err).NotTo(HaveOccurred())
+		moved++
+	}
+	Expect(moved).To(BeNumerically(">", 0))
 }

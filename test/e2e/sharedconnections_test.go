@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,7 +110,7 @@ func endpointSpec(namespace string, nova *cloud) {
 	It("restarts the callers of Placement when its endpoint in the catalog changes, and no other pod", func(ctx SpecContext) {
 		before := uidsOf(ctx, namespace)
 		moved := "http://" + kubectl(ctx, "get", "service/placement", "--namespace="+namespace, "--output=jsonpath={.spec.clusterIP}") + ":8778"
-		nova.moveEndpoint(ctx, "placement", "public", moved)
+		nova.moveEndpoints(ctx, "placement", "public", moved)
 		awaitWithin(ctx, patience, "Nova", namespace, "demo", func(g Gomega, o *unstructured.Unstructured) {
 			services, _, err := unstructured.NestedSlice(o.Object, "status", "openStackServices")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -136,23 +135,6 @@ func endpointSpec(namespace string, nova *cloud) {
 		Expect(others).To(BeNumerically(">", 0))
 		nova.bootOn(ctx, "demo-cell1-fake")
 	}, SpecTimeout(15*time.Minute))
-}
-
-// moveEndpoint gives the endpoints of a service type in the region another URL.
-func (c cloud) moveEndpoint(ctx context.Context, serviceType, side, to string) {
-	GinkgoHelper()
-	identity := c.identity()
-	var services struct{ Services []struct{ ID string } }
-	_, err := identity.Get(ctx, identity.ServiceURL("services")+"?type="+serviceType, &services, nil)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(services.Services).To(HaveLen(1))
-	var found struct{ Endpoints []struct{ ID string } }
-	_, err = identity.Get(ctx, identity.ServiceURL("endpoints")+"?service_id="+services.Services[0].ID+"&interface="+side+"&region_id="+region, &found, nil)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(found.Endpoints).To(HaveLen(1))
-	change := map[string]any{"endpoint": map[string]any{"url": to}}
-	_, err = identity.Patch(ctx, identity.ServiceURL("endpoints", found.Endpoints[0].ID), change, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
-	Expect(err).NotTo(HaveOccurred())
 }
 
 // askMemcached returns the lines of the answer to a command, without the last one, END.

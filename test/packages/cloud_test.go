@@ -82,7 +82,7 @@ func expectNothingElsewhere(ctx context.Context) {
 // answers without the servers of a cell that it does not reach.
 func expectNoInterruption(ctx context.Context, change func()) {
 	GinkgoHelper()
-	pods, before := podUIDs(ctx, cloudNamespace), specs(ctx)
+	pods, ofUser, ofOperators := podUIDs(ctx, cloudNamespace), specs(ctx, "controlplanes"), specs(ctx, "novas,novacells")
 	load := cloud.StartLoad(ctx, cloud.Requests{
 		URLs:  []string{cloud.ServiceURL(ctx, "http://demo-api."+cloudNamespace+".svc:8774/v2.1/servers")},
 		Token: issueToken(ctx), Contains: `"demo"`, PerSecond: 5,
@@ -95,7 +95,8 @@ func expectNoInterruption(ctx context.Context, change func()) {
 	Expect(failures).To(BeEmpty())
 	Expect(answered).To(BeNumerically(">=", floor))
 	Expect(podUIDs(ctx, cloudNamespace)).To(Equal(pods), "the pods of Nova")
-	Expect(changed("", before, specs(ctx))).To(BeEmpty(), "a field of an object")
+	Expect(specs(ctx, "controlplanes")).To(Equal(ofUser), "the user's objects")
+	Expect(changed("", ofOperators, specs(ctx, "novas,novacells"))).To(BeEmpty(), "a field of an object that an operator has made")
 }
 
 // issueToken returns a token of the administrator.
@@ -114,10 +115,10 @@ func expectReady(ctx context.Context) {
 	}).WithContext(ctx).Should(Equal("True"))
 }
 
-// specs returns the specs of the objects that make the cloud.
-func specs(ctx context.Context) (all []any) {
+// specs returns the specs of the cloud's objects of these kinds.
+func specs(ctx context.Context, kinds string) (all []any) {
 	GinkgoHelper()
-	for _, o := range list(ctx, "controlplanes,novas,novacells", cloudNamespace) {
+	for _, o := range list(ctx, kinds, cloudNamespace) {
 		all = append(all, o.Spec)
 	}
 	Expect(all).NotTo(BeEmpty())
@@ -125,7 +126,7 @@ func specs(ctx context.Context) (all []any) {
 }
 
 // changed returns the path of a value that was another one before, "" for none. A newer operator may
-// add a field to an object that an operator has made.
+// add fields.
 func changed(path string, before, now any) string {
 	switch before := before.(type) {
 	case map[string]any:

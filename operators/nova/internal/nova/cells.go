@@ -111,8 +111,8 @@ func whyNotEmpty(cell *novav1.NovaCell) string {
 	case cell.Status.NextDatabase != "":
 		return fmt.Sprintf("its database moves to %s: complete the copy, see DatabaseReady of NovaCell %s, or add the cell to spec.cells again", cell.Status.NextDatabase, cell.Name)
 	case cell.Status.Servers == nil || cell.Status.CountedGeneration != cell.Generation:
-		if cell.Annotations[commonv1.AnnotationAbandon] == "true" {
-			return "" // its database is gone; the NovaCell checks again what it can
+		if cell.Annotations[commonv1.AnnotationAbandon] == "true" && cell.Status.Occupants() == "" {
+			return "" // its database may be gone for good; the NovaCell counts again what it can
 		}
 		return fmt.Sprintf("its compute hosts and servers are not counted yet: if this lasts, see the conditions of NovaCell %s", cell.Name)
 	}

@@ -62,6 +62,10 @@ func TestWhyNotEmptyTellsWhatToDo(t *testing.T) {
 	if got := whyNotEmpty(child); got != "" {
 		t.Errorf("an empty cell: got %q", got)
 	}
+	child.Annotations, child.Status.Servers, child.Generation, child.Status.ObservedGeneration = map[string]string{commonv1.AnnotationAbandon: "true"}, &servers, 2, 2
+	if got := whyNotEmpty(child); got == "" {
+		t.Error("a cell whose servers are known goes before it is counted again")
+	}
 }
 
 // TestComputesLeaveWithTheirCell when its servers have been counted, and there is none.
