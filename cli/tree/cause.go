@@ -62,6 +62,18 @@ func told(path []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return path
 }
 
+// unavailable returns the cause because of which an object is not available: the condition of the
+// lowest object that has it.
+func (f *Forest) unavailable(o *unstructured.Unstructured) *Cause {
+	for _, child := range f.children[o.GetUID()] {
+		if IsOwn(child) && Condition(child, commonv1.ConditionAvailable).Status == metav1.ConditionFalse {
+			return f.unavailable(child)
+		}
+	}
+	c := Condition(o, commonv1.ConditionAvailable)
+	return &Cause{Kind: o.GetKind(), Name: o.GetName(), Condition: c.Type, Reason: c.Reason, Message: masker.Text(c.Message)}
+}
+
 // blocking returns the child that blocks an object. Of Asterism's kinds that is the child in
 // the message of the first condition that is not True, or else, if the reason tells of
 // progress, the first child that is not ready. Of another kind it is the newest child that
@@ -93,10 +105,13 @@ func (f *Forest) blocking(o *unstructured.Unstructured) *unstructured.Unstructur
 }
 
 // First returns the condition of an object of Asterism's kinds to look at: that of the stage that
-// Ready repeats, or else the first that is not True, on which Ready need not depend. It is Ready
-// unless that of a stage is not True.
+// Ready repeats, or that of a ready object which is not available, or else the first that is not
+// True, on which Ready need not depend. It is Ready if there is none.
 func First(o *unstructured.Unstructured) metav1.Condition {
 	ready := Condition(o, commonv1.ConditionReady)
+	if available := Condition(o, commonv1.ConditionAvailable); ready.Status == metav1.ConditionTrue && available.Status == metav1.ConditionFalse {
+		return available
+	}
 	first := ready
 	for _, c := range Conditions(o) {
 		if c.Status != metav1.ConditionFalse || c.Type == commonv1.ConditionAvailable || c.Type == commonv1.ConditionReady {

@@ -16,12 +16,13 @@ func TestFirstIsTheStageThatReadyRepeats(t *testing.T) {
 		conditions []any
 		want       string
 	}{
-		"of two":             {[]any{apart, failed, condition("Ready", "False", "no pod")}, "APIReady"},
-		"of a ready object":  {[]any{apart, condition("Available", "False", "no"), condition("Ready", "True", "")}, "Apart"},
-		"without a stage":    {[]any{condition("APIReady", "True", ""), condition("Ready", "False", "no finalizer")}, "Ready"},
-		"with another text":  {[]any{failed, apart, condition("Ready", "False", "being deleted")}, "APIReady"},
-		"of an unknown one":  {[]any{condition("APIReady", "Unknown", ""), condition("Ready", "True", "")}, "Ready"},
-		"without conditions": {nil, ""},
+		"of two":                       {[]any{apart, failed, condition("Ready", "False", "no pod")}, "APIReady"},
+		"of a ready object":            {[]any{apart, condition("Ready", "True", "")}, "Apart"},
+		"of one that is not available": {[]any{apart, condition("Available", "False", "no"), condition("Ready", "True", "")}, "Available"},
+		"without a stage":              {[]any{condition("APIReady", "True", ""), condition("Ready", "False", "no finalizer")}, "Ready"},
+		"with another text":            {[]any{failed, apart, condition("Ready", "False", "being deleted")}, "APIReady"},
+		"of an unknown one":            {[]any{condition("APIReady", "Unknown", ""), condition("Ready", "True", "")}, "Ready"},
+		"without conditions":           {nil, ""},
 	} {
 		o := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": c.conditions}}}
 		if got := First(o).Type; got != c.want {

@@ -12,7 +12,7 @@ import (
 
 // Node is an object with its state, the cause of the state, and its children.
 type Node struct {
-	Own       bool                   `json:"-"` // of a kind of Asterism
+	Counted   bool                   `json:"-"` // in the summary: of a kind of Asterism, or named by a person
 	Kind      string                 `json:"kind"`
 	Namespace string                 `json:"namespace,omitempty"`
 	Name      string                 `json:"name"`
@@ -27,6 +27,12 @@ type Node struct {
 	Children  []Node                 `json:"children,omitempty"`
 }
 
+// Unavailable tells whether an object that is ready does not serve its purpose: Ready does not
+// depend on Available.
+func (n Node) Unavailable() bool {
+	return n.Ready == metav1.ConditionTrue && n.Available == metav1.ConditionFalse
+}
+
 // unshown are kinds that only explain their owner.
 var unshown = []string{"Pod", "ReplicaSet"}
 
@@ -37,8 +43,8 @@ func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstru
 	state := StateOf(o)
 	state.Message = masker.Text(state.Message)
 	n := Node{
-		Own:  IsOwn(o),
-		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+		Counted: IsOwn(o),
+		Kind:    o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 		Ready: state.Ready, Short: state.Short, Reason: state.Reason, Message: state.Message,
 		Available: Condition(o, commonv1.ConditionAvailable).Status,
 		Created:   o.GetCreationTimestamp(),
@@ -52,6 +58,9 @@ func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstru
 		for _, below := range path[1:] {
 			n.Rest = strings.TrimPrefix(n.Rest, below.GetKind()+" "+below.GetName()+": ")
 		}
+	}
+	if n.Unavailable() {
+		n.Cause = f.unavailable(o)
 	}
 	above = append(slices.Clip(above), o)
 	for _, child := range f.children[o.GetUID()] {

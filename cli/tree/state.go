@@ -23,6 +23,7 @@ const (
 const (
 	reasonProgressing = "Progressing"
 	reasonJobFailed   = "JobFailed"
+	reasonPaused      = "Paused"
 )
 
 // State is the state of an object.
@@ -79,6 +80,13 @@ func ownState(o *unstructured.Unstructured) State {
 	}
 	state.Short = string(state.Ready)
 	return state
+}
+
+// IsPaused tells whether an operator leaves an object of Asterism alone, because of the object's own
+// field or that of an object above it.
+func IsPaused(o *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	return paused || Condition(o, commonv1.ConditionReady).Reason == reasonPaused
 }
 
 // firstStatus is the time in which an operator that runs has written the status of a new object.

@@ -62,28 +62,35 @@ func Write(out io.Writer, nodes []Node, style Style, now time.Time) error {
 
 // summary tells how many objects of Asterism's kinds are ready. The operators judge the others.
 func summary(nodes []Node) string {
-	own, ready := count(nodes)
+	all, ready, unavailable := count(nodes)
 	switch {
-	case own == 1 && ready == 1:
+	case all == 1 && unavailable == 1:
+		return "The object is ready, but not available."
+	case all == 1 && ready == 1:
 		return "The object is ready."
-	case own == ready:
-		return fmt.Sprintf("All %d objects are ready.", own)
+	case all == ready && unavailable > 0:
+		return fmt.Sprintf("All %d objects are ready, but %d of them are not available.", all, unavailable)
+	case all == ready:
+		return fmt.Sprintf("All %d objects are ready.", all)
 	}
-	return fmt.Sprintf("%d of %d objects are not ready.", own-ready, own)
+	return fmt.Sprintf("%d of %d objects are not ready.", all-ready, all)
 }
 
-func count(nodes []Node) (own, ready int) {
+func count(nodes []Node) (all, ready, unavailable int) {
 	for _, n := range nodes {
-		if n.Own {
-			own++
+		if n.Counted {
+			all++
 			if n.Ready == metav1.ConditionTrue {
 				ready++
 			}
+			if n.Unavailable() {
+				unavailable++
+			}
 		}
-		below, readyBelow := count(n.Children)
-		own, ready = own+below, ready+readyBelow
+		below, readyBelow, unavailableBelow := count(n.Children)
+		all, ready, unavailable = all+below, ready+readyBelow, unavailable+unavailableBelow
 	}
-	return own, ready
+	return all, ready, unavailable
 }
 
 type table struct {
@@ -105,7 +112,7 @@ func (t *table) row(cells ...string) {
 func (t *table) branch(n Node, stem, below string) {
 	name := n.Kind + "/" + n.Name
 	if t.Namespaces && stem == "" {
-		name = n.Namespace + " " + name
+		name = strings.TrimSpace(n.Namespace + " " + name)
 	}
 	note := oneLine(message(n))
 	t.row(stem+name, t.mark(n)+n.Short, string(n.Available), duration.HumanDuration(t.now.Sub(n.Created.Time)), cut(note))

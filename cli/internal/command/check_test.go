@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -128,6 +129,62 @@ func TestWatchesAll(t *testing.T) {
 		if got := watchesAll(operator); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// TestHandedOver: an operator looks for a RoleBinding of its own name, unless a list names its
+// namespaces.
+func TestHandedOver(t *testing.T) {
+	const account = "asterism-nova-operator"
+	byName := rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ops", Name: account}},
+	}
+	changed := func(change func(*rbacv1.RoleBinding)) rbacv1.RoleBinding {
+		b := byName.DeepCopy()
+		change(b)
+		return *b
+	}
+	const plain = "spec: {containers: [{name: operator}]}"
+	const listed = "spec: {containers: [{name: operator, env: [{name: WATCH_NAMESPACE, value: 'a,cloud'}]}]}"
+	for name, test := range map[string]struct {
+		template string // of the pods; empty for an operator that cannot be read
+		binding  rbacv1.RoleBinding
+		want     bool
+	}{
+		"by name":                    {plain, byName, true},
+		"another name":               {plain, changed(func(b *rbacv1.RoleBinding) { b.Name = "mine" }), false},
+		"another role":               {plain, changed(func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }), false},
+		"another namespace":          {plain, changed(func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = "asterism-system" }), false},
+		"list, any name":             {listed, changed(func(b *rbacv1.RoleBinding) { b.Name = "mine" }), true},
+		"list, another account":      {listed, changed(func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "default" }), false},
+		"list without the namespace": {strings.Replace(listed, "cloud", "b", 1), byName, false},
+		"OLM":                        {"metadata: {annotations: {olm.targetNamespaces: 'cloud'}}\n" + ofOLM, changed(func(b *rbacv1.RoleBinding) { b.Name = "nova-operator.v1-abc" }), true},
+		"not readable":               {"", changed(func(b *rbacv1.RoleBinding) { b.Name = "mine" }), true},
+	} {
+		operator := appsv1.Deployment{}
+		if test.template != "" {
+			operator.Name, operator.Namespace = account, "ops"
+		}
+		if err := yaml.Unmarshal([]byte(test.template), &operator.Spec.Template); err != nil {
+			t.Fatal(err)
+		}
+		if got := handsOver([]rbacv1.RoleBinding{test.binding}, operator, account, "cloud"); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestScaledAway: Kubernetes says that a Deployment without replicas is available.
+func TestScaledAway(t *testing.T) {
+	operator := appsv1.Deployment{}
+	operator.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
+	if isAvailable(operator) {
+		t.Error("an operator without a pod counts as available")
+	}
+	if operator.Status.AvailableReplicas = 1; !isAvailable(operator) {
+		t.Error("an operator that runs does not count as available")
 	}
 }
 

@@ -1,13 +1,16 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
@@ -50,28 +53,34 @@ func (env *environment) events(ctx context.Context, arguments, kinds []string) e
 	if err != nil {
 		return err
 	}
-	known := map[types.UID]bool{}
+	known, namespaces := map[types.UID]bool{}, map[string]bool{}
 	for _, o := range objects {
 		known[o.GetUID()] = true
+		namespaces[cmp.Or(o.GetNamespace(), metav1.NamespaceDefault)] = true // where Kubernetes keeps events of objects without one
 	}
-	var list corev1.EventList
-	if err := access.WithWatch.List(ctx, &list, client.InNamespace(access.Namespace)); err != nil {
-		return fmt.Errorf("events cannot be listed: %w", err)
+	var events []corev1.Event
+	masker := mask.New()
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		var list corev1.EventList
+		if err := access.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("events cannot be listed: %w", err)
+		}
+		_ = learnSecrets(ctx, access, masker, namespace) // the right is not needed to list events
+		events = append(events, list.Items...)
 	}
-	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
+	events = slices.DeleteFunc(events, func(e corev1.Event) bool {
 		return !known[e.InvolvedObject.UID] || len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool { return strings.EqualFold(kind, e.Type) })
 	})
 	if len(events) == 0 {
 		env.hint("no events: Kubernetes keeps an event for an hour, unless its administrator has set another time")
 		return nil
 	}
-	return env.table(env.eventRows(events))
+	return env.table(env.eventRows(events, masker))
 }
 
 // eventRows returns the rows of events, the newest last.
-func (env *environment) eventRows(events []corev1.Event) [][]string {
+func (env *environment) eventRows(events []corev1.Event, masker *mask.Masker) [][]string {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
-	masker := mask.New()
 	rows := [][]string{{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}}
 	for _, e := range events {
 		age := duration.HumanDuration(env.now().Sub(lastSeen(e)))

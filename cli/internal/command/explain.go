@@ -29,6 +29,8 @@ type explanation struct {
 	book    meaning.Book
 	masker  *mask.Masker
 	cluster *cluster.Cluster
+	// unmasked is why the masker does not know the Secrets.
+	unmasked error
 }
 
 func newExplain(env *environment) *cobra.Command {
@@ -154,6 +156,9 @@ func (e *explanation) object(ctx context.Context, reference, condition string) (
 		return err
 	}
 	e.hintUnread(unread)
+	if namespace != "" { // a cause or an event may quote what a program has written
+		e.unmasked = learnSecrets(ctx, e.cluster, e.masker, namespace)
+	}
 	forest := tree.New(objects)
 	found := forest.Find(kind.Kind, name)
 	if len(found) == 0 {
@@ -179,7 +184,7 @@ func (e *explanation) state(ctx context.Context, forest *tree.Forest, o *unstruc
 		e.section("Reason "+now.Reason, text)
 	}
 	if cause := forest.CauseOf(o); cause != nil && (cause.Kind != o.GetKind() || cause.Name != o.GetName()) {
-		e.section("Cause", cause.String())
+		e.section("Cause", e.masker.Text(cause.String()))
 	}
 	if path := forest.Path(o); len(path) > 0 {
 		e.log(ctx, path[len(path)-1])
@@ -231,7 +236,9 @@ func (e *explanation) log(ctx context.Context, pod *unstructured.Unstructured) {
 	if len(content) >= maxLogSize {
 		content = content[:bytes.LastIndexByte(content, '\n')+1] // a part of a secret would not be recognized
 	}
-	e.learnSecrets(ctx, e.cluster, e.masker, pod.GetNamespace())
+	if e.unmasked != nil {
+		e.hint("warning: %v", e.unmasked)
+	}
 	title := fmt.Sprintf("Log of Pod/%s, container %s", pod.GetName(), trouble.Container)
 	if trouble.Previous {
 		title += ", its last run"

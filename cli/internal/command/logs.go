@@ -78,7 +78,9 @@ func (l *logs) show(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	l.learnSecrets(ctx, l.cluster, l.masker, l.cluster.Namespace)
+	if err := learnSecrets(ctx, l.cluster, l.masker, l.cluster.Namespace); err != nil {
+		l.hint("warning: %v", err)
+	}
 	var following sync.WaitGroup
 	found := 0
 	for _, o := range objects {

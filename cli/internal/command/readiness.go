@@ -163,9 +163,7 @@ func (r *readiness) available(ctx context.Context) (string, error) {
 		}
 	}
 	for name, o := range found {
-		if !slices.ContainsFunc(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
-		}) {
+		if !isAvailable(o) {
 			waiting = append(waiting, "\"kubectl describe deployment -n "+o.Namespace+" "+name+"\"")
 		}
 	}
@@ -179,6 +177,14 @@ func (r *readiness) available(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d available", len(found)), nil
 }
 
+// isAvailable tells whether an operator runs. For a Deployment without replicas, Kubernetes also
+// sets the condition.
+func isAvailable(o appsv1.Deployment) bool {
+	return o.Status.AvailableReplicas > 0 && slices.ContainsFunc(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+	})
+}
+
 // accounts names operators.
 func accounts(names []string) string {
 	if len(names) == len(cluster.Accounts) {
@@ -187,7 +193,7 @@ func accounts(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// handedOver looks for RoleBindings of any name, because OLM chooses others.
+// handedOver tells whether the operators watch the namespace and have rights in it.
 func (r *readiness) handedOver(ctx context.Context) (string, error) {
 	name := r.cluster.Namespace
 	if err := r.get(ctx, "Namespace", "", name, "\"kubectl create namespace "+name+"\", and then \"kubectl label namespace "+name+" pod-security.kubernetes.io/enforce=restricted\"", &corev1.Namespace{}); err != nil {
@@ -197,34 +203,61 @@ func (r *readiness) handedOver(ctx context.Context) (string, error) {
 	if err := r.list(ctx, "RoleBindings", name, &bindings); err != nil {
 		return "", err
 	}
-	missing := slices.DeleteFunc(slices.Clone(cluster.Accounts), func(account string) bool {
-		return slices.ContainsFunc(bindings.Items, func(b rbacv1.RoleBinding) bool {
-			return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.ServiceAccountKind && s.Name == account })
-		})
-	})
-	if len(missing) == 0 {
-		return name + " is handed over to the operators", nil
-	}
 	operators, err := r.deployments(ctx)
-	if err != nil {
+	if notRead := (findingError{}); err != nil && !errors.As(err, &notRead) {
 		return "", err
 	}
-	missing = slices.DeleteFunc(missing, func(account string) bool { return watchesAll(operators[account]) })
-	if len(missing) > 0 {
+	missing := slices.DeleteFunc(slices.Clone(cluster.Accounts), func(account string) bool {
+		return handsOver(bindings.Items, operators[account], account, name)
+	})
+	switch {
+	case len(missing) > 0:
 		return "", failed("%s is not handed over to %s: with OLM or Helm, add it to the namespaces of the installation; otherwise kubectl apply -n %s -f .release/dist/namespace.yaml",
 			name, accounts(missing), name)
+	case watchesAll(operators[cluster.Accounts[0]]):
+		return "the operators watch all namespaces", nil
 	}
-	return "the operators watch all namespaces", nil
+	return name + " is handed over to the operators", nil
 }
 
-// watchesAll tells whether an operator watches all namespaces: OLM writes them into an annotation,
-// and other installations into the environment.
 func watchesAll(operator appsv1.Deployment) bool {
+	namespaces, listed := watchedBy(operator)
+	return listed && namespaces == ""
+}
+
+// watchedBy returns the list of the namespaces that an operator watches, if it has one; an empty
+// list has all. OLM writes it into an annotation, and other installations into the environment.
+// Without a list, the operator looks for RoleBindings.
+func watchedBy(operator appsv1.Deployment) (namespaces string, listed bool) {
 	if targets, ofOLM := operator.Spec.Template.Annotations["olm.targetNamespaces"]; ofOLM {
-		return targets == ""
+		return targets, true
 	}
-	return slices.ContainsFunc(operator.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "WATCH_NAMESPACE" && v.Value == "" && v.ValueFrom == nil })
+	for _, container := range operator.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.Name == "WATCH_NAMESPACE" && variable.ValueFrom == nil {
+				return variable.Value, true
+			}
+		}
+	}
+	return "", false
+}
+
+// handsOver tells whether an operator watches a namespace and is a subject of one of its
+// RoleBindings. A RoleBinding that an operator looks for has the name of the account, and gives the
+// ClusterRole of this name. Of an operator whose Deployment is not known, the account counts alone.
+func handsOver(bindings []rbacv1.RoleBinding, operator appsv1.Deployment, account, namespace string) bool {
+	if watchesAll(operator) {
+		return true
+	}
+	watched, listed := watchedBy(operator)
+	if listed && !slices.Contains(strings.Split(watched, ","), namespace) {
+		return false
+	}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account}
+	return slices.ContainsFunc(bindings, func(b rbacv1.RoleBinding) bool {
+		return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Name == account && (operator.Name == "" || s.Namespace == operator.Namespace)
+		}) && (operator.Name == "" || listed || b.Name == account && b.RoleRef == role)
 	})
 }
 

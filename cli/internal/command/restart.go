@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
+	"asterism.dev/cli/tree"
 )
 
 // restartKey is the key in restartTriggers. No cell has this name: the names of cells, which the
@@ -60,25 +61,31 @@ func (env *environment) restart(ctx context.Context, word, done string, options 
 	if err != nil {
 		return err
 	}
-	options, count := append(options, client.FieldOwner("kubectl-asterism")), 0
+	var services []*unstructured.Unstructured
 	for _, o := range objects {
-		name := o.GetKind() + "/" + o.GetName()
 		switch {
 		case o.GetKind() == "NovaCompute":
-			env.hint("%s is not restarted: it has no restartTriggers. \"kubectl delete pod\" restarts a pod", name)
+			env.hint("%s is not restarted: it has no restartTriggers. \"kubectl delete pod\" restarts a pod", nameOf(o))
+		case isService(o) && tree.IsPaused(o):
+			return fmt.Errorf("%s is paused, so nothing is restarted: set spec.paused to false first", nameOf(o))
 		case isService(o):
-			if err := access.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
-				return fmt.Errorf("%s cannot be restarted: %w", name, err)
-			}
-			_, _ = fmt.Fprintln(env.Out, name, done)
-			count++
+			services = append(services, o)
 		}
 	}
-	if count == 0 {
+	if len(services) == 0 {
 		return fmt.Errorf("%s has no service to restart: name a service, such as novaapi/demo-api, or an object above it", word)
+	}
+	options = append(options, client.FieldOwner("kubectl-asterism"))
+	for _, o := range services {
+		if err := access.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
+			return fmt.Errorf("%s cannot be restarted: %w", nameOf(o), err)
+		}
+		_, _ = fmt.Fprintln(env.Out, nameOf(o), done)
 	}
 	return nil
 }
+
+func nameOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
 
 // isService tells whether an object is of a kind whose spec has the fields of every service.
 func isService(o *unstructured.Unstructured) bool {

@@ -131,16 +131,17 @@ func (env *environment) hintUnread(unread []cluster.UnreadError) {
 	}
 }
 
-// learnSecrets lets a masker know the values of a namespace's Secrets.
-func (env *environment) learnSecrets(ctx context.Context, access *cluster.Cluster, masker *mask.Masker, namespace string) {
+// learnSecrets lets a masker know the values of a namespace's Secrets. An error says that it knows
+// only what looks like a secret.
+func learnSecrets(ctx context.Context, access *cluster.Cluster, masker *mask.Masker, namespace string) error {
 	var list corev1.SecretList
 	if err := access.WithWatch.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		env.hint("warning: the Secrets of namespace %s cannot be read, so the log is masked only where it looks like a secret: %v", namespace, err)
-		return
+		return fmt.Errorf("the Secrets of namespace %s cannot be read, so the log is masked only where it looks like a secret: %w", namespace, err)
 	}
 	for _, secret := range list.Items {
 		masker.Learn(secret.Namespace+"/"+secret.Name, secret.Data)
 	}
+	return nil
 }
 
 // release is the version that the linker sets; see target cli of the Makefile.

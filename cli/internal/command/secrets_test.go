@@ -13,11 +13,11 @@ import (
 // commands.
 func TestNoSecretIsPrinted(t *testing.T) {
 	text := replay(t, "testdata/unprepared", []string{"check"})
-	for _, arguments := range []string{"report --file -", "status", "status -o json", "cells", "explain controlplane/demo", "explain novaconductor/demo-cell1-conductor", "logs --previous"} {
+	for _, arguments := range []string{"report --file -", "status", "status -o json", "cells", "events", "explain controlplane/demo", "explain novaconductor/demo-cell1-conductor", "logs --previous"} {
 		text += replay(t, "testdata/broken", strings.Fields(arguments))
 	}
 	for _, secret := range []string{
-		"c4n4ry", "hunter2", "snippet-password", "bare-argument", "joined-argument", "variable-password", "event-password", "ended-password",
+		"c4n4ry", "hunter2", "snippet-password", "bare-argument", "joined-argument", "variable-password", "event-password", "quoted-without-form", "ended-password",
 		"json-password", "bus-p@ss", "gAAAAA", "eyJhbGci", "the-private-key-of-the-client",
 		"first-of-the-signing-keys", "second-of-the-signing-keys", "bG9nZ2VkLWtleQ",
 	} {

@@ -24,7 +24,8 @@ type status struct {
 	*environment
 	cluster       *cluster.Cluster
 	printer       printers.ResourcePrinter // nil for a table
-	kind, name    string                   // of the only root; empty for all
+	kind          schema.GroupVersionKind  // of the only root; empty for all
+	name          string                   // of the only root; empty for all
 	allNamespaces bool
 	warned        bool
 	incomplete    error // if a kind of Asterism cannot be read
@@ -42,8 +43,9 @@ Below an object that is not ready, the cause is shown once: the object at the en
 the chain, its condition and its message. On a terminal, ✓ marks what is ready, … what
 is in progress, and ✗ what is not ready for another reason.
 
-The command ends with 0 if every object is ready, with 1 if an object is not ready, and
-with 2 if there is no object, if objects of Asterism cannot be read, or after an error.`,
+The command ends with 0 if every object is ready, with 1 if an object is not ready or not
+available, and with 2 if there is no object, if objects of Asterism cannot be read, or
+after an error.`,
 		Example: `  kubectl asterism status -n openstack
   kubectl asterism status demo -n openstack --watch
   kubectl asterism status novacell/demo-cell1 -n openstack -o yaml`,
@@ -81,15 +83,27 @@ func (s *status) choose(arguments []string) error {
 		return nil
 	}
 	kind, err := cluster.KindOf(word)
-	s.kind, s.name = kind.Kind, name
+	s.kind, s.name = kind, name
 	return err
 }
 
 // kinds are the kinds of the tree.
 func kinds() []schema.GroupVersionKind { return append(cluster.Own(), cluster.Workloads...) }
 
+// ofCluster tells whether the only root has no namespace.
+func (s *status) ofCluster() bool { return slices.Contains(cluster.OwnClusterScoped(), s.kind) }
+
+// kinds are those of the tree that the command line means.
+func (s *status) kinds() []schema.GroupVersionKind {
+	if s.allNamespaces || s.ofCluster() {
+		return append(kinds(), cluster.OwnClusterScoped()...)
+	}
+	return kinds()
+}
+
+// namespace is that of the tree; empty for all.
 func (s *status) namespace() string {
-	if s.allNamespaces {
+	if s.allNamespaces || s.ofCluster() {
 		return ""
 	}
 	return s.cluster.Namespace
@@ -110,11 +124,12 @@ func (s *status) once(ctx context.Context) error {
 	return s.incomplete
 }
 
-// ready returns an error if an object of Asterism's kinds is not ready. The operators judge
-// the other objects: a Job that has failed before its last run is no fault.
+// ready returns an error if an object of Asterism's kinds, or one that a person has named, is not
+// ready or not available. The operators judge the other objects: a Job that has failed before its
+// last run is no fault.
 func ready(nodes []tree.Node) error {
 	for _, n := range nodes {
-		if n.Own && n.Ready != metav1.ConditionTrue || ready(n.Children) != nil {
+		if n.Counted && (n.Ready != metav1.ConditionTrue || n.Unavailable()) || ready(n.Children) != nil {
 			return errNotReady
 		}
 	}
@@ -123,7 +138,7 @@ func ready(nodes []tree.Node) error {
 
 // roots returns the objects that the command line means, and the forest in which they stand.
 func (s *status) roots(ctx context.Context) (*tree.Forest, []*unstructured.Unstructured, error) {
-	objects, unread, err := s.cluster.Objects(ctx, s.namespace(), kinds()...)
+	objects, unread, err := s.cluster.Objects(ctx, s.namespace(), s.kinds()...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +152,7 @@ func (s *status) roots(ctx context.Context) (*tree.Forest, []*unstructured.Unstr
 	forest := tree.New(objects)
 	roots := forest.Roots()
 	if s.name != "" {
-		roots = forest.Select(s.kind, s.name)
+		roots = forest.Select(s.kind.Kind, s.name)
 	}
 	switch {
 	case len(roots) == 0 && len(unread) > 0:
@@ -155,7 +170,9 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 	}
 	var nodes []tree.Node
 	for _, root := range roots {
-		nodes = append(nodes, forest.Node(root))
+		node := forest.Node(root)
+		node.Counted = true
+		nodes = append(nodes, node)
 	}
 	return nodes, nil
 }
@@ -179,12 +196,12 @@ func (env *environment) below(ctx context.Context, access *cluster.Cluster, argu
 
 func (s *status) notFound() error {
 	where := "namespace " + s.namespace()
-	if s.allNamespaces {
+	if s.namespace() == "" {
 		where = "the cluster"
 	}
 	switch {
 	case s.name != "":
-		what := cmp.Or(s.kind, "object of Asterism")
+		what := cmp.Or(s.kind.Kind, "object of Asterism")
 		return fmt.Errorf("%s has no %s with the name %s: \"kubectl asterism status -A\" shows all", where, what, s.name)
 	case s.allNamespaces:
 		return errors.New("the cluster has no object of Asterism: create a ControlPlane")

@@ -17,7 +17,7 @@ const clearTerminal = "\x1b[H\x1b[2J"
 // watch shows the state after each change, until the context ends. A terminal is drawn
 // again; elsewhere each picture follows the one before.
 func (s *status) watch(ctx context.Context) error {
-	changes := s.cluster.Changes(ctx, s.namespace(), kinds()...)
+	changes := s.cluster.Changes(ctx, s.namespace(), s.kinds()...)
 	var last []tree.Node
 	before := ""
 	for {

@@ -86,21 +86,23 @@ func (p *planner) upgradeHelm(context.Context) error {
 	if err := p.refuseNothing(); err != nil {
 		return err
 	}
-	chart, err := p.chart("asterism")
-	if err != nil {
-		return err
+	if p.has(systemNamespace) {
+		chart, err := p.chart("asterism")
+		if err != nil {
+			return err
+		}
+		p.dependencies(chart)
+		p.upgradeRelease("Upgrade the operators of the control plane", release, chart, systemNamespace)
+		p.awaitOperators(systemNamespace)
 	}
-	p.dependencies(chart)
-	p.upgradeRelease("Upgrade the operators of the control plane", release, chart, systemNamespace)
-	p.awaitOperators(systemNamespace)
-	if !p.has(storageNamespace) {
-		return nil
+	if p.has(storageNamespace) {
+		chart, err := p.chart("shared-volume-operator")
+		if err != nil {
+			return err
+		}
+		p.upgradeRelease("Upgrade the operator of shared volumes", storageRelease, chart, storageNamespace)
+		p.awaitOperators(storageNamespace)
 	}
-	if chart, err = p.chart("shared-volume-operator"); err != nil {
-		return err
-	}
-	p.upgradeRelease("Upgrade the operator of shared volumes", storageRelease, chart, storageNamespace)
-	p.awaitOperators(storageNamespace)
 	return nil
 }
 

@@ -79,23 +79,46 @@ func (p *planner) releaseOf(ctx context.Context, namespace string) (string, erro
 	return "", nil
 }
 
-// refuseOtherWay returns an error if the operators are installed in another way than --with
-// says: two programs would change the same objects.
-func (p *planner) refuseOtherWay() error {
-	if p.nothing() || p.has(systemNamespace) || p.has(storageNamespace) {
-		return nil
-	}
-	for _, namespace := range []string{systemNamespace, storageNamespace} {
-		found, exists := p.found[namespace]
-		if exists && !(found.way == Kubectl && p.TakeOwnership) {
+// refuseOtherWay returns an error if one of the namespaces has operators that are installed in
+// another way than --with says: two programs would change the same objects.
+func (p *planner) refuseOtherWay(namespaces ...string) error {
+	for _, namespace := range namespaces {
+		if found := p.found[namespace]; p.hasOther(namespace) && !(found.way == Kubectl && p.TakeOwnership) {
 			return fmt.Errorf("the cluster has %s, so the operators of namespace %s are installed with %s: use --with %s", found.proof, namespace, found.way, found.way)
 		}
 	}
 	return nil
 }
 
+// refuseInstalled refuses an installation where another way has installed the operators. That of
+// kubectl looks at the objects first.
+func (p *planner) refuseInstalled() error {
+	switch {
+	case p.With == Kubectl:
+		return nil
+	case p.SharedVolume:
+		return p.refuseOtherWay(systemNamespace, storageNamespace)
+	}
+	return p.refuseOtherWay(systemNamespace)
+}
+
+// refuseOnlyOtherWays returns an error if the cluster has operators, and none of them in the way of
+// --with. An upgrade and a removal leave alone what is installed in another way.
+func (p *planner) refuseOnlyOtherWays() error {
+	if p.has(systemNamespace) || p.has(storageNamespace) {
+		return nil
+	}
+	return p.refuseOtherWay(systemNamespace, storageNamespace)
+}
+
 // has tells whether a namespace has operators that are installed in the way of --with.
 func (p *planner) has(namespace string) bool { return p.found[namespace].way == p.With }
+
+// hasOther tells whether a namespace has operators that are installed in another way.
+func (p *planner) hasOther(namespace string) bool {
+	_, exists := p.found[namespace]
+	return exists && !p.has(namespace)
+}
 
 // nothing tells whether the cluster has none of the operators.
 func (p *planner) nothing() bool { return len(p.found) == 0 }

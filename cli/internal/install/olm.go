@@ -62,7 +62,7 @@ func (p *planner) installOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, namespace := range targets {
+	for _, namespace := range p.Namespaces {
 		if err := p.applyNamespace(ctx, namespace); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (p *planner) installOLM(ctx context.Context) error {
 	if err := p.policies(); err != nil {
 		return err
 	}
-	if err := p.subscribe(systemNamespace, metaPackage, "["+strings.Join(targets, ", ")+"]", "Subscribe to the operators of the control plane"); err != nil {
+	if err := p.subscribe(systemNamespace, metaPackage, targets, "Subscribe to the operators of the control plane"); err != nil {
 		return err
 	}
 	if p.SharedVolume {
@@ -89,14 +89,18 @@ func (p *planner) upgradeOLM(ctx context.Context) error {
 	if err := p.refuseNothing(); err != nil {
 		return err
 	}
-	if err := p.policies(); err != nil {
-		return err
+	if p.has(systemNamespace) {
+		if err := p.policies(); err != nil {
+			return err
+		}
 	}
 	if err := p.catalog("Give OLM the catalog of the newer release"); err != nil {
 		return err
 	}
-	if err := p.awaitVersion(systemNamespace, metaPackage); err != nil {
-		return err
+	if p.has(systemNamespace) {
+		if err := p.awaitVersion(systemNamespace, metaPackage); err != nil {
+			return err
+		}
 	}
 	if p.has(storageNamespace) {
 		return p.awaitVersion(storageNamespace, storePackage)
@@ -135,11 +139,13 @@ func (p *planner) uninstallOLM(ctx context.Context) error {
 		return err
 	}
 	p.remove("Delete the roles of users", roles)
-	policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
-	if err != nil {
-		return err
+	if !p.hasOther(systemNamespace) { // which would have the policies, too
+		policies, err := p.existing(ctx, filepath.Join(p.From, "dist", "policies.yaml"))
+		if err != nil {
+			return err
+		}
+		p.remove("Delete the policies of the operators", policies)
 	}
-	p.remove("Delete the policies of the operators", policies)
 	catalog, err := p.get(ctx, catalogKind, p.CatalogNamespace, catalogName)
 	if err != nil {
 		return err
@@ -199,20 +205,29 @@ func (p *planner) catalog(title string) error {
 	return nil
 }
 
-// targets are the namespaces of the options and those that the OperatorGroup has already: a
-// namespace that left the list would keep ControlPlanes without an operator.
-func (p *planner) targets(ctx context.Context) ([]string, error) {
-	group, err := p.get(ctx, groupKind, systemNamespace, catalogName)
-	if err != nil || group == nil {
-		return p.Namespaces, err
+// targets are the namespaces of the options and those that the OperatorGroup has already, as a
+// list in YAML: a namespace that left the list would keep ControlPlanes without an operator. It is
+// empty for an OperatorGroup that has all namespaces, or selects them by their labels.
+func (p *planner) targets(ctx context.Context) (string, error) {
+	groups, err := p.list(ctx, groupKind, systemNamespace)
+	if err != nil {
+		return "", err
 	}
-	targets, _, err := unstructured.NestedStringSlice(group.Object, "spec", "targetNamespaces")
+	var targets []string
+	for _, group := range groups {
+		if group.GetName() != catalogName {
+			return "", fmt.Errorf("%s exists, and OLM installs nothing in a namespace with two OperatorGroups: delete it", name(group))
+		}
+		if targets, _, err = unstructured.NestedStringSlice(group.Object, "spec", "targetNamespaces"); len(targets) == 0 {
+			return "", err
+		}
+	}
 	for _, namespace := range p.Namespaces {
 		if !slices.Contains(targets, namespace) {
 			targets = append(targets, namespace)
 		}
 	}
-	return targets, err
+	return "[" + strings.Join(targets, ", ") + "]", nil
 }
 
 // applyNamespace adds a step unless the namespace exists.

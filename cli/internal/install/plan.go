@@ -79,7 +79,7 @@ func (p *planner) add(title, text string, do func(context.Context, func(string))
 
 // Install returns the plan of an installation.
 func Install(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
-	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
+	return plan(ctx, c, options, (*planner).refuseInstalled, map[string]func(*planner, context.Context) error{
 		OLM: (*planner).installOLM, Helm: (*planner).installHelm, Kubectl: (*planner).installKubectl,
 	})
 }
@@ -87,7 +87,7 @@ func Install(ctx context.Context, c *cluster.Cluster, options Options) (Plan, er
 // Upgrade returns the plan of an upgrade to the release of the folder. It includes the
 // operator of shared volumes if the cluster has it.
 func Upgrade(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
-	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
+	return plan(ctx, c, options, (*planner).refuseOnlyOtherWays, map[string]func(*planner, context.Context) error{
 		OLM: (*planner).upgradeOLM, Helm: (*planner).upgradeHelm, Kubectl: (*planner).upgradeKubectl,
 	})
 }
@@ -95,12 +95,12 @@ func Upgrade(ctx context.Context, c *cluster.Cluster, options Options) (Plan, er
 // Uninstall returns the plan of a removal, with the operator of shared volumes if the cluster
 // has it.
 func Uninstall(ctx context.Context, c *cluster.Cluster, options Options) (Plan, error) {
-	return plan(ctx, c, options, map[string]func(*planner, context.Context) error{
+	return plan(ctx, c, options, (*planner).refuseOnlyOtherWays, map[string]func(*planner, context.Context) error{
 		OLM: (*planner).uninstallOLM, Helm: (*planner).uninstallHelm, Kubectl: (*planner).uninstallKubectl,
 	})
 }
 
-func plan(ctx context.Context, c *cluster.Cluster, options Options, ways map[string]func(*planner, context.Context) error) (Plan, error) {
+func plan(ctx context.Context, c *cluster.Cluster, options Options, refuse func(*planner) error, ways map[string]func(*planner, context.Context) error) (Plan, error) {
 	add, known := ways[options.With]
 	if !known {
 		return Plan{}, fmt.Errorf("--with %q is not known: use one of %s", options.With, strings.Join(Ways, ", "))
@@ -109,7 +109,7 @@ func plan(ctx context.Context, c *cluster.Cluster, options Options, ways map[str
 	if err := p.look(ctx); err != nil {
 		return Plan{}, err
 	}
-	if err := p.refuseOtherWay(); err != nil {
+	if err := refuse(p); err != nil {
 		return Plan{}, err
 	}
 	err := add(p, ctx)

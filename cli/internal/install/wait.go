@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/tree"
@@ -73,6 +74,9 @@ func (p *planner) blocked(ctx context.Context, namespace string) (string, error)
 		found = true
 		if tree.StateOf(o).Ready != metav1.ConditionTrue {
 			return forest.CauseOf(o).String(), nil
+		}
+		if replicas, set, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); set && replicas == 0 {
+			return name(o) + " has 0 replicas: scale it to 1", nil
 		}
 	}
 	if !found {

@@ -52,7 +52,7 @@ func (r *collection) log(ctx context.Context, pod corev1.Pod, container string, 
 	}
 	options := &corev1.PodLogOptions{
 		Container: container, Previous: previous, Timestamps: true,
-		LimitBytes: &bound, TailLines: new(int64(tail)), SinceSeconds: new(int64(r.Since.Seconds())),
+		LimitBytes: &bound, TailLines: new(int64(tail)), SinceSeconds: new(max(1, int64(r.Since.Seconds()))),
 	}
 	content, err := r.cluster.Log(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, options)
 	if err != nil {
