@@ -246,6 +246,7 @@ spec:
 		Entry("another prefix", `spec: {namePrefix: other}`, "must not change namePrefix"),
 		Entry("removal of the prefix", `spec: {namePrefix: null}`, "must not change namePrefix"),
 		Entry("another region", `spec: {identity: {region: RegionTwo}}`, "must not change: the endpoints in the catalog"),
+		Entry("a given account at Keystone", `spec: {identity: {adminSecretRef: null, connectionSecretRef: {name: other}}}`, "must not change between adminSecretRef and connectionSecretRef"),
 		Entry("another type of queue", `spec: {messageBus: {queueType: Classic}}`, "must not change: queues of another type require new vhosts"),
 		Entry("a change to connection Secrets of databases", `spec: {database: {serviceRef: null, adminSecretRef: null, apiDatabaseSecretRef: {name: a}, cell0DatabaseSecretRef: {name: b}}}`, moved),
 		Entry("removal of every cell", `spec: {cells: []}`, "spec.cells in body should have at least 1 items"),

@@ -95,6 +95,7 @@ type MessageBus struct {
 // Identity is the account of the services at Keystone, and the region of the endpoints.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.adminSecretRef) != has(self.connectionSecretRef)",message="must have either adminSecretRef, if the operator registers the user and the endpoints, or connectionSecretRef, if an administrator has registered them"
+// +kubebuilder:validation:XValidation:rule="has(self.adminSecretRef) == has(oldSelf.adminSecretRef)",message="must not change between adminSecretRef and connectionSecretRef: nobody would remove the user and the endpoints that the operator has registered, or register those of an administrator"
 type Identity struct {
 	// adminSecretRef names the Secret of the account that may register Nova's user, the
 	// compute service and its endpoints: authURL, user (or username), password and

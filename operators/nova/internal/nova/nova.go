@@ -39,7 +39,7 @@ var Service = engine.Service[*novav1.Nova]{
 		registration.Register(stage{Condition: novav1.ConditionDatabaseReady, Report: reportDatabase}, apiDatabase, cell0Database),
 		registration.Register(stage{Condition: novav1.ConditionMessageBusReady}, messageBus),
 		registration.RegisterOnly(stage{Condition: novav1.ConditionIdentityReady, Continue: true}, identity),
-		{Condition: novav1.ConditionReleaseKnown, Build: readRelease, Judge: judgeRelease, Continue: true},
+		{Condition: novav1.ConditionReleaseKnown, Needs: identityNeeds, Build: readRelease, Judge: judgeRelease, Continue: true},
 		{Condition: novav1.ConditionUpgraded, Needs: upgradeNeeds, Build: upgradeJobs, Judge: judgeUpgrade, Continue: true},
 		{Condition: novav1.ConditionConductorReady, Needs: superconductorNeeds, Build: superconductor, Continue: true},
 		{Condition: novav1.ConditionCellsReady, Needs: cellNeeds, Build: cells, Judge: judgeCells, Continue: true},

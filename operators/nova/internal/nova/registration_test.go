@@ -360,6 +360,26 @@ var _ = Describe("Nova that registers its databases", func() {
 		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable")
 	})
 
+	It("keeps the account of services that run until Keystone has accepted another one", func() {
+		c := newCloud()
+		cr := c.given()
+		c.registersUser(cr, registrationtest.RefusedAddress(GinkgoTB()))
+		c.Create(cr)
+		for _, done := range []string{novav1.ConditionConductorReady, novav1.ConditionCellsReady, novav1.ConditionSchedulerReady} {
+			enginetest.Await(GinkgoTB(), c.Client, cr, done, metav1.ConditionTrue)
+		}
+		superconductor, scheduler, child := superconductorNamed(cr), schedulerNamed(cr), c.cell1(cr)
+		Expect(c.Read(superconductor)).To(BeTrue())
+		former := &corev1.Secret{ObjectMeta: named(superconductor.Spec.IdentitySecretRef.Name)}
+		admin, another := &corev1.Secret{ObjectMeta: named("keystone-admin")}, registrationtest.RefusedAddress(GinkgoTB())
+		c.Change(admin, func() { admin.StringData = map[string]string{"authURL": "http://" + another + "/v3"} })
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable", another)
+		for _, obj := range []client.Object{superconductor, scheduler, child, former} {
+			Expect(c.Read(obj)).To(BeTrue())
+		}
+		Expect([]string{superconductor.Spec.IdentitySecretRef.Name, scheduler.Spec.IdentitySecretRef.Name, child.Spec.IdentitySecretRef.Name}).To(HaveEach(former.Name))
+	})
+
 	It("names a missing Secret of an administrator, and a missing key, and continues when they exist", func() {
 		c := newCloud()
 		cr := c.registering()

@@ -221,7 +221,26 @@ func connections(cr *novav1.Nova, in engine.Inputs) (c sharedv1.Connections, err
 			return c, err
 		}
 	}
+	c.IdentitySecretRef.Name = identityInTurn(cr, in, c.IdentitySecretRef.Name)
 	return c, nil
+}
+
+// isRegistered is the name of a need that tells whether Keystone has accepted the account.
+const isRegistered = "the account is registered at Keystone"
+
+func identityNeeds(cr *novav1.Nova) []engine.Need {
+	return []engine.Need{engine.Done(novav1.ConditionIdentityReady).As(isRegistered), engine.Existing(superconductorNamed(cr)).Optional()}
+}
+
+// identityInTurn returns the connection Secret of Keystone. Services that run keep their Secret until
+// Keystone has accepted the account of the present one: with a wrong address, authority or password,
+// they would lose Placement and every other service. New ones start without Keystone.
+func identityInTurn(cr *novav1.Nova, in engine.Inputs, present string) string {
+	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
+	if in.Met(isRegistered) || !exists || running.Spec.IdentitySecretRef == nil {
+		return present
+	}
+	return running.Spec.IdentitySecretRef.Name
 }
 
 // superconductor builds the NovaConductor that synchronizes the schemas of the API database
