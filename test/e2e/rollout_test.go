@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -53,17 +57,23 @@ var _ = Describe("An API", Ordered, SpecPriority(2), func() {
 		}
 		for _, step := range steps {
 			By(step.name)
+			var slow <-chan string
 			switch step.name {
 			case "a deleted pod":
 				pod := runningPods(ctx, api)[0]
+				slow = startSlowRequest(ctx, pod.Status.PodIP, identity.provider.Token())
 				Expect(k8s.Delete(ctx, &pod)).To(Succeed())
 			case "an evicted pod": // as a drained node evicts it
 				pod := runningPods(ctx, api)[0]
+				slow = startSlowRequest(ctx, pod.Status.PodIP, identity.provider.Token())
 				Expect(typed.CoreV1().Pods(rolloutNamespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})).To(Succeed())
 			default:
 				patchAPI(ctx, rolloutNamespace, api, step.change)
 			}
 			awaitRolledOut(ctx, api)
+			if slow != nil {
+				Eventually(ctx, slow).WithTimeout(time.Minute).Should(Receive(HavePrefix("400 ")))
+			}
 		}
 		Eventually(func() int { // the last pods answer for ten seconds after their deletion
 			return len(podsOf(ctx, rolloutNamespace, map[string]string{"app.kubernetes.io/instance": api}))
@@ -74,6 +84,41 @@ var _ = Describe("An API", Ordered, SpecPriority(2), func() {
 		Expect(answered).To(BeNumerically(">", 1000))
 	}, SpecTimeout(25*time.Minute))
 })
+
+// startSlowRequest sends a request to a pod. Its body, which Nova refuses with 400, takes twice as long
+// as a pod answers after its deletion, a byte a second: uWSGI gives up after four without one. The
+// channel receives the status of the answer, or an error.
+func startSlowRequest(ctx context.Context, address, token string) <-chan string {
+	GinkgoHelper()
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(address, "8774"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(connection.Close)
+	const seconds = 20
+	_, err = fmt.Fprintf(connection, "POST /v2.1/os-keypairs HTTP/1.1\r\nHost: %s:8774\r\nX-Auth-Token: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		address, token, seconds+len("{}"))
+	Expect(err).NotTo(HaveOccurred())
+	answered := make(chan string, 1)
+	go func() {
+		answered <- func() string {
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			for range seconds {
+				<-ticker.C
+				if _, err := io.WriteString(connection, " "); err != nil {
+					return err.Error()
+				}
+			}
+			_, _ = io.WriteString(connection, "{}") // the answer tells of an error
+			answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+			if err != nil {
+				return err.Error()
+			}
+			defer answer.Body.Close()
+			return answer.Status
+		}()
+	}()
+	return answered
+}
 
 // patchAPI changes the spec of a NovaAPI.
 func patchAPI(ctx context.Context, namespace, name, spec string) {
