@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ const checkPeriod = 10 * time.Minute
 
 // observedState is the key of the state in what the stage observes.
 const observedState = "state"
+
+// nfsDriver is the name of the CSI driver for NFS servers.
+const nfsDriver = "nfs.csi.k8s.io"
 
 // Service is New with the connection to AWS.
 var Service = New(efs.NewConnector())
@@ -113,11 +117,30 @@ func inUse(id string, in engine.Inputs) error {
 		}
 	}
 	for _, user := range volumes.In(in) {
-		if csi := user.Spec.CSI; csi != nil && csi.Driver == volume.DriverName && strings.HasPrefix(csi.VolumeHandle+":", id+":") {
+		if uses(user, id) {
 			return engine.WaitAs(storagev1.ReasonInUse, "PersistentVolume %s uses file system %s: delete it", user.Name, id)
 		}
 	}
 	return nil
+}
+
+// uses says whether a volume of any owner mounts the file system: with the CSI driver, or with
+// NFS from a DNS name of the file system, which has the ID or a zone and the ID before the domain.
+func uses(found *corev1.PersistentVolume, id string) bool {
+	mounted, _ := volume.Mounted(found)
+	return mounted == id || slices.Contains(strings.Split(strings.ToLower(nfsServer(found)), "."), id)
+}
+
+// nfsServer returns the NFS server of a volume, "" for none: of the kind nfs, or of the CSI driver
+// for NFS.
+func nfsServer(found *corev1.PersistentVolume) string {
+	switch {
+	case found.Spec.NFS != nil:
+		return found.Spec.NFS.Server
+	case found.Spec.CSI != nil && found.Spec.CSI.Driver == nfsDriver:
+		return found.Spec.CSI.VolumeAttributes["server"]
+	}
+	return ""
 }
 
 // reportState shows the state if the write after the call has failed.

@@ -221,6 +221,19 @@ func TestDeletionAfterItsFileSystem(t *testing.T) {
 	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point " + cr.Status.ManagedAccessPointID + ": FileSystemNotFound")))
 }
 
+// foreignVolume creates a PersistentVolume of somebody else with a handle of the driver.
+func (m managedScene) foreignVolume(handle string) *corev1.PersistentVolume {
+	m.t.Helper()
+	other := m.volumeNamed(m.namespace)
+	other.Spec = corev1.PersistentVolumeSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: volume.DriverName, VolumeHandle: handle}},
+	}
+	m.must(m.client.Create(m.ctx, other))
+	m.t.Cleanup(func() { m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, other))) })
+	return other
+}
+
 // newAlone is newManaged for tests that are not parallel, and so run after those of the driver.
 func newAlone(t *testing.T) managedScene {
 	t.Helper()
@@ -317,13 +330,7 @@ func TestBoundFileSystemIsNotDeleted(t *testing.T) {
 	pod := m.pod("user")
 	m.change(cr, func(spec *storagev1.SharedVolumeSpec) { spec.FileSystemID = "fs-00000000" })
 	m.Eventually(m.condition(cr, "Ready")).Should(HavePrefix("False Denied"))
-	other := m.volumeNamed(m.namespace)
-	other.Spec = corev1.PersistentVolumeSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: volume.DriverName, VolumeHandle: fs.Status.FileSystemID + ":/data"}},
-	}
-	m.must(m.client.Create(m.ctx, other))
-	t.Cleanup(func() { m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, other))) })
+	other := m.foreignVolume("efs:" + fs.Status.FileSystemID + ":/data")
 
 	m.must(m.client.Delete(m.ctx, fs))
 	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False InUse: FileSystemRemoved: SharedVolumes use file system " + fs.Status.FileSystemID))

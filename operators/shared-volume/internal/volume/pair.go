@@ -3,7 +3,6 @@ package volume
 import (
 	"maps"
 	"regexp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,21 +27,6 @@ const (
 	// namePrefix of volumes, before a hash.
 	namePrefix = "sv-"
 )
-
-// Handle returns the CSI volume handle of an access point: file system, empty path, access
-// point. Every release of the driver understands this form. The form must not change,
-// because the kubelet would regard another form as another volume.
-func Handle(fileSystem storagev1.FileSystemID, accessPoint storagev1.AccessPointID) string {
-	return string(fileSystem) + "::" + string(accessPoint)
-}
-
-func parseHandle(volume *corev1.PersistentVolume) (fileSystem, accessPoint string) {
-	if volume.Spec.CSI == nil {
-		return "", ""
-	}
-	fileSystem, accessPoint, _ = strings.Cut(volume.Spec.CSI.VolumeHandle, "::")
-	return fileSystem, accessPoint
-}
 
 // Name returns the name of the volume of a SharedVolume. The name proves the owner of the
 // volume: it is a hash of the UID of the SharedVolume and of the handle, and the name and

@@ -126,7 +126,7 @@ func report(cr *storagev1.SharedVolume, in engine.Inputs) {
 		for _, volume := range engine.ChildrenOf[*corev1.PersistentVolume](in) {
 			if volume.Name == claim.Spec.VolumeName {
 				status.VolumeName = volume.Name
-				status.FileSystemID, status.AccessPointID = parseHandle(volume)
+				status.FileSystemID, status.AccessPointID = Mounted(volume)
 			}
 		}
 	}
