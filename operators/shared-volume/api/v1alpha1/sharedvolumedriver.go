@@ -26,7 +26,9 @@ const (
 
 // Reasons of Installed.
 const (
-	// ReasonInUse is the reason while SharedVolumes prevent the removal of the driver.
+	// ReasonInUse is the reason while SharedVolumes prevent the removal of the driver. Ready of a
+	// SharedFileSystem or SharedVolume also has it, while its file system or access point is used
+	// and cannot be deleted.
 	ReasonInUse = "InUse"
 	// ReasonRemoved is the reason after the removal of the driver.
 	ReasonRemoved = "Removed"

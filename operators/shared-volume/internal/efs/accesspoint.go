@@ -91,13 +91,14 @@ func (c *Connector) ensure(ctx context.Context, account storagev1.AWS, a AccessP
 	return call.create()
 }
 
-// Remove deletes the access point; the files stay.
-func (c *Connector) Remove(ctx context.Context, account storagev1.AWS, a AccessPoint, known string) error {
-	_, err := c.patient(account, a.OwnerUID+" removed", func() (string, error) { return "", c.remove(ctx, account, a, known) })
+// Remove deletes the access point; the files stay. inUse returns an error for the ID of an access
+// point that is in use.
+func (c *Connector) Remove(ctx context.Context, account storagev1.AWS, a AccessPoint, known string, inUse func(id string) error) error {
+	_, err := c.patient(account, a.OwnerUID+" removed", func() (string, error) { return "", c.remove(ctx, account, a, known, inUse) })
 	return err
 }
 
-func (c *Connector) remove(ctx context.Context, account storagev1.AWS, a AccessPoint, known string) error {
+func (c *Connector) remove(ctx context.Context, account storagev1.AWS, a AccessPoint, known string, inUse func(id string) error) error {
 	call := caller{ctx, c.connect(account), a}
 	found, err := call.byID(known)
 	if err == nil && found == nil {
@@ -110,6 +111,9 @@ func (c *Connector) remove(ctx context.Context, account storagev1.AWS, a AccessP
 	case errors.As(err, &gone), err == nil && found == nil:
 		return nil
 	case err != nil:
+		return err
+	}
+	if err := inUse(*found.AccessPointId); err != nil {
 		return err
 	}
 	_, err = call.api.DeleteAccessPoint(ctx, &efs.DeleteAccessPointInput{AccessPointId: found.AccessPointId})

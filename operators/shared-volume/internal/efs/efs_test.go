@@ -2,6 +2,7 @@ package efs_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -118,7 +119,7 @@ func survive(t *testing.T, fault efstest.Fault, n, times int) string {
 	})
 	c, id := proxy.Connector(t), ""
 	ensure := func() (err error) { id, err = c.Ensure(t.Context(), account, point, id); return err }
-	remove := func() error { return c.Remove(t.Context(), account, point, id) }
+	remove := func() error { return c.Remove(t.Context(), account, point, id, unused) }
 	if !succeeds(ensure) {
 		return "it is not created"
 	}
@@ -202,7 +203,7 @@ func TestForeignAccessPointIsAConflict(t *testing.T) {
 		if (engine.Reason(err) == engine.ReasonConflict) != c.conflict {
 			t.Errorf("%s: %v", name, err)
 		}
-		if foreign.OwnerUID == point.OwnerUID && engine.Reason(connector.Remove(t.Context(), account, point, "")) != engine.ReasonConflict {
+		if foreign.OwnerUID == point.OwnerUID && engine.Reason(connector.Remove(t.Context(), account, point, "", unused)) != engine.ReasonConflict {
 			t.Errorf("%s: it is deleted", name)
 		}
 		if !c.conflict {
@@ -222,10 +223,10 @@ func TestRemovalFromAMissingFileSystem(t *testing.T) {
 	c := proxy.Connector(t)
 	id := mustEnsure(t, c, point, "")
 	proxy.DeleteFileSystem(t, point.FileSystem)
-	if err := c.Remove(t.Context(), account, point, ""); err != nil {
+	if err := c.Remove(t.Context(), account, point, "", unused); err != nil {
 		t.Errorf("an access point without an ID: %v", err)
 	}
-	if err := c.Remove(t.Context(), account, point, id); err == nil || !strings.HasPrefix(err.Error(), "left behind: access point "+id+": FileSystemNotFound: ") {
+	if err := c.Remove(t.Context(), account, point, id, unused); err == nil || !strings.HasPrefix(err.Error(), "left behind: access point "+id+": FileSystemNotFound: ") {
 		t.Errorf("access point %s: %v", id, err)
 	}
 }
@@ -371,8 +372,24 @@ func TestSearchReadsEveryPage(t *testing.T) {
 	if again := mustEnsure(t, c, of(point, "namespace-204", "images"), ""); again != last {
 		t.Errorf("%s is found as %s", last, again)
 	}
-	if err := c.Remove(t.Context(), account, of(point, "namespace-204", "images"), ""); err != nil || len(proxy.Points(t, point.FileSystem)) != 204 {
+	if err := c.Remove(t.Context(), account, of(point, "namespace-204", "images"), "", unused); err != nil || len(proxy.Points(t, point.FileSystem)) != 204 {
 		t.Errorf("an access point of the last page is not removed: %v", err)
+	}
+}
+
+// TestUsedAccessPointIsNotDeleted, also if its ID was not known before.
+func TestUsedAccessPointIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	proxy, point := start(t)
+	c := proxy.Connector(t)
+	id := mustEnsure(t, c, point, "")
+	for _, known := range []string{id, "", "fsap-00000001"} {
+		asked := ""
+		inUse := engine.Wait("it is in use")
+		err := c.Remove(t.Context(), account, point, known, func(id string) error { asked = id; return inUse })
+		if !errors.Is(err, inUse) || asked != id || len(proxy.Points(t, point.FileSystem)) != 1 {
+			t.Errorf("known as %q: %v, asked for %q", known, err, asked)
+		}
 	}
 }
 
@@ -412,7 +429,7 @@ func TestPolicyHasTheCalls(t *testing.T) {
 	proxy, point := start(t)
 	c := proxy.Connector(t)
 	id := mustEnsure(t, c, point, "")
-	if err := c.Remove(t.Context(), account, point, id); err != nil {
+	if err := c.Remove(t.Context(), account, point, id, unused); err != nil {
 		t.Fatal(err)
 	}
 	comparePolicy(t, "policy.json", proxy.Calls())

@@ -221,6 +221,36 @@ func TestDeletionAfterItsFileSystem(t *testing.T) {
 	m.Eventually(m.leftBehind).Should(ContainElement(HavePrefix("AccessPointRemoved: access point " + cr.Status.ManagedAccessPointID + ": FileSystemNotFound")))
 }
 
+// TestUsedAccessPointIsNotDeleted while somebody else's PersistentVolume mounts it. The message
+// names no object of others.
+func TestUsedAccessPointIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for name, remaining := range map[string]int{"volume deleted": 0, "abandoned": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newManaged(t, 10)
+			m.start()
+			cr := m.create("images")
+			m.ready(cr)
+			id := cr.Status.ManagedAccessPointID
+			other := m.foreignVolume("efs:" + string(m.fileSystem) + "::" + id)
+			m.must(m.client.Delete(m.ctx, cr))
+			m.Eventually(m.condition(cr, "Ready")).Should(And(
+				HavePrefix("False InUse: AccessPointRemoved: another PersistentVolume uses access point "+id+": "),
+				HaveSuffix("; the annotation asterism.dev/abandon=true ends the deletion and leaves access point "+id+" of file system "+string(m.fileSystem)),
+				Not(ContainSubstring(m.namespace))))
+			m.Expect(m.points()).To(HaveKey(id))
+			if remaining == 0 {
+				m.must(m.client.Delete(m.ctx, other))
+			} else {
+				m.must(m.patch(cr, `{"metadata":{"annotations":{"`+commonv1.AnnotationAbandon+`":"true"}}}`))
+			}
+			m.Eventually(m.gone(cr)).Should(BeTrue())
+			m.Expect(m.points()).To(HaveLen(remaining))
+		})
+	}
+}
+
 // foreignVolume creates a PersistentVolume of somebody else with a handle of the driver.
 func (m managedScene) foreignVolume(handle string) *corev1.PersistentVolume {
 	m.t.Helper()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,6 +103,38 @@ func checkEvery(cr *storagev1.SharedVolume) time.Duration {
 	return checkPeriod
 }
 
+var (
+	// anyVolumes start no pass: the deletion of many SharedVolumes deletes as many volumes.
+	anyVolumes = engine.Sampled[*corev1.PersistentVolume](0)
+	// wakingVolumes are anyVolumes of which each change starts a pass.
+	wakingVolumes = engine.Labelled[*corev1.PersistentVolume](nil)
+)
+
+// accountAndVolumes reads the volumes of all owners, and waits for their changes while one of
+// them uses the access point.
+func accountAndVolumes(cr *storagev1.SharedVolume) []engine.Need {
+	if !isManaged(cr) || !isBegun(cr) {
+		return nil
+	}
+	ready := meta.FindStatusCondition(cr.Status.Conditions, commonv1.ConditionReady)
+	if ready != nil && ready.Reason == storagev1.ReasonInUse {
+		return append(Account(), wakingVolumes.Counting(nothing))
+	}
+	return append(Account(), anyVolumes.Need)
+}
+
+// unused returns an error while a volume of another owner mounts the access point. It does not
+// ask for the specs of SharedVolumes, with which any tenant could prevent the deletion. Whoever
+// reads the message may not know the other owner.
+func unused(cr *storagev1.SharedVolume, id string, in engine.Inputs) error {
+	for _, found := range slices.Concat(anyVolumes.In(in), wakingVolumes.In(in)) {
+		if _, mounted := Mounted(found); id != "" && mounted == id && !proven(cr, found) {
+			return engine.WaitAs(storagev1.ReasonInUse, "another PersistentVolume uses access point %s: ask an administrator of the cluster to delete the PersistentVolume with this ID in its volumeHandle, or its SharedVolume", id)
+		}
+	}
+	return nil
+}
+
 // managed has the calls to AWS.
 type managed struct{ aws *efs.Connector }
 
@@ -129,17 +162,20 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	return engine.Observed{observedID: id}, err
 }
 
-// remove deletes the access point when no claim and no volume uses it any more.
+// remove deletes the access point when no claim and no volume of any owner uses it any more.
 func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engine.Inputs) (engine.Observed, error) {
 	if !isManaged(cr) || !isBegun(cr) {
 		return nil, nil
 	}
 	id := cr.Status.ManagedAccessPointID
 	left := fmt.Sprintf("access point %s of file system %s", cmp.Or(id, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one,"), cr.Spec.FileSystemID)
+	inUse := func(id string) error { return unused(cr, id, in) }
 	cluster, err := Configured(in)
 	switch {
 	case err == nil:
-		err = m.aws.Remove(ctx, *cluster, describe(cr, "", in.Cluster(), nil), id)
+		if err = inUse(id); err == nil { // without a call
+			err = m.aws.Remove(ctx, *cluster, describe(cr, "", in.Cluster(), nil), id, inUse)
+		}
 	case id == "":
 		err = engine.Abandon("%s: %s", left, err)
 	}

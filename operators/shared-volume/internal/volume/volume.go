@@ -46,7 +46,7 @@ func New(aws *efs.Connector) engine.Service[*storagev1.SharedVolume] {
 		Teardown: []engine.Stage[*storagev1.SharedVolume]{
 			{Condition: "ClaimRemoved", Needs: children, Build: withoutClaim},
 			{Condition: "VolumeRemoved", Needs: children, Build: withoutVolume},
-			{Condition: "AccessPointRemoved", Needs: account, Do: points.remove},
+			{Condition: "AccessPointRemoved", Needs: accountAndVolumes, Do: points.remove},
 		},
 		Report: report,
 		Proof:  proven,
