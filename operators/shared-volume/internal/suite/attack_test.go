@@ -111,6 +111,27 @@ func TestTwoSharedVolumesWantOneClaim(t *testing.T) {
 	s.bound(third)
 }
 
+// TestPromisedClaimName: a SharedVolume whose claim was deleted keeps the name of the claim, also
+// while it is paused and cannot create the claim again.
+func TestPromisedClaimName(t *testing.T) {
+	t.Parallel()
+	s, first := newReady(t)
+	s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Paused = true })
+	s.Eventually(s.condition(first, "Ready")).Should(HavePrefix("Unknown Paused"))
+	claim := s.claim(first)
+	s.must(s.client.Delete(s.ctx, claim))
+	s.Eventually(s.gone(claim)).Should(BeTrue())
+	second := s.shared("pictures", func(cr *storagev1.SharedVolume) { cr.Spec.ClaimName = "images" })
+	s.Eventually(s.condition(second, "Cleared")).Should(HavePrefix("False Conflict: PersistentVolumeClaim images belongs to SharedVolume images"))
+	s.Expect(s.gone(claim)()).To(BeTrue())
+	s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.Paused = false })
+	s.ready(first)
+	s.bound(first)
+	s.change(first, func(spec *storagev1.SharedVolumeSpec) { spec.ClaimName = "photos" })
+	s.ready(first, second) // the name is free
+	s.bound(second)
+}
+
 // revoke deletes the policy of the scene, so that no SharedVolume gets a claim.
 func (s *scene) revoke() {
 	s.t.Helper()

@@ -15,17 +15,27 @@ import (
 	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
-// siblings are the SharedVolumes of the namespace.
-var siblings = engine.Labelled[*storagev1.SharedVolume](nil)
+var (
+	// siblings are the SharedVolumes of the namespace.
+	siblings = engine.Labelled[*storagev1.SharedVolume](nil)
+	// quietSiblings are siblings that start no pass: otherwise, of N SharedVolumes that are
+	// created at once, each would cause N passes.
+	quietSiblings = engine.Sampled[*storagev1.SharedVolume](0)
+)
 
 // freeNames requires that no other owner has the names of the claim and the volume: a volume
-// that is reserved for the claim of another owner would be bound to that claim. After a
-// conflict about the name of the claim, the other SharedVolumes are inputs as well, because
-// a claim may be absent only until its recreation.
+// that is reserved for the claim of another owner would be bound to that claim. Until the
+// SharedVolume has a claim of this name, the other SharedVolumes are read as well, because the
+// claim of one of them may be absent only until its recreation. After a conflict, it waits for
+// their changes.
 func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 	needs := []engine.Need{engine.Free(claimNamed(cr)), engine.Free(volumeNamed(Name(cr))), engine.Children()}
-	if cr.Status.ClaimName != cr.ClaimName() && meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared) {
+	switch {
+	case cr.Status.ClaimName == cr.ClaimName():
+	case meta.IsStatusConditionFalse(cr.Status.Conditions, storagev1.ConditionCleared):
 		needs = append(needs, siblings.Counting(nothing))
+	default:
+		needs = append(needs, quietSiblings.Need)
 	}
 	return needs
 }
@@ -34,7 +44,7 @@ func freeNames(cr *storagev1.SharedVolume) []engine.Need {
 // place: the claim first, and its volume when the claim is gone. A claim that has lost its
 // volume, or a volume without its claim, is also deleted. Later stages recreate both.
 func cleared(cr *storagev1.SharedVolume, in engine.Inputs) ([]engine.Child, error) {
-	for _, other := range siblings.In(in) {
+	for _, other := range slices.Concat(siblings.In(in), quietSiblings.In(in)) {
 		if other.UID != cr.UID && other.Status.ClaimName == cr.ClaimName() {
 			return nil, engine.Conflict("PersistentVolumeClaim %s belongs to SharedVolume %s: choose another spec.claimName", cr.ClaimName(), other.Name)
 		}
