@@ -2,13 +2,17 @@ package suite
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -263,6 +267,49 @@ func (m managedScene) foreignVolume(handle string) *corev1.PersistentVolume {
 	m.t.Cleanup(func() { m.must(client.IgnoreNotFound(m.client.Delete(m.ctx, other))) })
 	return other
 }
+
+// TestReplacedAccessPointAfterAConflict: an access point that was deleted in AWS has a successor.
+// The status has its ID although the status could not be written in the pass that created it.
+func TestReplacedAccessPointAfterAConflict(t *testing.T) {
+	t.Parallel()
+	m := newManaged(t, 10)
+	m.start()
+	cr := m.create("images")
+	m.ready(cr)
+	m.operator.Stop()
+	old := cr.Status.ManagedAccessPointID
+	_, err := m.efs.Direct().DeleteAccessPoint(m.ctx, &efs.DeleteAccessPointInput{AccessPointId: &old})
+	m.must(err)
+	var once sync.Once
+	m.start(func(config *rest.Config, _ *ctrl.Options) {
+		config.Wrap(before(func(request enginetest.Request) {
+			if request.Resource == "sharedvolumes" && request.Subresource == "status" {
+				once.Do(func() { _ = m.patch(cr.DeepCopy(), `{"metadata":{"annotations":{"note":"mine"}}}`) })
+			}
+		}))
+	})
+	m.Eventually(func() string { m.must(m.get(cr)); return cr.Status.AccessPointID }).Should(And(Not(BeEmpty()), Not(Equal(old))))
+	m.ready(cr)
+	m.Expect(m.points()).To(And(HaveLen(1), HaveKey(cr.Status.ManagedAccessPointID)))
+	m.Expect(m.volume(cr).Spec.CSI.VolumeHandle).To(HaveSuffix("::" + cr.Status.ManagedAccessPointID))
+	m.Expect(m.operator.Requests.Of("patch", "sharedvolumes/status")[0].Status).To(Equal(http.StatusConflict))
+}
+
+// before returns a wrapper that calls a function before each request to the API server.
+func before(call func(enginetest.Request)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			parsed, _ := enginetest.ParseRequest(request)
+			call(parsed)
+			return next.RoundTrip(request)
+		})
+	}
+}
+
+// roundTripper is a function that implements http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // newAlone is newManaged for tests that are not parallel, and so run after those of the driver.
 func newAlone(t *testing.T) managedScene {

@@ -25,8 +25,11 @@ import (
 // access point. Nothing else calls AWS at rest.
 const checkPeriod = 30 * time.Minute
 
-// observedID is the key of the ID in what the stage observes.
-const observedID = "id"
+// Keys in what the stage observes: the ID, and the ID in the status that it replaces.
+const (
+	observedID       = "id"
+	observedReplaced = "replaces"
+)
 
 // Default owners of files are from firstUser to twice of it.
 const firstUser = 1_000_000_000
@@ -157,9 +160,14 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	}
 	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
 	point := describe(cr, namespace.UID, in.Cluster(), granted)
-	id, err := m.aws.Ensure(ctx, *cluster, point, cr.Status.ManagedAccessPointID)
-	cr.Status.ManagedAccessPointID = cmp.Or(id, cr.Status.ManagedAccessPointID) // also after an error
-	return engine.Observed{observedID: id}, err
+	known := cr.Status.ManagedAccessPointID
+	id, err := m.aws.Ensure(ctx, *cluster, point, known)
+	cr.Status.ManagedAccessPointID = cmp.Or(id, known) // also after an error
+	observed := engine.Observed{observedID: id}
+	if known != "" && known != id {
+		observed[observedReplaced] = known
+	}
+	return observed, err
 }
 
 // remove deletes the access point when no claim and no volume of any owner uses it any more.
@@ -241,6 +249,8 @@ func describe(cr *storagev1.SharedVolume, namespaceUID types.UID, cluster string
 // reportAccessPoint copies the ID into the status, where later stages read it, if the write
 // after the call has failed. Only the operator may write the status.
 func reportAccessPoint(cr *storagev1.SharedVolume, in engine.Inputs) {
-	id := in.Observed(storagev1.ConditionAccessPointReady)[observedID]
-	cr.Status.ManagedAccessPointID = cmp.Or(cr.Status.ManagedAccessPointID, id)
+	observed := in.Observed(storagev1.ConditionAccessPointReady)
+	if known := cr.Status.ManagedAccessPointID; known == "" || known == observed[observedReplaced] {
+		cr.Status.ManagedAccessPointID = observed[observedID]
+	}
 }
