@@ -78,6 +78,9 @@ func (c calls) ensure(ctx context.Context, cr *storagev1.SharedFileSystem, in en
 	if err != nil {
 		return nil, err
 	}
+	if cr.Spec.Managed != nil && !isBegun(cr) {
+		return nil, volume.Begin(cr, storagev1.ConditionFileSystemReady, "a file system")
+	}
 	state, err := c.aws.EnsureFileSystem(ctx, *configured, describe(cr, in))
 	show(cr, state) // also after an error
 	if err != nil {
@@ -95,17 +98,23 @@ func show(cr *storagev1.SharedFileSystem, state efs.FileSystemState) {
 
 // remove deletes a managed file system with deletionPolicy Delete.
 func (c calls) remove(ctx context.Context, cr *storagev1.SharedFileSystem, in engine.Inputs) (engine.Observed, error) {
-	if !deletes(cr) {
+	if !deletes(cr) || !isBegun(cr) {
 		return nil, nil
 	}
+	left := "file system " + cmp.Or(cr.Status.FileSystemID, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one")
 	configured, err := volume.Configured(in)
 	switch {
 	case err == nil:
 		err = c.aws.RemoveFileSystem(ctx, *configured, describe(cr, in), func(id string) error { return inUse(id, in) })
 	case cr.Status.FileSystemID == "":
-		return nil, nil
+		err = engine.Abandon("%s: %s", left, err)
 	}
-	return nil, volume.Abandonable(cr, "file system "+cmp.Or(cr.Status.FileSystemID, "with the tag asterism.dev/owner-uid="+string(cr.UID)+", if there is one"), err)
+	return nil, volume.Abandonable(cr, left, err)
+}
+
+// isBegun says whether AWS may have a managed file system of the SharedFileSystem.
+func isBegun(cr *storagev1.SharedFileSystem) bool {
+	return cr.Status.FileSystemID != "" || volume.HasBegun(cr, storagev1.ConditionFileSystemReady)
 }
 
 // inUse returns an error while the spec or the present volume of a SharedVolume, or another

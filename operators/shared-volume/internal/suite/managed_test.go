@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -382,16 +383,46 @@ func TestFileSystemWithoutRegion(t *testing.T) {
 	m.Eventually(m.gone(fs)).Should(BeTrue())
 }
 
-// leftBehind returns the messages of the events LeftBehind.
-func (m managedScene) leftBehind() (messages []string) {
-	var events corev1.EventList
-	m.must(m.client.List(m.ctx, &events, client.InNamespace(m.namespace)))
-	for _, event := range events.Items {
-		if event.Reason == "LeftBehind" {
-			messages = append(messages, event.Message)
+// TestLostFileSystemWithoutRegion may exist: its deletion ends with an event.
+func TestLostFileSystemWithoutRegion(t *testing.T) {
+	m := newAlone(t)
+	sent := false
+	m.efs.Fail(func(_ int, action string) efstest.Fault {
+		switch {
+		case action == "CreateFileSystem":
+			sent = true
+			return efstest.Lost
+		case sent:
+			return efstest.Failed
 		}
+		return efstest.None
+	})
+	fs := m.createFileSystem()
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False AWSUnreachable"))
+	m.region("null")
+	m.Eventually(m.condition(fs, "Ready")).Should(HavePrefix("False AWSNotConfigured"))
+	m.Expect(fs.Status.FileSystemID).To(BeEmpty())
+	m.must(m.client.Delete(m.ctx, fs))
+	m.Eventually(m.gone(fs)).Should(BeTrue())
+	m.Eventually(m.leftBehindIn(metav1.NamespaceDefault)).Should(ContainElement(HavePrefix("FileSystemRemoved: file system with the tag asterism.dev/owner-uid=" + string(fs.UID))))
+}
+
+// leftBehind returns the messages of the events LeftBehind.
+func (m managedScene) leftBehind() []string { return m.leftBehindIn(m.namespace)() }
+
+// leftBehindIn is leftBehind for another namespace. The events of cluster-scoped objects are in the
+// namespace default.
+func (m managedScene) leftBehindIn(namespace string) func() []string {
+	return func() (messages []string) {
+		var events corev1.EventList
+		m.must(m.client.List(m.ctx, &events, client.InNamespace(namespace)))
+		for _, event := range events.Items {
+			if event.Reason == "LeftBehind" {
+				messages = append(messages, event.Message)
+			}
+		}
+		return messages
 	}
-	return messages
 }
 
 // TestBoundFileSystemIsNotDeleted while a SharedVolume waits with a change, and while a

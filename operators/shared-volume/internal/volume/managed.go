@@ -155,8 +155,7 @@ func (m managed) ensure(ctx context.Context, cr *storagev1.SharedVolume, in engi
 		return nil, engine.Wait("no policy grants a managed access point any more")
 	}
 	if !isBegun(cr) {
-		cr.Status.Completed = append(cr.Status.Completed, commonv1.CompletedStage{Stage: storagev1.ConditionAccessPointReady, Inputs: "outdated"})
-		return nil, engine.Fail(engine.ReasonProgressing, errors.New("the operator is about to create an access point")) //nolint:err113 // only a condition shows it
+		return nil, Begin(cr, storagev1.ConditionAccessPointReady, "an access point")
 	}
 	namespace, _ := engine.Get[*corev1.Namespace](in, cr.Namespace)
 	point := describe(cr, namespace.UID, in.Cluster(), granted)
@@ -190,11 +189,23 @@ func (m managed) remove(ctx context.Context, cr *storagev1.SharedVolume, in engi
 	return nil, Abandonable(cr, left, err)
 }
 
-// isBegun says whether AWS may have an access point of the SharedVolume. The record of the
-// stage is written before the first call: without it, the deletion makes no call, so that
-// nobody learns about a file system that no policy grants.
+// isBegun says whether AWS may have an access point of the SharedVolume. Without a record, the
+// deletion makes no call, so that nobody learns about a file system that no policy grants.
 func isBegun(cr *storagev1.SharedVolume) bool {
-	return cr.Status.ManagedAccessPointID != "" || slices.ContainsFunc(cr.Status.Completed, func(c commonv1.CompletedStage) bool { return c.Stage == storagev1.ConditionAccessPointReady })
+	return cr.Status.ManagedAccessPointID != "" || HasBegun(cr, storagev1.ConditionAccessPointReady)
+}
+
+// Begin writes a record of the stage, and returns the outcome of the pass. The next pass makes the
+// first call that creates something in AWS: its answer may get lost.
+func Begin(cr engine.Object, stage, creates string) error {
+	status := cr.Common()
+	status.Completed = append(status.Completed, commonv1.CompletedStage{Stage: stage, Inputs: "outdated"})
+	return engine.Fail(engine.ReasonProgressing, errors.New("the operator is about to create "+creates)) //nolint:err113 // only a condition shows it
+}
+
+// HasBegun says whether the status has a record of the stage.
+func HasBegun(cr engine.Object, stage string) bool {
+	return slices.ContainsFunc(cr.Common().Completed, func(c commonv1.CompletedStage) bool { return c.Stage == stage })
 }
 
 // Abandonable returns the outcome of a removal from AWS, which the annotation ends. If the
@@ -247,7 +258,9 @@ func describe(cr *storagev1.SharedVolume, namespaceUID types.UID, cluster string
 }
 
 // reportAccessPoint copies the ID into the status, where later stages read it, if the write
-// after the call has failed. Only the operator may write the status.
+// after the call has failed. An ID in the status that the call did not replace is newer: the call
+// that has found it failed, and the stage observes what the call before has found. Only the
+// operator may write the status.
 func reportAccessPoint(cr *storagev1.SharedVolume, in engine.Inputs) {
 	observed := in.Observed(storagev1.ConditionAccessPointReady)
 	if known := cr.Status.ManagedAccessPointID; known == "" || known == observed[observedReplaced] {
