@@ -26,8 +26,11 @@ const (
 // maxTag is the number of characters of a tag's value.
 const maxTag = 256
 
-// maxPages bounds a list: a page has a hundred access points.
-const maxPages = 200
+// maxPages bounds a list, and pageSize is the number of access points in a page.
+const (
+	maxPages = 200
+	pageSize = 100
+)
 
 // AccessPoint is an access point that should exist.
 type AccessPoint struct {
@@ -172,11 +175,14 @@ func (c caller) own(found types.AccessPointDescription) (*types.AccessPointDescr
 // exist. check looks at the others. The token alone does not suffice to create nothing twice:
 // an access point may exist for years, and AWS does not say how long it remembers a token.
 func (c caller) search(check func(types.AccessPointDescription) error) (*types.AccessPointDescription, error) {
-	in := &efs.DescribeAccessPointsInput{FileSystemId: &c.wanted.FileSystem, MaxResults: new(int32(100))}
+	in := &efs.DescribeAccessPointsInput{FileSystemId: &c.wanted.FileSystem, MaxResults: new(int32(pageSize))}
 	var refused error
-	for range maxPages {
+	for page := range maxPages {
 		out, err := c.api.DescribeAccessPoints(c.ctx, in)
-		if err != nil {
+		switch {
+		case err != nil && page > 0 && errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+			return nil, engine.Fail(storagev1.ReasonAWSUnreachable, fmt.Errorf("file system %s has many access points, and AWS listed only the first %d of them in the time of one attempt: the operator tries again; delete access points that nobody needs, or use another file system", c.wanted.FileSystem, page*pageSize)) //nolint:err113 // only a condition shows it
+		case err != nil:
 			return nil, c.explain("DescribeAccessPoints", err)
 		}
 		for _, found := range out.AccessPoints {

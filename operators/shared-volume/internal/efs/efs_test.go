@@ -1,6 +1,7 @@
 package efs_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -374,6 +375,43 @@ func TestSearchReadsEveryPage(t *testing.T) {
 	}
 	if err := c.Remove(t.Context(), account, of(point, "namespace-204", "images"), "", unused); err != nil || len(proxy.Points(t, point.FileSystem)) != 204 {
 		t.Errorf("an access point of the last page is not removed: %v", err)
+	}
+}
+
+// expiring is a context that can be cancelled, and then says that its deadline has passed.
+type expiring struct{ context.Context }
+
+func (e expiring) Err() error {
+	if e.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestSlowSearchIsExplained: AWS answers, but the list is too long for the time of one attempt.
+func TestSlowSearchIsExplained(t *testing.T) {
+	t.Parallel()
+	proxy, point := start(t)
+	c := proxy.Connector(t)
+	for i := range 101 {
+		mustEnsure(t, c, of(point, fmt.Sprint("namespace-", i), "images"), "")
+	}
+	for slow, want := range map[int]string{
+		1: "elasticfilesystem:DescribeAccessPoints: AWS does not answer: ",
+		2: "file system " + point.FileSystem + " has many access points, and AWS listed only the first 100 of them ",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		proxy.Fail(func(call int, _ string) efstest.Fault {
+			if call < slow {
+				return efstest.None
+			}
+			cancel()
+			return efstest.Lost
+		})
+		_, err := c.Ensure(expiring{ctx}, account, point, "")
+		if engine.Reason(err) != storagev1.ReasonAWSUnreachable || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("call %d is slow: %v", slow, err)
+		}
 	}
 }
 
