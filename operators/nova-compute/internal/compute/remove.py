@@ -8,6 +8,9 @@ unregister  deletes the services of the hosts, and those that empty has disabled
 
 The configuration of the compute has the account. The output is the result: "absent" if the
 catalog has no compute API, of which nothing can then be removed.
+
+Nova leaves a cell whose database does not answer out of its list of servers, without an error.
+So an empty list is not enough to stop a compute, see list_services and servers_on.
 """
 import sys
 import time
@@ -37,6 +40,35 @@ def connect():
         region_name=conf.placement.region_name, default_microversion=version)
 
 
+def list_services(nova):
+    """Return the compute services, or fail if the database of a cell does not answer. With this
+    microversion, Nova lists the hosts of such a cell with status UNKNOWN. They may belong to the
+    compute: the reason for which a host is disabled is unknown too."""
+    services = nova.get("/os-services", params={"binary": "nova-compute"}, microversion="2.69").json()["services"]
+    unknown = [s["host"] for s in services if s["status"] == "UNKNOWN"]
+    if unknown:
+        sys.exit("the database of a cell does not answer Nova, for example of the cell of host %s: its servers "
+                 "cannot be counted, and nothing is removed until it answers" % unknown[0])
+    return services
+
+
+def list_nodes(nova, hosts):
+    """Return the nodes of the hosts. Nova fails if the database of a cell does not answer."""
+    nodes, marker = [], {}
+    while page := nova.get("/os-hypervisors/detail", params=marker).json()["hypervisors"]:
+        nodes += [h for h in page if h["service"]["host"] in hosts]
+        marker = {"marker": page[-1]["id"]}
+    return nodes
+
+
+def servers_on(nova, nodes):
+    """Return the servers of each host that has a node, also those that the list of servers hides
+    because they are deleted softly. Nova fails if the database of the cell does not answer."""
+    of_host = {node["service"]["host"]: node["id"] for node in nodes}  # Nova has the host's servers for each node
+    return [(host, server["uuid"]) for host, node in sorted(of_host.items()) for server in
+            nova.get("/os-hypervisors/" + node, params={"with_servers": "true"}).json()["hypervisor"].get("servers", [])]
+
+
 def empty(nova, services, reason, hosts):
     counts = COUNTS
     for service in services:
@@ -52,44 +84,50 @@ def empty(nova, services, reason, hosts):
                       nova.get("/os-migrations", params={"host": host}).json()["migrations"]
                       if migration["status"] not in ENDED]
         if not servers and not migrations:
-            return
+            list_services(nova)
+            servers = servers_on(nova, list_nodes(nova, hosts))
+            if not servers:
+                return
         time.sleep(COUNT_SECONDS if again else 0)
     if not servers:
         host, migration = migrations[0]
         sys.exit("migrations of host %s: %d, for example of server %s, which is %s; confirm, revert or "
                  "abort them" % (host, sum(h == host for h, _ in migrations), migration["instance_uuid"],
                                  migration["status"]))
+    refuse(servers)
+
+
+def refuse(servers):
     host = servers[0][0]
     sys.exit("servers on host %s: %d, for example %s; migrate or delete them: openstack server list "
              "--all-projects --host %s" % (host, sum(h == host for h, _ in servers), servers[0][1], host))
 
 
 def unregister(nova, services, placement, hosts):
-    providers = [(name, "/resource_providers/" + provider["uuid"]) for name in sorted(nodes(nova, hosts))
-                 for provider in placement.get("/resource_providers", params={"name": name}).json()["resource_providers"]]
-    for name, path in providers:  # Nova deletes the service also if Placement then keeps the provider
-        consumers = sorted(placement.get(path + "/allocations").json()["allocations"])
+    nodes = list_nodes(nova, hosts)
+    servers = servers_on(nova, nodes)
+    if servers:
+        refuse(servers)
+    # libvirt names a node as its kernel does, and Ironic by a UUID. Nova deletes the service also if
+    # Placement then keeps the resource provider.
+    names = sorted(set(hosts).union(node["hypervisor_hostname"] for node in nodes))
+    providers = [(name, provider["uuid"]) for name in names for provider in
+                 placement.get("/resource_providers", params={"name": name}).json()["resource_providers"]]
+    for name, provider in providers:
+        consumers = sorted(placement.get("/resource_providers/%s/allocations" % provider).json()["allocations"])
         if consumers:
-            sys.exit("Placement has allocations on host %s: %d, for example of %s, which is on no host; delete this "
-                     "server or, if no server has this ID: openstack resource provider allocation delete %s"
-                     % (name, len(consumers), consumers[0], consumers[0]))
+            sys.exit("Placement has allocations on host %s: %d, for example of %s, which is not on this host. "
+                     "If no server has this ID: openstack resource provider allocation delete %s. If it is a server on "
+                     "another host: openstack --os-placement-api-version 1.12 resource provider allocation unset "
+                     "--provider %s %s. If it is a server on no host, delete it"
+                     % (name, len(consumers), consumers[0], consumers[0], provider, consumers[0]))
     for service in services:
         answer = nova.delete("/os-services/" + service["id"], raise_exc=False)
         if not answer.ok and answer.status_code != 404:
             sys.exit("Nova refuses to delete the compute service of host %s: %s" % (service["host"], answer.text))
-    for name, path in providers:
-        if placement.delete(path, raise_exc=False).status_code == 409:
+    for name, provider in providers:
+        if placement.delete("/resource_providers/" + provider, raise_exc=False).status_code == 409:
             sys.exit("Placement keeps the resource provider of host %s" % name)
-
-
-def nodes(nova, hosts):
-    """Return the names of the hosts and of their nodes, of which Placement has resource providers:
-    libvirt names a node as its kernel does, and Ironic by a UUID."""
-    names, marker = set(hosts), {}
-    while page := nova.get("/os-hypervisors/detail", params=marker).json()["hypervisors"]:
-        names |= {h["hypervisor_hostname"] for h in page if h["service"]["host"] in hosts}
-        marker = {"marker": page[-1]["id"]}
-    return names
 
 
 def main(step, owner, *hosts):
@@ -100,8 +138,7 @@ def main(step, owner, *hosts):
     except exceptions.EndpointNotFound:
         return "absent"
     reason = REASON % owner
-    services = [s for s in nova.get("/os-services", params={"binary": "nova-compute"}).json()["services"]
-                if s["host"] in hosts or s["disabled_reason"] == reason]
+    services = [s for s in list_services(nova) if s["host"] in hosts or s["disabled_reason"] == reason]
     hosts = sorted({s["host"] for s in services}.union(hosts))
     if step == "unregister":
         unregister(nova, services, catalog("placement"), hosts)

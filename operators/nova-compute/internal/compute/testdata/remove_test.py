@@ -10,6 +10,10 @@ class EndpointNotFound(Exception):
     pass
 
 
+class InternalServerError(Exception):
+    pass
+
+
 exceptions = types.SimpleNamespace(EndpointNotFound=EndpointNotFound, ClientException=Exception)
 sys.modules["keystoneauth1"] = types.SimpleNamespace(adapter=None, exceptions=exceptions, loading=None)
 sys.modules["oslo_config"] = types.SimpleNamespace(cfg=None)
@@ -19,6 +23,7 @@ spec.loader.exec_module(remove)
 
 HOST, OWNER = "compute-0", "cloud/fake"
 DISABLED = "NovaCompute cloud/fake is being deleted"
+UNKNOWN = "the database of a cell does not answer Nova, for example of the cell of host compute-0"
 
 
 class Answer:
@@ -30,7 +35,8 @@ class Answer:
 
 
 class Cloud:
-    """Nova and Placement with the hosts compute-0 and other. Its writes are recorded."""
+    """Nova and Placement with the host compute-0 in one cell and the host other in another. Its
+    writes are recorded."""
 
     def __init__(self):
         self.services = [
@@ -38,9 +44,8 @@ class Cloud:
         self.servers, self.migrations, self.allocations = {HOST: []}, {HOST: []}, {HOST: {}}
         self.hypervisors = [{"id": h, "hypervisor_hostname": h, "service": {"host": h}} for h in ("other", HOST)]
         self.refusals, self.writes, self.slept, self.at = {}, [], 0, {}
-
-    def catalog(self, kind, version=None):
-        return self
+        self.down = ""  # the host of the cell whose database does not answer
+        self.down_at = {}  # the same, during the first requests of a path
 
     def get_endpoint(self):
         return "http://nova"
@@ -52,16 +57,26 @@ class Cloud:
             if before < moment <= self.slept:
                 happens()
 
-    def get(self, path, params=None):
+    def get(self, path, params=None, microversion="2.53"):
+        """Answers as Nova does: some lists leave out a cell that is down, and other requests fail."""
+        down = self.down_at[path].pop(0) if self.down_at.get(path) else self.down
         if path == "/os-services":
-            return Answer(services=[dict(s) for s in self.services])
+            known = [dict(s) for s in self.services if s["host"] != down]
+            unknown = [{"host": s["host"], "status": "UNKNOWN"} for s in self.services if s["host"] == down]
+            return Answer(services=known + unknown if microversion == "2.69" else known)
         if path == "/servers":
-            return Answer(servers=[{"id": s} for s in self.servers[params["host"]]])
+            return Answer(servers=[{"id": s} for s in self.servers[params["host"]] if params["host"] != down])
+        if down:
+            raise InternalServerError
         if path == "/os-migrations":
             return Answer(migrations=[{"instance_uuid": "server-m", "status": s} for s in self.migrations[params["host"]]])
         if path == "/os-hypervisors/detail":  # in pages of one
             ids = [None] + [h["id"] for h in self.hypervisors]
             return Answer(hypervisors=self.hypervisors[ids.index(params.get("marker")):][:1])
+        if path.startswith("/os-hypervisors/"):
+            node = next(h for h in self.hypervisors if path == "/os-hypervisors/" + h["id"])
+            servers = self.servers[node["service"]["host"]] if params == {"with_servers": "true"} else []
+            return Answer(hypervisor=dict(node, servers=[{"uuid": s} for s in servers]) if servers else node)
         if path == "/resource_providers":
             return Answer(resource_providers=[{"uuid": "rp-" + params["name"]}] if params["name"] in self.allocations else [])
         provider = path.removeprefix("/resource_providers/rp-").removesuffix("/allocations")
@@ -82,7 +97,7 @@ class Cloud:
 class RemoveTest(unittest.TestCase):
     def setUp(self):
         self.cloud = Cloud()
-        for name, fake in ("connect", lambda: self.cloud.catalog), ("time.sleep", self.cloud.sleep):
+        for name, fake in ("connect", lambda: lambda *_: self.cloud), ("time.sleep", self.cloud.sleep):
             patch = mock.patch("remove." + name, fake)
             patch.start()
             self.addCleanup(patch.stop)
@@ -127,6 +142,35 @@ class RemoveTest(unittest.TestCase):
         self.cloud.migrations[HOST] = ["running"]
         self.refused("empty", "migrations of host compute-0: 1")
         self.assertEqual(self.cloud.slept, 55)
+
+    def test_a_server_is_counted_though_its_cell_does_not_answer_for_an_instant(self):
+        self.cloud.servers[HOST] = ["server-a"]
+        self.cloud.down_at["/servers"] = [HOST]
+        self.refused("empty", "servers on host compute-0: 1, for example server-a")
+
+    def test_a_host_without_a_node_is_not_empty_while_its_cell_does_not_answer(self):
+        self.cloud.hypervisors.pop()
+        self.cloud.servers[HOST] = ["server-a"]
+        self.cloud.down_at = {"/servers": [HOST], "/os-services": ["", HOST]}
+        self.refused("empty", UNKNOWN)
+
+    def test_hosts_of_an_earlier_job_are_unknown_while_their_cell_does_not_answer(self):
+        self.disabled_before()
+        self.cloud.down = HOST
+        with self.assertRaises(SystemExit) as refusal:
+            remove.main("empty", OWNER)
+        self.assertIn(UNKNOWN, refusal.exception.code)
+
+    def test_nothing_is_deleted_while_a_cell_does_not_answer(self):
+        self.cloud.down_at["/os-services"] = [HOST]
+        self.refused("unregister", UNKNOWN)
+        self.assertEqual(self.cloud.writes, [])
+
+    def test_no_allocation_is_called_superfluous_while_its_server_is_on_the_host(self):
+        self.cloud.servers[HOST] = ["server-a"]
+        self.cloud.allocations[HOST] = {"server-a": {}}
+        self.refused("unregister", "servers on host compute-0: 1, for example server-a")
+        self.assertEqual(self.cloud.writes, [])
 
     def test_allocations_keep_the_service_and_the_resource_provider(self):
         self.cloud.allocations[HOST] = {"server-b": {}, "server-a": {}}
