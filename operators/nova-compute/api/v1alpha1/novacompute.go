@@ -67,7 +67,8 @@ type NovaComputeSpec struct {
 
 	// computeConfigSecretRef names the compute Secret of the cell. A NovaCell creates it,
 	// and names it in status.computeConfigSecretRef. Required key: 50-connections.conf.
-	// Optional keys: messagebus-ca.crt, identity-ca.crt.
+	// Optional keys: messagebus-ca.crt, identity-ca.crt, region (of the compute API, which the
+	// removal of the compute calls; default: the region of Placement in the configuration).
 	// +required
 	ComputeConfigSecretRef commonv1.SecretReference `json:"computeConfigSecretRef"`
 

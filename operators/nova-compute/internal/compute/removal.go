@@ -130,9 +130,15 @@ func removalTask(cr *novav1.NovaCompute, in engine.Inputs, step string, hosts []
 		Purpose: step,
 		Script: `result=$(python3 -c "$@")
 printf %s "$result" > /dev/termination-log`,
-		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name}, hosts...),
+		Arguments: append([]string{removePy, step, cr.Namespace + "/" + cr.Name, region(cr, in)}, hosts...),
 		Depends:   []string{step},
 	}, nil
+}
+
+// region returns the region of the compute API, "" if the compute Secret does not state it.
+// The configuration of the compute has only the regions of the services that Nova calls.
+func region(cr *novav1.NovaCompute, in engine.Inputs) string {
+	return string(in.Secret(cr.Spec.ComputeConfigSecretRef.Name)[config.KeyRegion])
 }
 
 // abandoned returns the reason for which no Job can remove the compute, "" for none.

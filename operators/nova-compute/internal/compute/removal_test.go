@@ -25,11 +25,11 @@ import (
 
 const sample = "../../config/samples/fake.yaml"
 
-// hostsIn returns the arguments of remove.py after the step and the object.
-func hostsIn(pod *corev1.Pod) []string {
+// regionAndHosts returns the arguments of remove.py after the step and the object.
+func regionAndHosts(pod *corev1.Pod) (string, []string) {
 	command := pod.Spec.Containers[0].Command
 	step := slices.Index(command, pod.Spec.Containers[0].Name)
-	return command[step+2:]
+	return command[step+2], command[step+3:]
 }
 
 var _ = Describe("NovaCompute", func() {
@@ -38,26 +38,31 @@ var _ = Describe("NovaCompute", func() {
 		cr           *novav1.NovaCompute
 		servers      atomic.Int32
 		unregistered atomic.Value
+		regions      atomic.Value
 	)
 	set := &appsv1.StatefulSet{}
 	BeforeEach(func() {
 		servers.Store(0)
 		unregistered.Store([]string(nil))
+		regions.Store([]string(nil))
 		enginetest.InstallCRDs(GinkgoTB(), "../../config/crd")
 		w = enginetest.NewWorld(GinkgoTB(), enginetest.Kubelet{Job: func(pod *corev1.Pod) (int32, string) {
+			region, hosts := regionAndHosts(pod)
+			regions.Store(append(regions.Load().([]string), region)) //nolint:forcetypeassert // stored above
 			switch {
 			case pod.Spec.Containers[0].Name == stepUnregister:
-				unregistered.Store(hostsIn(pod))
+				unregistered.Store(hosts)
 				return 0, "done"
 			case servers.Load() > 0:
 				return 1, "servers on host cell1-fake: 1"
 			}
-			return 0, strings.Join(hostsIn(pod), " ")
+			return 0, strings.Join(hosts, " ")
 		}}, novav1.AddToScheme)
 		secret := &corev1.Secret{}
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(enginetest.ReadSample(GinkgoTB(), sample, "Secret").Object, secret)).To(Succeed())
 		cr = &novav1.NovaCompute{}
 		enginetest.DecodeSample(GinkgoTB(), sample, "NovaCompute", cr)
+		secret.StringData["region"] = "RegionTwo"
 		w.Create(secret)
 		w.Run(Service)
 		w.Create(cr)
@@ -76,6 +81,7 @@ var _ = Describe("NovaCompute", func() {
 		enginetest.AwaitGone(GinkgoTB(), w.Client, set, cr)
 		w.AwaitNothing(cr.UID, Service.Owns...)
 		Expect(unregistered.Load()).To(Equal([]string{cr.Name}))
+		Expect(regions.Load()).To(HaveEach("RegionTwo"), "not the region of Placement in the configuration")
 	})
 
 	It("unregisters the nodes of its pods, which are deleted before, with driver Libvirt", func() {

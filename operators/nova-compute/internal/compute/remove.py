@@ -1,4 +1,4 @@
-"""Usage: remove.py empty|unregister OBJECT [HOST...]
+"""Usage: remove.py empty|unregister OBJECT REGION [HOST...]
 
 empty       disables the compute services of the hosts, and fails while servers or unfinished
             migrations are on a host. Its result has the hosts, "none" for none.
@@ -6,8 +6,9 @@ unregister  deletes the services of the hosts, and those that empty has disabled
             with the mappings and the resource providers, and fails while a resource provider has
             allocations.
 
-The configuration of the compute has the account. The output is the result: "absent" if the
-catalog has no compute API, of which nothing can then be removed.
+The configuration of the compute has the accounts. REGION is that of the compute API; if it is
+empty, that of Placement. The output is the result: "absent" if the catalog has no compute API, of
+which nothing can then be removed.
 
 Nova leaves a cell whose database does not answer out of its list of servers, without an error.
 So an empty list is not enough to stop a compute, see list_services and servers_on.
@@ -18,7 +19,8 @@ import time
 from keystoneauth1 import adapter, exceptions, loading
 from oslo_config import cfg
 
-SECTION = "service_user"
+NOVA, PLACEMENT = "service_user", "placement"  # sections of the configuration
+INTERFACES = ["internal", "public"]  # Nova's default for Placement
 REASON = "NovaCompute %s is being deleted"
 SETTLE_SECONDS = 15  # a server that was scheduled before the service was disabled arrives
 COUNTS, COUNT_SECONDS = 12, 5  # before the next Job; the first Job counts once
@@ -26,18 +28,25 @@ RESULT_BYTES = 4000  # a termination message has at most 4096
 ENDED = {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
 
 
-def connect():
-    """Return a function that returns the adapter of a service in the catalog."""
+def connect(region):
+    """Return the adapters of Nova and Placement. Placement is found as nova-compute finds it."""
     conf = cfg.ConfigOpts()
-    loading.register_auth_conf_options(conf, SECTION)
-    loading.register_session_conf_options(conf, SECTION)
-    loading.register_adapter_conf_options(conf, "placement")
+    for section in NOVA, PLACEMENT:
+        loading.register_auth_conf_options(conf, section)
+        loading.register_session_conf_options(conf, section)
+    loading.register_adapter_conf_options(conf, PLACEMENT, include_deprecated=False)
+    conf.set_default("service_type", "placement", group=PLACEMENT)
+    conf.set_default("valid_interfaces", INTERFACES, group=PLACEMENT)
     conf([], project="nova")
-    auth = loading.load_auth_from_conf_options(conf, SECTION)
-    session = loading.load_session_from_conf_options(conf, SECTION, auth=auth, timeout=30)
-    return lambda kind, version=None: adapter.Adapter(
-        session, service_type=kind, interface=["internal", "public"],
-        region_name=conf.placement.region_name, default_microversion=version)
+
+    def session(section):
+        auth = loading.load_auth_from_conf_options(conf, section)
+        return loading.load_session_from_conf_options(conf, section, auth=auth, timeout=30)
+
+    nova = adapter.Adapter(
+        session(NOVA), service_type="compute", interface=INTERFACES,
+        region_name=region or conf.placement.region_name, default_microversion="2.53")
+    return nova, loading.load_adapter_from_conf_options(conf, PLACEMENT, session=session(PLACEMENT))
 
 
 def list_services(nova):
@@ -130,9 +139,8 @@ def unregister(nova, services, placement, hosts):
             sys.exit("Placement keeps the resource provider of host %s" % name)
 
 
-def main(step, owner, *hosts):
-    catalog = connect()
-    nova = catalog("compute", "2.53")
+def main(step, owner, region, *hosts):
+    nova, placement = connect(region)
     try:
         nova.get_endpoint()
     except exceptions.EndpointNotFound:
@@ -141,7 +149,7 @@ def main(step, owner, *hosts):
     services = [s for s in list_services(nova) if s["host"] in hosts or s["disabled_reason"] == reason]
     hosts = sorted({s["host"] for s in services}.union(hosts))
     if step == "unregister":
-        unregister(nova, services, catalog("placement"), hosts)
+        unregister(nova, services, placement, hosts)
         return "done"
     empty(nova, services, reason, hosts)
     while len(" ".join(hosts)) > RESULT_BYTES:

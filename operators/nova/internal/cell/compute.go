@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"maps"
+
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -51,6 +53,9 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 	if err != nil {
 		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)
 	}
+	// No service reads it from a file: a compute in this cluster is removed by the compute API, and
+	// so in Nova's own region. The configuration has the regions of the services that Nova calls.
+	data[config.KeyRegion] = []byte(identity.Region)
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }
 
@@ -63,7 +68,8 @@ func withoutUpcalls(sections *config.Sections) {
 func reportComputeConfig(cr *novav1.NovaCell, in engine.Inputs) {
 	name := computeConfigName(cr)
 	cr.Status.ComputeConfigSecretRef = &commonv1.SecretReference{Name: name}
-	if data := in.Secret(name); data != nil {
+	if data := maps.Clone(in.Secret(name)); data != nil {
+		delete(data, config.KeyRegion) // no compute host reads it
 		cr.Status.ComputeConfigHash = in.Hash(data)
 	}
 }

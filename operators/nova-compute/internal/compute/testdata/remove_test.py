@@ -97,14 +97,14 @@ class Cloud:
 class RemoveTest(unittest.TestCase):
     def setUp(self):
         self.cloud = Cloud()
-        for name, fake in ("connect", lambda: lambda *_: self.cloud), ("time.sleep", self.cloud.sleep):
+        for name, fake in ("connect", lambda region: (self.cloud, self.cloud)), ("time.sleep", self.cloud.sleep):
             patch = mock.patch("remove." + name, fake)
             patch.start()
             self.addCleanup(patch.stop)
 
     def refused(self, step, message):
         with self.assertRaises(SystemExit) as refusal:
-            remove.main(step, OWNER, HOST)
+            remove.main(step, OWNER, "", HOST)
         self.assertIn(message, str(refusal.exception.code))
 
     def disabled_before(self):
@@ -124,7 +124,7 @@ class RemoveTest(unittest.TestCase):
 
     def test_a_host_with_ended_migrations_is_empty(self):
         self.cloud.migrations[HOST] = ["cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"]
-        self.assertEqual(remove.main("empty", OWNER, HOST), HOST)
+        self.assertEqual(remove.main("empty", OWNER, "", HOST), HOST)
 
     def test_a_server_that_was_scheduled_before_is_counted(self):
         self.cloud.at[10] = lambda: self.cloud.servers.update({HOST: ["late"]})
@@ -134,7 +134,7 @@ class RemoveTest(unittest.TestCase):
         self.disabled_before()
         self.cloud.migrations[HOST] = ["running"]
         self.cloud.at[30] = lambda: self.cloud.migrations.update({HOST: ["completed"]})
-        self.assertEqual(remove.main("empty", OWNER, HOST), HOST)
+        self.assertEqual(remove.main("empty", OWNER, "", HOST), HOST)
         self.assertEqual((self.cloud.slept, self.cloud.writes), (30, []))
 
     def test_the_next_job_fails_after_a_minute(self):
@@ -158,7 +158,7 @@ class RemoveTest(unittest.TestCase):
         self.disabled_before()
         self.cloud.down = HOST
         with self.assertRaises(SystemExit) as refusal:
-            remove.main("empty", OWNER)
+            remove.main("empty", OWNER, "")
         self.assertIn(UNKNOWN, refusal.exception.code)
 
     def test_nothing_is_deleted_while_a_cell_does_not_answer(self):
@@ -182,7 +182,7 @@ class RemoveTest(unittest.TestCase):
         self.cloud.allocations = {"node.example.org": {"migration": {}}}
         self.refused("unregister", "Placement has allocations on host node.example.org: 1, for example of migration")
         self.cloud.allocations["node.example.org"] = {}
-        self.assertEqual(remove.main("unregister", OWNER, HOST), "done")
+        self.assertEqual(remove.main("unregister", OWNER, "", HOST), "done")
         self.assertEqual(self.cloud.writes, ["delete /os-services/id-compute-0", "delete /resource_providers/rp-node.example.org"])
 
     def test_a_service_that_nova_keeps_keeps_the_resource_provider(self):
@@ -195,17 +195,75 @@ class RemoveTest(unittest.TestCase):
         for refusals, writes in ({}, removed), ({"/os-services/id-compute-0": 404}, removed[1:]):
             with self.subTest(refusals):
                 self.cloud.refusals, self.cloud.writes = refusals, []
-                self.assertEqual(remove.main("unregister", OWNER, HOST), "done")
+                self.assertEqual(remove.main("unregister", OWNER, "", HOST), "done")
                 self.assertEqual(self.cloud.writes, writes)
 
     def test_hosts_that_an_earlier_job_has_disabled_belong_to_the_compute(self):
         self.disabled_before()
-        self.assertEqual(remove.main("empty", OWNER), HOST)
+        self.assertEqual(remove.main("empty", OWNER, ""), HOST)
 
     def test_a_cloud_without_compute_api(self):
         self.cloud.get_endpoint = mock.Mock(side_effect=EndpointNotFound)
-        self.assertEqual(remove.main("empty", OWNER, HOST), "absent")
+        self.assertEqual(remove.main("empty", OWNER, "", HOST), "absent")
         self.assertEqual(self.cloud.writes, [])
+
+
+class RegionsTest(unittest.TestCase):
+    """A catalog of two regions. Each has a Nova with a host of the same name."""
+
+    def setUp(self):
+        self.one, self.two = Cloud(), Cloud()
+        self.catalog = {("compute", "RegionOne"): self.one, ("compute", "RegionTwo"): self.two,
+                        ("placement", "RegionTwo"): self.two}
+        self.adapters = []
+        self.placement = {"region_name": "RegionTwo"}  # the section of the configuration
+        conf = mock.MagicMock(placement=types.SimpleNamespace(**self.placement))
+        conf.set_default = lambda name, value, group: self.placement.setdefault(name, value)
+        loading = mock.MagicMock()
+        loading.load_auth_from_conf_options = lambda _, section: "account of " + section
+        loading.load_session_from_conf_options = lambda _, section, auth, timeout: (section, auth, timeout)
+        loading.load_adapter_from_conf_options = lambda _, section, session: self.adapt(
+            session, interface=self.placement.pop("valid_interfaces"), **self.placement)
+        for name, fake in (("cfg", types.SimpleNamespace(ConfigOpts=lambda: conf)), ("loading", loading),
+                           ("adapter", types.SimpleNamespace(Adapter=self.adapt)), ("time.sleep", lambda _: None)):
+            patch = mock.patch("remove." + name, fake)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def adapt(self, session, **endpoint):
+        self.adapters.append((session, endpoint))
+        absent = mock.Mock(get_endpoint=mock.Mock(side_effect=EndpointNotFound))
+        return self.catalog.get((endpoint["service_type"], endpoint["region_name"]), absent)
+
+    def test_the_servers_of_novas_own_region_are_counted(self):
+        self.one.servers[HOST] = ["server-a"]
+        for catalog in self.catalog, {("compute", "RegionOne"): self.one}:
+            with self.subTest(catalog), mock.patch.object(self, "catalog", catalog):
+                with self.assertRaises(SystemExit) as refusal:
+                    remove.main("empty", OWNER, "RegionOne", HOST)
+                self.assertIn("servers on host compute-0: 1, for example server-a", refusal.exception.code)
+
+    def test_another_nova_keeps_its_hosts(self):
+        self.assertEqual(remove.main("empty", OWNER, "RegionOne", HOST), HOST)
+        self.assertEqual(remove.main("unregister", OWNER, "RegionOne", HOST), "done")
+        self.assertEqual(self.one.writes, ["disable /os-services/id-compute-0", "delete /os-services/id-compute-0"])
+        self.assertEqual(self.two.writes, ["delete /resource_providers/rp-compute-0"], "Placement")
+
+    def test_nova_is_in_the_region_of_placement_if_its_own_is_unknown(self):
+        self.assertEqual(remove.main("empty", OWNER, "", HOST), HOST)
+        self.assertEqual(self.two.writes, ["disable /os-services/id-compute-0"])
+
+    def test_placement_is_found_where_the_compute_finds_it(self):
+        stated = {"service_type": "placement-two", "valid_interfaces": ["public"],
+                  "endpoint_override": "https://placement.example.org"}
+        both = ["internal", "public"]
+        for section, endpoint in (({}, {"service_type": "placement", "interface": both}),
+                                  (stated, dict(stated, interface=["public"]))):
+            with self.subTest(section):
+                endpoint.pop("valid_interfaces", None)
+                self.placement.update(section)
+                remove.connect("RegionOne")
+                self.assertIn((("placement", "account of placement", 30), dict(endpoint, region_name="RegionTwo")), self.adapters)
 
 
 if __name__ == "__main__":
