@@ -314,8 +314,8 @@ site := $(CURDIR)/.site
 .PHONY: docs
 docs: ## Check the Markdown pages, and render them as a static site in .site.
 	rm -rf $(site)
-	cd tools/docs/site && GOWORK=off go tool hugo --quiet --source $(CURDIR) --config tools/docs/site/hugo.toml \
-	  --destination $(site) --noBuildLock
+	cd tools/docs/site && export HUGO_MODULE_PROXY="$$(go env GOPROXY)" && GOWORK=off go tool hugo --logLevel error \
+	  --source $(CURDIR) --config tools/docs/site/hugo.toml --destination $(site) --noBuildLock
 	cd tools && GOWORK=off $(go-run) ./docs .. $(site)
 	@echo 'The site is in $(site): python3 -m http.server --bind 127.0.0.1 --directory $(site)'
 

@@ -12,6 +12,7 @@ import (
 
 	"asterism.dev/tools/internal/output"
 	"asterism.dev/tools/internal/source"
+	"asterism.dev/tools/packaging/internal/reference"
 )
 
 // serviceChart returns the files of a chart that renders the resource of a service. The
@@ -123,7 +124,7 @@ func fieldsOf(spec schema) (fields []field) {
 
 func fieldTable(fields []field) (rows string) {
 	for _, f := range fields {
-		rows += fmt.Sprintf("| `%s` | %s | %s |\n", f.name, f.need, strings.ReplaceAll(f.meaning, "|", `\|`))
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", f.name, f.need, reference.Cell(f.meaning))
 	}
 	return rows
 }

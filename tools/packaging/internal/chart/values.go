@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"asterism.dev/tools/internal/output"
+	"asterism.dev/tools/packaging/internal/reference"
 )
 
 // value is a key of values.yaml. values.yaml, values.schema.json and the table of the README
@@ -106,7 +107,7 @@ func table(values []value, prefix string) (rows string, err error) {
 		if err != nil {
 			return "", err
 		}
-		rows += fmt.Sprintf("| `%s` | `%s` | %s |\n", prefix+v.key, defaultValue, strings.ReplaceAll(v.comment, "|", `\|`))
+		rows += fmt.Sprintf("| `%s` | `%s` | %s |\n", prefix+v.key, defaultValue, reference.Cell(v.comment))
 	}
 	return rows, nil
 }

@@ -28,7 +28,7 @@ func Page(project *source.Project) []byte {
 func writeKind(page *bytes.Buffer, crd *apiextensionsv1.CustomResourceDefinition) {
 	version := crd.Spec.Versions[0]
 	schema := version.Schema.OpenAPIV3Schema
-	fmt.Fprintf(page, "\n## %s\n%s\n\n`%s/%s`, %s", crd.Spec.Names.Kind, cell(schema.Description), crd.Spec.Group, version.Name, strings.ToLower(string(crd.Spec.Scope)))
+	fmt.Fprintf(page, "\n## %s\n%s\n\n`%s/%s`, %s", crd.Spec.Names.Kind, Cell(schema.Description), crd.Spec.Group, version.Name, strings.ToLower(string(crd.Spec.Scope)))
 	for _, name := range crd.Spec.Names.ShortNames {
 		fmt.Fprintf(page, ", short name `%s`", name)
 	}
@@ -110,7 +110,7 @@ func between[N int64 | float64](low, high *N, unit string) string {
 
 // text is the description of a field, its default, and the rules for its value.
 func text(schema apiextensionsv1.JSONSchemaProps, optional bool) string {
-	parts := []string{cell(schema.Description)}
+	parts := []string{Cell(schema.Description)}
 	if !optional {
 		parts = append(parts, "**Required.**")
 	}
@@ -130,13 +130,13 @@ func rules(schema apiextensionsv1.JSONSchemaProps) (all []string) {
 		all = append(all, "Pattern: `"+strings.ReplaceAll(schema.Pattern, "|", `\|`)+"`.")
 	}
 	for _, rule := range schema.XValidations {
-		all = append(all, "Rule: "+cell(rule.Message)+".")
+		all = append(all, "Rule: "+Cell(rule.Message)+".")
 	}
 	return all
 }
 
-// cell is a text in one cell of a table.
-func cell(text string) string {
+// Cell returns a text as one cell of a table in Markdown.
+func Cell(text string) string {
 	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`)
 	return escape.Replace(strings.Join(strings.Fields(text), " "))
 }
