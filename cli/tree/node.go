@@ -59,6 +59,9 @@ func (f *Forest) node(o *unstructured.Unstructured, above []*unstructured.Unstru
 			n.Rest = strings.TrimPrefix(n.Rest, below.GetKind()+" "+below.GetName()+": ")
 		}
 	}
+	if IsPaused(o) && slices.ContainsFunc(above, IsPaused) {
+		n.Rest, n.Cause = "", nil // the object above says it
+	}
 	if n.Unavailable() {
 		n.Cause = f.unavailable(o)
 	}

@@ -45,11 +45,22 @@ func TroubleOf(o *unstructured.Unstructured) Trouble {
 		}
 	}
 	for _, container := range pod.Status.ContainerStatuses {
-		if !container.Ready {
+		switch ended := container.State.Terminated; {
+		case container.Ready:
+		case ended == nil || ended.ExitCode != 0:
 			return containerTrouble(container)
+		case pod.DeletionTimestamp != nil:
+			return Trouble{Text: "is being deleted"}
+		case !runsJob(pod):
+			return containerTrouble(container) // a service does not end
 		}
 	}
 	return Trouble{}
+}
+
+// runsJob tells whether the containers of a pod may end: a Job allows no other policies.
+func runsJob(pod *corev1.Pod) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 }
 
 func containerTrouble(container corev1.ContainerStatus) Trouble {

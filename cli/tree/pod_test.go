@@ -31,6 +31,10 @@ func TestTroubleNamesTheRunWithTheLog(t *testing.T) {
 			Trouble{Text: "no node: no node fits"},
 		},
 		"ready": {`containerStatuses: [{name: nova-api, ready: true, state: {running: {}}}]`, Trouble{}},
+		"service that ends": {
+			`containerStatuses: [{name: nova-scheduler, state: {terminated: {exitCode: 0, reason: Completed}}}]`,
+			Trouble{Container: "nova-scheduler", Text: "ended with exit code 0: Completed", Logged: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &unstructured.Unstructured{Object: map[string]any{"kind": "Pod"}}
@@ -43,5 +47,22 @@ func TestTroubleNamesTheRunWithTheLog(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// TestEndsWithoutTrouble: a Job is done, and a pod that is being deleted ends.
+func TestEndsWithoutTrouble(t *testing.T) {
+	for name, test := range map[string]struct{ pod, want string }{
+		"of a Job":      {`{spec: {restartPolicy: Never}}`, ""},
+		"being deleted": {`{metadata: {deletionTimestamp: "2026-01-31T10:00:00Z"}, spec: {restartPolicy: Always}}`, "is being deleted"},
+	} {
+		pod := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(test.pod), &pod.Object); err != nil {
+			t.Fatal(err)
+		}
+		pod.Object["status"] = map[string]any{"containerStatuses": []any{map[string]any{"name": "map", "state": map[string]any{"terminated": map[string]any{"exitCode": int64(0), "message": "a UUID"}}}}}
+		if got := TroubleOf(pod).String(); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,6 +99,25 @@ func (f *Forest) Select(kind, name string) []*unstructured.Unstructured {
 // Children returns the objects that an object owns, by age.
 func (f *Forest) Children(o *unstructured.Unstructured) []*unstructured.Unstructured {
 	return f.children[o.GetUID()]
+}
+
+// Paused returns the topmost of an object and its owners whose spec.paused is true, nil for none: the
+// operators pass the field on to the objects below.
+func (f *Forest) Paused(o *unstructured.Unstructured) *unstructured.Unstructured {
+	var paused *unstructured.Unstructured
+	for range len(f.all) {
+		if IsPaused(o) {
+			paused = o
+		}
+		above := slices.IndexFunc(f.all, func(a *unstructured.Unstructured) bool {
+			return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == a.GetUID() })
+		})
+		if above < 0 {
+			break
+		}
+		o = f.all[above]
+	}
+	return paused
 }
 
 // Named returns the child that a message names, or nil. The longest name counts, because the

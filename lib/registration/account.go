@@ -184,6 +184,14 @@ func (a Account) remove(ctx context.Context, in engine.Inputs) error {
 	return err
 }
 
+// located adds where the address of the server is stated, unless the spec has it.
+func (a Account) located(err error) error {
+	if a.Connection.ServiceRef != nil || a.Connection.Host != "" {
+		return err
+	}
+	return fmt.Errorf("key %s of Secret %s: %w", a.Server.locator(), a.Connection.AdminSecretRef.Name, err)
+}
+
 func removeAll(objects []remoteObject) error {
 	for _, object := range slices.Backward(objects) {
 		if object.remove == nil {
@@ -207,7 +215,7 @@ func removeAll(objects []remoteObject) error {
 func (a Account) use(ctx context.Context, in engine.Inputs, do func([]remoteObject) error) error {
 	objects, disconnect, err := a.Server.connect(ctx, a, in)
 	if err != nil {
-		return failure(a.Server.kind(), err)
+		return failure(a.Server.kind(), a.located(err))
 	}
 	defer disconnect()
 	return failure(a.Server.kind(), do(objects))

@@ -75,13 +75,9 @@ func keystone(ctx context.Context, a Account, in engine.Inputs) (*identity.Clien
 	})
 }
 
-// Login logs in with the account itself. The client has to be closed.
-func Login(ctx context.Context, a Account, in engine.Inputs) (*identity.Client, error) {
-	data, err := a.connection(in)
-	if err != nil {
-		return nil, err
-	}
-	account, err := config.ParseIdentity(data)
+// Login logs in with the account of a connection Secret. The client has to be closed.
+func Login(ctx context.Context, secret map[string][]byte) (*identity.Client, error) {
+	account, err := config.ParseIdentity(secret)
 	if err != nil {
 		return nil, engine.Wait("the account at Keystone is not usable: %s", err)
 	}

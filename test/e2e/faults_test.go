@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -240,6 +241,19 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(3), func() {
 		Eventually(func() []string { return cellsOf(ctx, cloudNamespace, "second") }).WithContext(ctx).Should(ConsistOf("cell0", "cell1", "cell2"))
 		Expect(cellsOf(ctx, cloudNamespace, "main")).To(ConsistOf("cell0", "cell1"))
 		Expect(signIn(ctx, cloudNamespace).computeEndpoints(ctx)).To(HaveEach(HaveField("URL", "https://main-api.e2e-cloud.svc.cluster.local:8774/v2.1")))
+	})
+
+	It("serves its users with the account of its services while the administrator's Secret has a wrong address of Keystone", func(ctx SpecContext) {
+		before, admin := servicePods(ctx, cloudNamespace, "main"), admins["keystone-admin"]
+		right := admin["authURL"]
+		admin["authURL"] = strings.Replace(right, ":5000", ":5999", 1)
+		setAdmin(ctx, "keystone-admin", "")
+		awaitFalse(ctx, nova(), "IdentityReady", "IdentityUnreachable", "keystone.e2e-cloud.svc.cluster.local:5999")
+		Expect(conditionOf(read(ctx, "Nova", cloudNamespace, "main"), "Available").status).To(Equal("True"))
+		admin["authURL"] = right
+		setAdmin(ctx, "keystone-admin", "")
+		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
+		Expect(servicePods(ctx, cloudNamespace, "main")).To(Equal(before))
 	})
 
 	It("reports a stopped RabbitMQ, restarts no pod, and recovers by itself", func(ctx SpecContext) {

@@ -102,7 +102,7 @@ func (d *demo) next(out io.Writer, elapsed time.Duration) {
   kubectl exec --namespace %[1]s deployment/openstackclient -- openstack server list
   kubectl exec --namespace %[1]s deployment/openstackclient -- openstack --os-compute-api-version 2.37 server create second --image empty --flavor tiny --nic none
   kubectl edit controlplane %[2]s --namespace %[1]s
-  make cli && kubectl asterism status --namespace %[1]s
+  make cli BIN=/usr/local/bin && kubectl asterism status --namespace %[1]s
   make demo-down
 `, namespace, controlPlane)
 }

@@ -49,7 +49,7 @@ func (env *environment) events(ctx context.Context, arguments, kinds []string) e
 	if err != nil {
 		return err
 	}
-	objects, err := env.below(ctx, access, arguments)
+	objects, _, err := env.below(ctx, access, arguments)
 	if err != nil {
 		return err
 	}

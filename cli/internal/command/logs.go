@@ -74,7 +74,7 @@ read and texts in the form of a secret are replaced by ***.`,
 
 // show shows the logs one after the other, or follows all of them at once.
 func (l *logs) show(ctx context.Context, arguments []string) error {
-	objects, err := l.below(ctx, l.cluster, arguments)
+	objects, _, err := l.below(ctx, l.cluster, arguments)
 	if err != nil {
 		return err
 	}

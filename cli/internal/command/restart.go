@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"asterism.dev/cli/cluster"
-	"asterism.dev/cli/tree"
 )
 
 // restartKey is the key in restartTriggers. No cell has this name: the names of cells, which the
@@ -53,7 +52,7 @@ func (env *environment) restart(ctx context.Context, word, done string, options 
 	if err != nil {
 		return err
 	}
-	objects, err := env.below(ctx, access, []string{word})
+	objects, forest, err := env.below(ctx, access, []string{word})
 	if err != nil {
 		return err
 	}
@@ -66,9 +65,10 @@ func (env *environment) restart(ctx context.Context, word, done string, options 
 		switch {
 		case o.GetKind() == "NovaCompute":
 			env.hint("%s is not restarted: it has no restartTriggers. \"kubectl delete pod\" restarts a pod", nameOf(o))
-		case isService(o) && tree.IsPaused(o):
-			return fmt.Errorf("%s is paused, so nothing is restarted: set spec.paused to false first", nameOf(o))
 		case isService(o):
+			if paused := forest.Paused(o); paused != nil {
+				return fmt.Errorf("%s is paused, so nothing is restarted: remove spec.paused of %s first", nameOf(o), nameOf(paused))
+			}
 			services = append(services, o)
 		}
 	}

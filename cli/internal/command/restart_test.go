@@ -78,7 +78,7 @@ func TestPausedServicesDoNotRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := run(t.Context(), []string{"restart", "controlplane/demo"}, env)
-	if code != codeError || out.Len() > 0 || !strings.Contains(errOut.String(), "NovaScheduler/demo-scheduler is paused, so nothing is restarted") {
+	if code != codeError || out.Len() > 0 || !strings.Contains(errOut.String(), "NovaScheduler/demo-scheduler is paused, so nothing is restarted: remove spec.paused of NovaScheduler/demo-scheduler first") {
 		t.Errorf("exit code %d: %s%s", code, &out, &errOut)
 	}
 }

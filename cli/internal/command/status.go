@@ -177,21 +177,22 @@ func (s *status) nodes(ctx context.Context) ([]tree.Node, error) {
 	return nodes, nil
 }
 
-// below returns the objects that the arguments of a command mean, and all objects below them.
-func (env *environment) below(ctx context.Context, access *cluster.Cluster, arguments []string) ([]*unstructured.Unstructured, error) {
+// below returns the objects that the arguments of a command mean, and all objects below them, and
+// the forest in which they stand.
+func (env *environment) below(ctx context.Context, access *cluster.Cluster, arguments []string) ([]*unstructured.Unstructured, *tree.Forest, error) {
 	s := &status{environment: env, cluster: access}
 	if err := s.choose(arguments); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	forest, roots, err := s.roots(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var found []*unstructured.Unstructured
 	for _, root := range roots {
 		found = append(found, forest.Below(root)...)
 	}
-	return found, nil
+	return found, forest, nil
 }
 
 func (s *status) notFound() error {

@@ -72,6 +72,18 @@ func SecretWithAny(name string, alternatives ...[]string) Need {
 	return AnyOf(needs...)
 }
 
+// SecretOf is met when an object exists, and the Secret that it names, for example that with which a
+// service runs. nameIn returns the name of the Secret.
+func SecretOf(object client.Object, nameIn func(client.Object) string) Need {
+	return Need{func(ctx context.Context, p *pass) (any, error) {
+		_, current, err := p.existing(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		return Secret(nameIn(current)).evaluate(ctx, p)
+	}}
+}
+
 // ConfigMap is met when the object's namespace has the ConfigMap, with non-empty values
 // for the keys.
 func ConfigMap(name string, keys ...string) Need {

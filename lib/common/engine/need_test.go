@@ -307,6 +307,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 				engine.Cluster(), engine.Served(unserved).Optional(), engine.Existing(rack).Optional(),
 				engine.AllOf(engine.Condition(rack, "Ready"), engine.ConfigMap("also", "key")).As("both"),
 				engine.TrueFor(rack, "Ready", 2*time.Second).As("long"),
+				engine.SecretOf(rack, func(obj client.Object) string { return obj.(*widget.Rack).Spec.SecretName }).As("named"),
 			}
 		},
 		Build: func(cr *widget.Widget, in engine.Inputs) ([]engine.Child, error) {
@@ -322,6 +323,9 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 			if in.Met("long") {
 				text += ", for long"
 			}
+			if in.Met("named") {
+				text += ", " + string(in.Secret("of-the-rack")["user"])
+			}
 			if in.Served(unserved) || in.Cluster() == "" {
 				return nil, errors.New("that cannot be")
 			}
@@ -330,7 +334,7 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	}}})
 	cr := w.widget("optional", widget.Spec{})
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: "))
-	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name), Spec: widget.Spec{Text: "oak"}}
+	rack := &widget.Rack{ObjectMeta: metaOf(w.namespace, cr.Name), Spec: widget.Spec{Text: "oak", SecretName: "of-the-rack"}}
 	w.create(rack)
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: oak"))
 	also := w.configMap("also")
@@ -339,6 +343,10 @@ func TestNeedsThatAreNotWaitedFor(t *testing.T) {
 	w.play(rack, "True", "")
 	w.Eventually(w.textOf(cr.Name)).Should(HavePrefix("text of the rack: oak, both"))
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: oak, both, for long"))
+	secret := w.secret("of-the-rack")
+	secret.StringData = map[string]string{"user": "rack"}
+	w.create(secret)
+	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: oak, both, for long, rack"))
 	w.must(w.client.Delete(w.ctx, rack))
 	w.Eventually(w.textOf(cr.Name)).Should(Equal("text of the rack: "))
 	w.awaitReady(cr)

@@ -27,13 +27,14 @@ const reasonAPIFailed = "APIFailed"
 func requestEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 
 // availableNeeds are the needs of a user's request: ready pods of the API, a mapped cell,
-// and an account at Keystone; and what a client of the API needs. The accounts of the databases
+// and the account at Keystone with which the API runs; and what a client of the API needs. The accounts of the databases
 // are needed only to find the part that failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
-	needs := append(registration.AccountNeeds(identity)(cr), registration.DiagnosisNeeds(apiDatabase, cell0Database)(cr)...)
+	needs := registration.DiagnosisNeeds(apiDatabase, cell0Database)(cr)
 	needs = append(needs,
 		engine.Free(apiNamed(cr)),
+		engine.SecretOf(apiNamed(cr), identityOf),
 		engine.Existing(apiNamed(cr)).Where(hasReadyPod).Counting(func(obj client.Object) any {
 			status := obj.(*apiv1.NovaAPI).Status //nolint:forcetypeassert // the need names a NovaAPI
 			return []any{status.Endpoints, status.ReadyReplicas}
@@ -46,6 +47,11 @@ func availableNeeds(cr *novav1.Nova) []engine.Need {
 		mapped = append(mapped, engine.Existing(cellNamed(cr, cell)).Where(isMapped).Counting(func(obj client.Object) any { return obj.GetUID() }))
 	}
 	return append(needs, engine.AnyOf(mapped...))
+}
+
+// identityOf returns the name of the connection Secret of Keystone with which the API runs.
+func identityOf(obj client.Object) string {
+	return obj.(*apiv1.NovaAPI).Spec.IdentitySecretRef.Name //nolint:forcetypeassert // the need names a NovaAPI
 }
 
 func hasReadyPod(obj client.Object) error {
@@ -73,7 +79,7 @@ func notReadyMessage(object engine.Object) string {
 	return ": " + ready.Message
 }
 
-// requestAPI sends requests with Nova's own account: a list of servers, which needs
+// requestAPI sends requests with the API's own account: a list of servers, which needs
 // Keystone and the API database, and a list of conductors, each of which is a row in the
 // database of its cell. The API leaves out cells that do not answer. If a request fails,
 // the error names the part that failed, if it is found. It observes the endpoints of other services
@@ -83,7 +89,8 @@ func requestAPI(ctx context.Context, cr *novav1.Nova, in engine.Inputs) (engine.
 	if err != nil {
 		return nil, err
 	}
-	keystone, err := registration.Login(ctx, identity(cr), in)
+	running, _ := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	keystone, err := registration.Login(ctx, in.Secret(identityOf(running)))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"asterism.dev/lib/nova"
 	sharedv1 "asterism.dev/lib/nova/api/v1alpha1"
 
+	apiv1 "asterism.dev/operators/nova-api/api/v1alpha1"
 	conductorv1 "asterism.dev/operators/nova-conductor/api/v1alpha1"
 	novav1 "asterism.dev/operators/nova/api/v1alpha1"
 )
@@ -37,10 +38,11 @@ func observeServices(cr *novav1.Nova, find func(types []string, availability, re
 // reportServices copies the observed endpoints into the status.
 func reportServices(cr *novav1.Nova, in engine.Inputs) {
 	observed := in.Observed(commonv1.ConditionAvailable)
-	secret, _, err := identity(cr).Secret(in)
-	if observed == nil || err != nil {
+	api, exists := engine.Get[*apiv1.NovaAPI](in, apiName(cr))
+	if observed == nil || !exists {
 		return // not for this spec yet
 	}
+	secret := identityOf(api)
 	account := in.Hash(secret) // a registered account has another Secret when it changes
 	if cr.Spec.Identity.ConnectionSecretRef != nil {
 		account = in.Hash(in.Secret(secret))

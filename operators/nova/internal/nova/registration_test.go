@@ -373,7 +373,7 @@ var _ = Describe("Nova that registers its databases", func() {
 		former := &corev1.Secret{ObjectMeta: named(superconductor.Spec.IdentitySecretRef.Name)}
 		admin, another := &corev1.Secret{ObjectMeta: named("keystone-admin")}, registrationtest.RefusedAddress(GinkgoTB())
 		c.Change(admin, func() { admin.StringData = map[string]string{"authURL": "http://" + another + "/v3"} })
-		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable", another)
+		enginetest.AwaitReason(GinkgoTB(), c.Client, cr, novav1.ConditionIdentityReady, "IdentityUnreachable", "key authURL of Secret keystone-admin: "+another)
 		for _, obj := range []client.Object{superconductor, scheduler, child, former} {
 			Expect(c.Read(obj)).To(BeTrue())
 		}
