@@ -83,10 +83,11 @@ func ownState(o *unstructured.Unstructured) State {
 }
 
 // IsPaused tells whether an operator leaves an object of Asterism alone, because of the object's own
-// field or that of an object above it.
+// field or that of an object above it. An object with a paused child has the reason, too, and is False.
 func IsPaused(o *unstructured.Unstructured) bool {
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
-	return paused || Condition(o, commonv1.ConditionReady).Reason == reasonPaused
+	ready := Condition(o, commonv1.ConditionReady)
+	return paused || ready.Status == metav1.ConditionUnknown && ready.Reason == reasonPaused
 }
 
 // firstStatus is the time in which an operator that runs has written the status of a new object.

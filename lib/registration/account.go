@@ -184,9 +184,11 @@ func (a Account) remove(ctx context.Context, in engine.Inputs) error {
 	return err
 }
 
-// located adds where the address of the server is stated, unless the spec has it.
+// located adds to the error of a server that does not answer where its address is stated, unless the
+// spec has it.
 func (a Account) located(err error) error {
-	if a.Connection.ServiceRef != nil || a.Connection.Host != "" {
+	var unreachable *remote.Unreachable
+	if a.Connection.ServiceRef != nil || a.Connection.Host != "" || !errors.As(err, &unreachable) {
 		return err
 	}
 	return fmt.Errorf("key %s of Secret %s: %w", a.Server.locator(), a.Connection.AdminSecretRef.Name, err)

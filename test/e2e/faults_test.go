@@ -249,7 +249,10 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(3), func() {
 		admin["authURL"] = strings.Replace(right, ":5000", ":5999", 1)
 		setAdmin(ctx, "keystone-admin", "")
 		awaitFalse(ctx, nova(), "IdentityReady", "IdentityUnreachable", "keystone.e2e-cloud.svc.cluster.local:5999")
-		Expect(conditionOf(read(ctx, "Nova", cloudNamespace, "main"), "Available").status).To(Equal("True"))
+		awaitWithin(ctx, retryWithin, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
+			g.Expect(conditionOf(o, "IdentityReady").status).To(Equal("False"))
+			g.Expect(conditionOf(o, "Available").status).To(Equal("True"), "%s", conditionOf(o, "Available"))
+		})
 		admin["authURL"] = right
 		setAdmin(ctx, "keystone-admin", "")
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")

@@ -101,7 +101,7 @@ func (d *demo) next(out io.Writer, elapsed time.Duration) {
 	_, _ = fmt.Fprintf(out, `  kubectl get openstack --namespace %[1]s
   kubectl exec --namespace %[1]s deployment/openstackclient -- openstack server list
   kubectl exec --namespace %[1]s deployment/openstackclient -- openstack --os-compute-api-version 2.37 server create second --image empty --flavor tiny --nic none
-  kubectl edit controlplane %[2]s --namespace %[1]s
+  kubectl patch controlplane %[2]s --namespace %[1]s --type=merge --patch '{"spec":{"nova":{"api":{"replicas":2}}}}'
   make cli BIN=/usr/local/bin && kubectl asterism status --namespace %[1]s
   make demo-down
 `, namespace, controlPlane)

@@ -82,3 +82,19 @@ func TestPausedServicesDoNotRestart(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, &out, &errOut)
 	}
 }
+
+// TestAPausedServiceAlone: the objects above have the reason of the one that is paused.
+func TestAPausedServiceAlone(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"restart novascheduler/demo-scheduler": "NovaScheduler/demo-scheduler is paused, so nothing is restarted: remove spec.paused of NovaScheduler/demo-scheduler first",
+		"restart controlplane/demo":            "NovaScheduler/demo-scheduler is paused, so nothing is restarted: remove spec.paused of NovaScheduler/demo-scheduler first",
+		"restart novaapi/demo-api":             "",
+	} {
+		var out, errOut bytes.Buffer
+		env := newTestEnvironment(t, "testdata/paused-alone", &out, &errOut)
+		code := run(t.Context(), strings.Fields(arguments), env)
+		if (code == 0) != (want == "") || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: exit code %d: %s%s", arguments, code, &out, &errOut)
+		}
+	}
+}

@@ -7,15 +7,17 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"asterism.dev/cli/cluster"
 	"asterism.dev/cli/internal/apigroup"
 	"asterism.dev/cli/tree"
+	storagev1 "asterism.dev/operators/shared-volume/api/v1alpha1"
 )
 
 // refuseInUse returns an error while objects exist that only a running operator can remove.
 func (p *planner) refuseInUse(ctx context.Context) error {
-	objects, unread, err := p.cluster.Objects(ctx, "", cluster.Own()...)
+	objects, unread, err := p.cluster.Objects(ctx, "", slices.DeleteFunc(cluster.Own(), p.isOfOther)...)
 	if err != nil {
 		return err
 	}
@@ -24,7 +26,7 @@ func (p *planner) refuseInUse(ctx context.Context) error {
 	}
 	roots := tree.New(objects).Roots()
 	for _, kind := range cluster.OwnClusterScoped() {
-		if kind.Kind == "SharedVolumePolicy" { // it has no finalizer
+		if kind.Kind == "SharedVolumePolicy" || p.isOfOther(kind) { // a policy has no finalizer
 			continue
 		}
 		ofCluster, err := p.list(ctx, kind, "")
@@ -41,6 +43,14 @@ func (p *planner) refuseInUse(ctx context.Context) error {
 		lines = append(lines, "  "+deletion(o))
 	}
 	return fmt.Errorf("the operators are still needed: they remove what they have registered for these objects. First type\n%s", strings.Join(lines, "\n"))
+}
+
+// isOfOther tells whether a kind belongs to operators that are installed in another way, and stay.
+func (p *planner) isOfOther(kind schema.GroupVersionKind) bool {
+	if kind.Group == storagev1.GroupVersion.Group {
+		return p.hasOther(storageNamespace)
+	}
+	return p.hasOther(systemNamespace)
 }
 
 func deletion(o *unstructured.Unstructured) string {
@@ -78,7 +88,7 @@ func (p *planner) deleteDefinitions(ctx context.Context) error {
 	}
 	own := slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool {
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-		return !apigroup.IsOwn(group)
+		return !apigroup.IsOwn(group) || p.isOfOther(schema.GroupVersionKind{Group: group})
 	})
 	p.remove("Delete the kinds, and every object of these kinds", own)
 	return nil

@@ -109,7 +109,8 @@ def empty(nova, services, reason, hosts):
 def refuse(servers):
     host = servers[0][0]
     sys.exit("servers on host %s: %d, for example %s; migrate or delete them: openstack server list "
-             "--all-projects --host %s" % (host, sum(h == host for h, _ in servers), servers[0][1], host))
+             "--all-projects --host %s; one that this does not list is deleted softly: openstack server delete --force %s"
+             % (host, sum(h == host for h, _ in servers), servers[0][1], host, servers[0][1]))
 
 
 def unregister(nova, services, placement, hosts):

@@ -54,8 +54,11 @@ func computeConfig(cr *novav1.NovaCell, in engine.Inputs) ([]engine.Child, error
 		return nil, engine.Wait("the configuration of the compute hosts cannot be rendered: %s", err)
 	}
 	// No service reads it from a file: a compute in this cluster is removed by the compute API, and
-	// so in Nova's own region. The configuration has the regions of the services that Nova calls.
-	data[config.KeyRegion] = []byte(identity.Region)
+	// so in Nova's own region. The configuration has the regions of the services that Nova calls. If
+	// the account does not state its region, that of Placement is more likely than the default.
+	if region := in.Secret(cr.Spec.IdentitySecretRef.Name)[config.KeyRegion]; len(region) > 0 {
+		data[config.KeyRegion] = region
+	}
 	return []engine.Child{applycorev1.Secret(computeConfigName(cr), "").WithData(data)}, nil
 }
 

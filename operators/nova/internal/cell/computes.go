@@ -153,12 +153,12 @@ func judgeComputes(cr *novav1.NovaCell, in engine.Inputs) (string, error) {
 // leaves tells what an unlisted compute waits for, and what to do; seen is what countServers has
 // observed of it.
 func leaves(name, seen string) string {
-	why := "is removed after a minute without a server: to keep it, add it to computes again"
+	why := "is removed after a minute without a server: to keep it, add it (or its cell) to the list again"
 	switch {
 	case seen == uncounted:
-		why = "is paused: remove spec.paused, so that its hosts are counted, or add it to computes again"
+		why = "is paused: remove spec.paused, so that its hosts are counted, or add it (or its cell) to the list again"
 	case strings.HasPrefix(seen, "servers"):
-		why = "has " + seen + ": disable its compute service and migrate or delete its servers, or add it to computes again"
+		why = "has " + seen + ": disable its compute service and migrate or delete its servers, or add it (or its cell) to the list again"
 	}
 	return fmt.Sprintf("NovaCompute %s is not in computes of the cell, and %s", name, why)
 }

@@ -22,7 +22,7 @@ func TestComputeIsRemovableAfterAMinuteWithoutServers(t *testing.T) {
 
 // TestLeavesTellsWhatToDo: a compute without servers has none that could be migrated.
 func TestLeavesTellsWhatToDo(t *testing.T) {
-	const migrate, keep = "migrate or delete its servers", "add it to computes again"
+	const migrate, keep = "migrate or delete its servers", "add it (or its cell) to the list again"
 	for seen, hasServers := range map[string]bool{"servers: 2": true, "2026-01-31T03:00:00Z": false, "": false, uncounted: false} {
 		message := leaves("demo-cell1-test", seen)
 		if got := strings.Contains(message, migrate); got != hasServers {

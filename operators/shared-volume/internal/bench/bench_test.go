@@ -142,6 +142,8 @@ type bench struct {
 	client     client.WithWatch
 	namespaces []string
 	working    sync.WaitGroup // the workers of begin
+	// wrapper is the beginning of the operator's command, and environment a part of its variables.
+	wrapper, environment []string
 }
 
 func newBench(t *testing.T) *bench {

@@ -334,8 +334,9 @@ func (b *bench) start() *process {
 	b.must(listener.Close())
 	log, err := os.Create(filepath.Join(b.t.TempDir(), "operator.log"))
 	b.must(err)
-	cmd := exec.Command(binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
-	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=190MiB") // as in config/operator
+	arguments := slices.Concat(b.wrapper, []string{binary, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=" + address})
+	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd.Env = slices.Concat(os.Environ(), b.environment, []string{"WATCH_NAMESPACE=", "POD_NAMESPACE=default", "GOGC=50", "GOMEMLIMIT=190MiB"}) // as in config/operator
 	cmd.Stdout, cmd.Stderr = log, log
 	b.must(cmd.Start())
 	p := &process{t: b.t, cmd: cmd}
