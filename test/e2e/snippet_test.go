@@ -60,6 +60,7 @@ func snippetSpecs() {
 			}
 			g.Expect(answering).To(ConsistOf(before[0].Annotations[revision]))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+		awaitAnswer(ctx, serviceURL(demoNamespace, "demo-api", 8774)) // the node learns of the pod's address later
 		Expect(signIn(ctx, demoNamespace).services(ctx)).NotTo(BeEmpty())
 		setSnippet(ctx, "api", "")
 		awaitReady(ctx, "ControlPlane", demoNamespace, "demo")

@@ -24,6 +24,16 @@ type iniReader struct {
 	lastOption string // the name of the last option
 }
 
+// lineError is the first error of a text.
+type lineError struct {
+	number  int
+	excerpt string // of the line, "" for none
+	wrong   string
+}
+
+// Error returns one line.
+func (e lineError) Error() string { return fmt.Sprintf("line %d: %s%s", e.number, e.excerpt, e.wrong) }
+
 // parseINI accepts and refuses the same files as oslo.config (oslo_config/iniparser.py):
 // lines end like Python's universal newlines, a line that begins with a space or a tab
 // continues the option above, and trailing white space is removed before brackets, = and :
@@ -49,7 +59,7 @@ func scanINI(text string, each func(assignment)) error {
 	for line := range strings.SplitSeq(lines, "\n") {
 		number++
 		if wrong := r.read(number, strings.TrimRightFunc(line, isPythonSpace)); wrong != "" {
-			return fmt.Errorf("line %d: %s%s", number, excerpt(line, r.lastOption), wrong)
+			return lineError{number, excerpt(line, r.lastOption), wrong}
 		}
 	}
 	r.end()

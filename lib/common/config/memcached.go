@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -81,14 +82,14 @@ func (c *Connections) Memcached(m Memcached) {
 	c.Sections.Set("cache", "tls_enabled", strconv.FormatBool(m.TLS))
 	c.Sections.SetUnlessEmpty("cache", "tls_cafile", ca)
 	const tokens = "keystone_authtoken"
-	password := c.Sections.Get(tokens, "password")
-	if password == "" {
+	secret := cmp.Or(c.Sections.Get(tokens, "password"), c.Sections.Get(tokens, "application_credential_secret"))
+	if secret == "" {
 		return
 	}
 	c.Sections.Set(tokens, "memcached_servers", m.servers(pythonMemcached))
 	c.Sections.Set(tokens, "memcache_tls_enabled", strconv.FormatBool(m.TLS))
 	c.Sections.SetUnlessEmpty(tokens, "memcache_tls_cafile", ca)
-	key := hmac.New(sha256.New, []byte(password))
+	key := hmac.New(sha256.New, []byte(secret))
 	key.Write([]byte("tokens in memcached"))
 	c.Sections.Set(tokens, "memcache_security_strategy", "ENCRYPT")
 	c.Sections.Set(tokens, "memcache_secret_key", hex.EncodeToString(key.Sum(nil)))

@@ -32,6 +32,12 @@ func TestMemcached(t *testing.T) {
 			}
 		}
 	}
+	credential := NewConnections("/etc/project")
+	credential.AuthToken(identityOf(t, "user", "", "password", "", "applicationCredentialID", "id", "applicationCredentialSecret", "p"), "compute")
+	credential.Memcached(m)
+	if got := credential.Sections.Get("keystone_authtoken", "memcached_servers"); got != servers {
+		t.Errorf("with an application credential: memcached_servers is %q", got)
+	}
 	if keys[0] != keys[1] || keys[1] == keys[2] || len(keys[0]) != 64 || slices.Contains(keys, "p") {
 		t.Errorf("keys: %v", keys)
 	}

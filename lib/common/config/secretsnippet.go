@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -14,7 +15,8 @@ import (
 const maxSecretSnippet = 64 << 10
 
 // SecretSnippet joins the snippets of a Secret in the order of its keys, and checks each
-// like CheckSnippet. The error names the key and has no values.
+// like CheckSnippet. The error names the key, and has nothing of a line that is no option: the Secret
+// may have been made for another purpose.
 func SecretSnippet(data map[string][]byte, owned ...Option) (string, error) {
 	size := 0
 	for _, value := range data {
@@ -26,7 +28,12 @@ func SecretSnippet(data map[string][]byte, owned ...Option) (string, error) {
 	var joined strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := string(data[key])
-		if err := CheckSnippet(text, owned...); err != nil {
+		err := CheckSnippet(text, owned...)
+		if wrong := (lineError{}); errors.As(err, &wrong) {
+			wrong.excerpt = ""
+			err = wrong
+		}
+		if err != nil {
 			return "", fmt.Errorf("key %s: %w", key, err)
 		}
 		joined.WriteString(text)

@@ -9,8 +9,10 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	commonv1 "asterism.dev/lib/common/api/v1alpha1"
@@ -96,7 +98,9 @@ func schemeOfPort(e Exposed) commonv1.Scheme {
 func (e Exposed) Needs() []engine.Need {
 	var needs []engine.Need
 	if e.automatic() {
-		needs = append(needs, engine.Served(routeGVK).Optional())
+		needs = append(needs, engine.Served(routeGVK).Optional(), engine.AllOf(engine.Served(routeGVK), e.presentRoute()).Optional())
+	} else if e.Exposure.Type == commonv1.ExposureRoute {
+		needs = append(needs, engine.Served(routeGVK), e.presentRoute().Optional())
 	} else if kind := exposers[e.Exposure.Type].kind; kind.Kind != "" {
 		needs = append(needs, engine.Served(kind))
 	}
@@ -104,6 +108,11 @@ func (e Exposed) Needs() []engine.Need {
 		needs = append(needs, engine.Secret(secret.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey))
 	}
 	return needs
+}
+
+// presentRoute finds the Route, whose changes are no input.
+func (e Exposed) presentRoute() engine.Need {
+	return engine.Existing(&routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: e.Service.Instance}}).Counting(func(client.Object) any { return nil })
 }
 
 func (e Exposed) automatic() bool {

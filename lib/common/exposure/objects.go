@@ -25,8 +25,15 @@ import (
 // wholeWeight is the default of a Route. An unset weight would be sent as null.
 const wholeWeight = int32(100)
 
+// hostAnnotation has the host name of exposure.hostname. OpenShift does not clear the host of a Route,
+// so one whose host name is no longer wanted is deleted, and created again.
+const hostAnnotation = "asterism.dev/hostname"
+
 func route(e Exposed, in engine.Inputs) engine.Child {
 	name := e.Service.Instance
+	if present, exists := engine.Get[*routev1.Route](in, name); exists && e.Exposure.Hostname == "" && present.Annotations[hostAnnotation] != "" {
+		return engine.Absent(&routev1.Route{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
 	return &routev1.Route{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: e.routeAnnotations()},
 		Spec: routev1.RouteSpec{
@@ -68,6 +75,9 @@ func (e Exposed) routeAnnotations() map[string]string {
 		all["haproxy.router.openshift.io/timeout"] = fmt.Sprintf("%ds", e.TimeoutSeconds)
 	}
 	maps.Copy(all, e.Exposure.Annotations)
+	if e.Exposure.Hostname != "" {
+		all[hostAnnotation] = e.Exposure.Hostname
+	}
 	return all
 }
 
@@ -152,12 +162,19 @@ func httpRoute(e Exposed, _ engine.Inputs) engine.Child {
 func httpRouteHost(e Exposed, in engine.Inputs) string {
 	route, ok := engine.Get[*gatewayv1.HTTPRoute](in, e.Service.Instance)
 	if !ok || !slices.ContainsFunc(route.Status.Parents, func(parent gatewayv1.RouteParentStatus) bool {
-		return meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionAccepted)) &&
-			meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
+		return string(parent.ParentRef.Name) == e.Exposure.ParentRef.Name && reports(parent, gatewayv1.RouteConditionAccepted, route) &&
+			reports(parent, gatewayv1.RouteConditionResolvedRefs, route)
 	}) {
 		return ""
 	}
 	return e.Exposure.Hostname
+}
+
+// reports tells whether a Gateway reports a condition of the present HTTPRoute: a former one may have
+// had another host.
+func reports(parent gatewayv1.RouteParentStatus, kind gatewayv1.RouteConditionType, route *gatewayv1.HTTPRoute) bool {
+	condition := meta.FindStatusCondition(parent.Conditions, string(kind))
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == route.Generation
 }
 
 func (e Exposed) loadBalancerName() string { return e.Service.Instance + "-public" }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -136,14 +137,16 @@ func (s Service) selector() *applymetav1.LabelSelectorApplyConfiguration {
 	return applymetav1.LabelSelector().WithMatchLabels(engine.Selector(s.Name, s.Instance))
 }
 
-// disruptionBudget allows the eviction of one pod at a time. A service with a single pod has
-// no budget.
+// disruptionBudget allows the eviction of one pod at a time. A pod that is not ready, for example
+// because a server does not answer, serves nobody and holds up no drain of its node. A service with a
+// single pod has no budget.
 func (s Service) disruptionBudget() []engine.Child {
 	if s.replicas() < 2 {
 		return nil
 	}
 	return []engine.Child{applypolicyv1.PodDisruptionBudget(s.Instance, "").WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 		WithMaxUnavailable(intstr.FromInt32(1)).
+		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 		WithSelector(s.selector()))}
 }
 

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	routev1 "github.com/openshift/api/route/v1"
@@ -79,6 +81,15 @@ func changesExposure() {
 	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
 	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 	Expect(cr.Status.Endpoints[0].URL).To(Equal("https://api.apps.example.org/v2.1"))
+
+	w.Change(cr, func() { cr.Spec.Exposure.Hostname = "api.example.org" })
+	Eventually(func() string { w.Read(route); return route.Spec.Host }).WithTimeout(time.Minute).Should(Equal("api.example.org"))
+	former := route.UID
+	w.Change(cr, func() { cr.Spec.Exposure.Hostname = "" })
+	Eventually(func() bool { return w.Read(route) && route.UID != former }).WithTimeout(time.Minute).Should(BeTrue(), "OpenShift keeps the host of a Route")
+	Expect(route.Spec.Host).To(BeEmpty())
+	w.ChangeStatus(route, admit(route, "api.apps.example.org"))
+	enginetest.AwaitReady(GinkgoTB(), w.Client, cr)
 
 	w.Change(cr, func() { cr.Spec.Exposure.Type = commonv1.ExposureNone })
 	enginetest.AwaitGone(GinkgoTB(), w.Client, route)

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"slices"
+
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -8,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -113,22 +116,39 @@ func admitted(route *routev1.Route) error {
 	return progressing("Route %s is not admitted by any router yet", route.Name)
 }
 
-// accepted returns an outcome while a Gateway does not accept the HTTPRoute. If a Gateway
-// refuses the HTTPRoute, the outcome has the Gateway's message.
+// accepted returns an outcome while no Gateway of the spec accepts the HTTPRoute. If a Gateway
+// refuses the HTTPRoute, the outcome has the Gateway's message. The status may also have entries of
+// former Gateways, and of controllers that add policies and accept nothing.
 func accepted(route *gatewayv1.HTTPRoute) error {
+	var answer error = progressing("HTTPRoute %s is not accepted by its Gateway yet", route.Name)
 	for _, parent := range route.Status.Parents {
-		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
-			found := meta.FindStatusCondition(parent.Conditions, string(kind))
-			if found == nil || found.ObservedGeneration != route.Generation {
-				return progressing("HTTPRoute %s: Gateway %s does not report %s yet", route.Name, parent.ParentRef.Name, kind)
-			}
-			if found.Status != metav1.ConditionTrue {
-				return waiting("HTTPRoute %s: Gateway %s: %s", route.Name, parent.ParentRef.Name, found.Message)
-			}
+		isParent := slices.ContainsFunc(route.Spec.ParentRefs, func(wanted gatewayv1.ParentReference) bool {
+			return nameOfParent(wanted, route.Namespace) == nameOfParent(parent.ParentRef, route.Namespace)
+		})
+		if !isParent || meta.FindStatusCondition(parent.Conditions, string(gatewayv1.RouteConditionAccepted)) == nil {
+			continue
+		}
+		if answer = acceptedBy(parent, route); answer == nil {
+			return nil
 		}
 	}
-	if len(route.Status.Parents) == 0 {
-		return progressing("HTTPRoute %s is not accepted by its Gateway yet", route.Name)
+	return answer
+}
+
+// nameOfParent returns namespace, name and section of a Gateway.
+func nameOfParent(ref gatewayv1.ParentReference, namespace string) [3]string {
+	return [3]string{string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace))), string(ref.Name), string(ptr.Deref(ref.SectionName, ""))}
+}
+
+func acceptedBy(parent gatewayv1.RouteParentStatus, route *gatewayv1.HTTPRoute) error {
+	for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
+		found := meta.FindStatusCondition(parent.Conditions, string(kind))
+		if found == nil || found.ObservedGeneration != route.Generation {
+			return progressing("HTTPRoute %s: Gateway %s does not report %s yet", route.Name, parent.ParentRef.Name, kind)
+		}
+		if found.Status != metav1.ConditionTrue {
+			return waiting("HTTPRoute %s: Gateway %s: %s", route.Name, parent.ParentRef.Name, found.Message)
+		}
 	}
 	return nil
 }

@@ -114,7 +114,10 @@ func httpRoute(meta metav1.ObjectMeta, status metav1.ConditionStatus, generation
 		answer.Conditions = append(answer.Conditions, metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Message: "no listener"})
 	}
 	route := &gatewayv1.HTTPRoute{ObjectMeta: meta}
-	route.Status.Parents = []gatewayv1.RouteParentStatus{answer}
+	route.Spec.ParentRefs = []gatewayv1.ParentReference{answer.ParentRef}
+	former := gatewayv1.RouteParentStatus{ParentRef: gatewayv1.ParentReference{Name: "former"}, Conditions: answer.Conditions}
+	policies := gatewayv1.RouteParentStatus{ParentRef: answer.ParentRef, Conditions: []metav1.Condition{{Type: "Affected", Status: metav1.ConditionTrue}}}
+	route.Status.Parents = []gatewayv1.RouteParentStatus{former, policies, answer}
 	return route
 }
 
