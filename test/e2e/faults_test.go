@@ -244,17 +244,17 @@ var _ = Describe("A cloud with faults", Ordered, SpecPriority(3), func() {
 	})
 
 	It("serves its users with the account of its services while the administrator's Secret has a wrong address of Keystone", func(ctx SpecContext) {
-		before, admin := servicePods(ctx, cloudNamespace, "main"), admins["keystone-admin"]
+		before, admin := servicePods(ctx, cloudNamespace, "main"), secret(ctx, cloudNamespace, "main-keystone-admin") // with the present authority
 		right := admin["authURL"]
 		admin["authURL"] = strings.Replace(right, ":5000", ":5999", 1)
-		setAdmin(ctx, "keystone-admin", "")
+		setSecret(ctx, cloudNamespace, "main-keystone-admin", admin)
 		awaitFalse(ctx, nova(), "IdentityReady", "IdentityUnreachable", "keystone.e2e-cloud.svc.cluster.local:5999")
 		awaitWithin(ctx, retryWithin, "Nova", cloudNamespace, "main", func(g Gomega, o *unstructured.Unstructured) {
 			g.Expect(conditionOf(o, "IdentityReady").status).To(Equal("False"))
 			g.Expect(conditionOf(o, "Available").status).To(Equal("True"), "%s", conditionOf(o, "Available"))
 		})
 		admin["authURL"] = right
-		setAdmin(ctx, "keystone-admin", "")
+		setSecret(ctx, cloudNamespace, "main-keystone-admin", admin)
 		awaitReady(ctx, "ControlPlane", cloudNamespace, "main")
 		Expect(servicePods(ctx, cloudNamespace, "main")).To(Equal(before))
 	})
