@@ -60,29 +60,6 @@ func TestComputesDoNotRestart(t *testing.T) {
 	}
 }
 
-// TestPausedServicesDoNotRestart: the change would restart the pods when the pause ends.
-func TestPausedServicesDoNotRestart(t *testing.T) {
-	var out, errOut bytes.Buffer
-	env := newTestEnvironment(t, "testdata/ready", &out, &errOut)
-	access, err := env.connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := types.NamespacedName{Namespace: "openstack", Name: "demo-scheduler"}
-	scheduler := &schedulerv1.NovaScheduler{}
-	if err := access.Get(t.Context(), name, scheduler); err != nil {
-		t.Fatal(err)
-	}
-	scheduler.Spec.Paused = true
-	if err := access.Update(t.Context(), scheduler); err != nil {
-		t.Fatal(err)
-	}
-	code := run(t.Context(), []string{"restart", "controlplane/demo"}, env)
-	if code != codeError || out.Len() > 0 || !strings.Contains(errOut.String(), "NovaScheduler/demo-scheduler is paused, so nothing is restarted: remove spec.paused of NovaScheduler/demo-scheduler first") {
-		t.Errorf("exit code %d: %s%s", code, &out, &errOut)
-	}
-}
-
 // TestAPausedServiceAlone: the objects above have the reason of the one that is paused.
 func TestAPausedServiceAlone(t *testing.T) {
 	for arguments, want := range map[string]string{
