@@ -234,10 +234,14 @@ func identityNeeds(cr *novav1.Nova) []engine.Need {
 
 // identityInTurn returns the connection Secret of Keystone. Services that run keep their Secret until
 // Keystone has accepted the account of the present one: with a wrong address, authority or password,
-// they would lose Placement and every other service. New ones start without Keystone.
+// they would lose Placement and every other service. New ones start without Keystone. A given account
+// is accepted by whoever has registered it.
 func identityInTurn(cr *novav1.Nova, in engine.Inputs, present string) string {
+	if cr.Spec.Identity.ConnectionSecretRef != nil || in.Met(isRegistered) {
+		return present
+	}
 	running, exists := engine.Get[*conductorv1.NovaConductor](in, superconductorName(cr))
-	if in.Met(isRegistered) || !exists || running.Spec.IdentitySecretRef == nil {
+	if !exists || running.Spec.IdentitySecretRef == nil {
 		return present
 	}
 	return running.Spec.IdentitySecretRef.Name
