@@ -82,8 +82,8 @@ func ownState(o *unstructured.Unstructured) State {
 	return state
 }
 
-// IsPaused tells whether an operator leaves an object of Asterism alone, because of the object's own
-// field or that of an object above it. An object with a paused child has the reason, too, and is False.
+// IsPaused tells whether spec.paused of an object, or of one above it, stops its operator. Above a paused
+// object, Ready is False with the same reason.
 func IsPaused(o *unstructured.Unstructured) bool {
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	ready := Condition(o, commonv1.ConditionReady)

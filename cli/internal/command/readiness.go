@@ -244,7 +244,8 @@ func watchedBy(operator appsv1.Deployment) (namespaces string, listed bool) {
 
 // handsOver tells whether an operator watches a namespace and is a subject of one of its
 // RoleBindings. A RoleBinding that an operator looks for has the name of the account, and gives the
-// ClusterRole of this name. Of an operator whose Deployment is not known, the account counts alone.
+// ClusterRole of this name. If the Deployment of the operator is not known, only the name of the account
+// counts.
 func handsOver(bindings []rbacv1.RoleBinding, operator appsv1.Deployment, account, namespace string) bool {
 	if watchesAll(operator) {
 		return true

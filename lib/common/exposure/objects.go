@@ -162,7 +162,8 @@ func httpRoute(e Exposed, _ engine.Inputs) engine.Child {
 func httpRouteHost(e Exposed, in engine.Inputs) string {
 	route, ok := engine.Get[*gatewayv1.HTTPRoute](in, e.Service.Instance)
 	if !ok || !slices.ContainsFunc(route.Status.Parents, func(parent gatewayv1.RouteParentStatus) bool {
-		return string(parent.ParentRef.Name) == e.Exposure.ParentRef.Name && reports(parent, gatewayv1.RouteConditionAccepted, route) &&
+		return string(parent.ParentRef.Name) == e.Exposure.ParentRef.Name &&
+			reports(parent, gatewayv1.RouteConditionAccepted, route) &&
 			reports(parent, gatewayv1.RouteConditionResolvedRefs, route)
 	}) {
 		return ""

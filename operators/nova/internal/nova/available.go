@@ -26,9 +26,9 @@ const reasonAPIFailed = "APIFailed"
 // requestEvery is the interval between requests to the compute API if no input changes.
 func requestEvery(*novav1.Nova) time.Duration { return 30 * time.Second }
 
-// availableNeeds are the needs of a user's request: ready pods of the API, a mapped cell,
-// and the account at Keystone with which the API runs; and what a client of the API needs. The accounts of the databases
-// are needed only to find the part that failed.
+// availableNeeds are the needs of a user's request: ready pods of the API, a mapped cell, and the
+// account at Keystone with which the API runs; and what a client of the API needs. The accounts of the
+// databases are needed only to find the part that failed.
 func availableNeeds(cr *novav1.Nova) []engine.Need {
 	var mapped []engine.Need
 	needs := registration.DiagnosisNeeds(apiDatabase, cell0Database)(cr)

@@ -35,7 +35,7 @@ type managed struct {
 
 // TestManagedAccessPoints counts the calls to EFS of SharedVolumes without accessPointID: until they are
 // Ready, at rest, after a restart of the operator, and for their deletion. The suite counts those of one
-// SharedVolume, and so this bench is a part of the whole comparison alone.
+// SharedVolume, so this bench runs only when the clients are measured as well.
 func TestManagedAccessPoints(t *testing.T) {
 	if !*both {
 		t.Skip("-both=false")
